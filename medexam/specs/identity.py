@@ -42,6 +42,8 @@ def build_identity(
     combined: Mapping[str, Any] | None = None,
     models: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     pictures: Mapping[str, Any] | None = None,
+    prompts: Sequence[str | None] | None = None,
+    dspy: str | None = None,
 ) -> dict[str, Any]:
     """Describe what an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
@@ -50,8 +52,10 @@ def build_identity(
     rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
     that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
     model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked, and `models` the same of further models, by name; `combined` is the digests of what an ensemble is made
-    of, None for any other program; `pictures` is what is shown beside the words, None where nothing is.
+    is asked, and `models` the same of further models, by name; `combined` is the digests of what an ensemble is
+    made of, None for any other program; `pictures` is what is shown beside the words, None where nothing is;
+    `prompts` is a hash of what is sent for each invented question, None where the user's code shows none; `dspy` is
+    its version where it writes the prompts.
     """
     program = cell.program.normal(cell.dataset.language)
     by_facts = ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set())
@@ -76,7 +80,9 @@ def build_identity(
         if models:
             draws = program.sets_temperature
             facts["models"] = {name: _further(cell.models[name], known, draws=draws) for name, known in models.items()}
-        facts["words"] = dict(words)
+        facts |= {"words": dict(words), "prompts": prompts and list(prompts)}
+        if dspy:
+            facts["dspy"] = dspy
         if request := _request(cell.model):
             facts["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:

@@ -1,5 +1,6 @@
 """From Python objects to a planned run of examples: its folder, its identity, and which examples are pending."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,15 +13,14 @@ from medexam.benchmarks import find_benchmark
 from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.evaluate.identity import (
-    describe_metric,
-    describe_model,
-    describe_program,
+    describe_part,
     describe_value,
     digest_part,
     model_settings,
 )
-from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram
+from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram, awaits_itself
 from medexam.experiments.plan.cells import Plan, PlannedCell, take_stock
+from medexam.experiments.plan.prompt_samples import SAMPLE_TEXTS, prompts_of
 from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder
@@ -28,11 +28,13 @@ from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.plugins import name_object
 from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.dataset import EXAMPLES
-from medexam.specs.identity import digest
+from medexam.specs.identity import READER_VERSION, digest
 from medexam.specs.validation import validate
 
 KEY_DIGITS = 16
 """Hexadecimal digits of an example's key: 64 bits."""
+_SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conversion")
+"""What `dspy.configure` may say, beside the model, that answers depend on."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def plan_evaluation(
     another process writes it.
     """
     records = make_records(devset)
-    identity = describe_evaluation(calls, lm)
+    identity = describe_evaluation(calls, lm) | {"prompts": _sample_prompts(calls.program, devset[0].inputs().toDict())}
     folder = find_evaluation_folder(name, called(calls.program), lm, identity, runs_dir, fresh=fresh)
     folder.create()
     with folder.locked():
@@ -111,15 +113,60 @@ def make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
 
 def describe_evaluation(calls: ExampleCalls, lm: Any) -> dict[str, Any]:
     """Describe all that an answer and its score depend on beside the example."""
-    adapter = dspy.settings.adapter
-    faults = {} if calls.failure_score is None else {"failure_score": calls.failure_score}
+    settings = {name: dspy.settings.get(name) for name in _SETTINGS}
     return {
-        "program": describe_program(calls.program),
-        "metric": describe_metric(calls.metric),
-        "model": None if lm is None else describe_model(lm),
-        **({} if adapter is None else {"adapter": describe_value(adapter)}),
-        **faults,
+        "program": describe_part(calls.program),
+        "metric": describe_part(calls.metric),
+        "model": describe_value(lm),
+        "settings": {name: describe_value(value) for name, value in settings.items() if value is not None},
+        "failure_score": calls.failure_score,
+        "dspy": dspy.__version__,
+        "reader_version": READER_VERSION,
     }
+
+
+def _sample_prompts(program: Any, inputs: Mapping[str, Any]) -> list[str | None] | None:
+    """Return a hash of what the program asks for each of three invented examples; None where it shows none.
+
+    They have the fields of `inputs`, and none is made up unless all values are texts, numbers, lists or mappings.
+    """
+    predictors = program.predictors() if isinstance(program, dspy.Module) else []
+
+    def ask(values: dict[str, Any]) -> None:
+        own_models = [(predictor, predictor.lm) for predictor in predictors]
+        try:
+            for predictor in predictors:
+                predictor.lm = None
+            with dspy.context(trace=[]):
+                if awaits_itself(program):
+                    asyncio.run(program.acall(**values))
+                else:
+                    program(**values)
+        finally:
+            for predictor, lm in own_models:
+                predictor.lm = lm
+
+    try:
+        invented = [{name: _invent(value, text) for name, value in inputs.items()} for text in SAMPLE_TEXTS]
+    except TypeError:
+        return None
+    return prompts_of(ask, invented, twice=not type(program).__module__.startswith("dspy."))
+
+
+def _invent(value: Any, text: str) -> Any:
+    """Return a value of the same type that is in no data set."""
+    match value:
+        case str():
+            return text
+        case bool() | None:
+            return value
+        case int() | float():
+            return type(value)(7)
+        case Mapping():
+            return {name: _invent(part, text) for name, part in value.items()}
+        case list() | tuple():
+            return [_invent(part, text) for part in value[:1]]
+    raise TypeError
 
 
 def find_evaluation_folder(
@@ -161,7 +208,7 @@ def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
         # DSPy renames the budget for OpenAI's models that think.
         "max_tokens": settings.get("max_tokens") or settings.get("max_completion_tokens") or 0,
     }
-    engine = name_object(lm, type(lm).__name__, digest_part(describe_model(lm)))
+    engine = name_object(lm, type(lm).__name__, digest_part(describe_value(lm)))
     price = _list_price(lm) if priced else {}
     return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown, **price}
 
@@ -175,7 +222,7 @@ def _list_price(lm: Any) -> dict[str, Any]:
 
 def program_part(program: Any) -> dict[str, Any]:
     """Return the `program` part of a spec for a module that a script made, and for the adapter of `dspy.configure`."""
-    kind = name_object(program, called(program), digest_part(describe_program(program)))
+    kind = name_object(program, called(program), digest_part(describe_part(program)))
     adapter = dspy.settings.adapter
     if adapter is None:
         return {"kind": kind}
@@ -190,9 +237,9 @@ def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
     own_models = {name: part.lm for name, part in program.named_predictors() if part.lm is not None}
     if not own_models:
         return program
-    known = [describe_model(model) for model in models if isinstance(model, dspy.BaseLM)]
+    known = [describe_value(model) for model in models if isinstance(model, dspy.BaseLM)]
     for name, lm in own_models.items():
-        if len(known) != len(models) or any(describe_model(lm) != model for model in known):
+        if len(known) != len(models) or any(describe_value(lm) != model for model in known):
             raise SpecError(
                 f"{called(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's model: "
                 "give that LM as model=, or use medexam.Evaluate, where a module may ask any model"
@@ -206,7 +253,7 @@ def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
 def set_model(program: dspy.Module) -> Any:
     """Return the one LM that all predictors of a module were given by `set_lm`; None if there is none."""
     models = [part.lm for _, part in program.named_predictors()]
-    if not models or any(lm is None or describe_model(lm) != describe_model(models[0]) for lm in models):
+    if not models or any(lm is None or describe_value(lm) != describe_value(models[0]) for lm in models):
         return None
     return models[0]
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
@@ -12,6 +13,7 @@ from medexam.experiments.plan.context_lookup import pin_reader, reader_identity,
 from medexam.experiments.plan.fit import check_answerable
 from medexam.experiments.plan.leakage import digest_golds
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
+from medexam.experiments.plan.prompt_samples import sample_prompts
 from medexam.experiments.plan.words import asked_words
 from medexam.files import cache_dir
 from medexam.gc_pause import gc_paused
@@ -53,6 +55,7 @@ class Sources:
         self._picture_sets: dict[tuple[DatasetSpec, int], tuple[AnySet, dict[str, Any]]] = {}
         self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
         self._models: dict[ModelSpec, dict[str, Any]] = {}
+        self._prompts: dict[str, list[str | None] | None] = {}
 
     def prepare(self, cell: CellSpec, data: DatasetSpec | None = None, keys: Collection[str] | None = None) -> Prepared:
         """Return the cell with its questions and everything that its answers depend on.
@@ -96,6 +99,8 @@ class Sources:
             reader=reader_identity(reader) if reader is not None else None,
             combined=_combined(cell, members, training),
             pictures=pictures,
+            prompts=self._prompts_of(cell) if cell.program.asks_model else None,
+            dspy=None if cell.program.module_adapter is None else version("dspy"),
         )
         return Prepared(cell, question_set, cell_identity, retrieval, reader, members, training)
 
@@ -132,6 +137,15 @@ class Sources:
             if not self._only_look:
                 raise
             return reader
+
+    def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
+        """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
+        budgets = [model.max_tokens for model in (cell.model, *cell.asked_models.values())]
+        asked_as = [cell.dataset.language, cell.dataset.question_form, budgets, cell.program.model_dump(mode="json")]
+        key = digest({"asked_as": asked_as})
+        if key not in self._prompts:
+            self._prompts[key] = sample_prompts(cell)
+        return self._prompts[key]
 
     def _model(self, spec: ModelSpec) -> dict[str, Any]:
         if spec not in self._models:
