@@ -62,6 +62,8 @@ UNSEEDED = "unseeded"
 DRAWN_SEED = "drawn_seed"
 """Key of `Response.provider_data` that holds the seed that a reply was drawn under, where it is not the one that was
 asked for."""
+PLACE = "place"
+"""Key of `Response.provider_data` that holds a reply's place among the kept calls of its question."""
 
 MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
@@ -257,6 +259,8 @@ def write_response(generations: Sequence[Generation], *, takes_seed: bool = True
     """Write the replies to one request as DSPy's response; `takes_seed`: whether the model draws under a seed."""
     first, *others = generations
     extras: dict[str, Any] = {FINISH_REASON: first.finish_reason}
+    if first.place is not None:
+        extras[PLACE] = first.place
     if first.reading is not None:
         extras[CONTINUATIONS] = first.reading.model_dump(mode="json")
     if others:
@@ -301,6 +305,7 @@ def _write_sample(generation: Generation) -> dict[str, Any]:
         "written_reason": generation.finish_reason,
         "completion_tokens": generation.completion_tokens,
         "thinking_tokens": generation.thinking_tokens,
+        "place": generation.place,
     }
 
 
@@ -326,7 +331,7 @@ def _read_sample(first: Response, data: Mapping[str, Any]) -> Response:
     usage = Usage(input_tokens=0, output_tokens=data["completion_tokens"], reasoning_tokens=data["thinking_tokens"])
     refusal = [RefusalPart(data["refusal"])] if data.get("refusal") else []
     message = Message.assistant([*thinking, TextPart(data["text"]), *refusal])
-    provider_data = {FINISH_REASON: data.get("written_reason")}
+    provider_data = {FINISH_REASON: data.get("written_reason"), PLACE: data.get("place")}
     return replace(
         first, message=message, finish_reason=data["finish_reason"], usage=usage, provider_data=provider_data
     )
@@ -346,6 +351,7 @@ def read_generation(response: Response) -> Generation:
         completion_tokens=_count(response.usage.output_tokens),
         thinking_tokens=_count(response.usage.reasoning_tokens),
         refused=bool(refusal),
+        place=(response.provider_data or {}).get(PLACE),
         text=text if thinking or refusal else None,
         thinking=thinking or None,
         tool_calls=tuple(

@@ -1,5 +1,6 @@
 """A program asked as in any run: one question in a file, a scripted model, passages of a retriever of one's own."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import medexam
 from medexam.model_calls import Dialogue
-from medexam.programs import ProgramContext, build_prediction, build_program, read_again
+from medexam.programs import ProgramContext, build_prediction, build_program, kept_calls, look
 from medexam.serve import ScriptedEngine
 from medexam.specs import build_cells
 
@@ -116,9 +117,12 @@ def ask_task(tmp_path, monkeypatch):
         _, (cell,) = build_cells({"name": "x", "dataset": DATASETS.get(dataset, dataset), "program": program}, {})
         made = build_program(cell.program, task.language, ProgramContext(**more))
         with dspy.context(lm=medexam.lm("scripted", path=tmp_path)):
-            outcome = made(question=task)
-        said = build_prediction(task, outcome, program="p", spec_digest="d", latency_s=0.1)
-        assert read_again(made, task, said) == said
+            with kept_calls() as kept:
+                outcome = made(question=task)
+            said = build_prediction(task, outcome, kept.all(), program="p", spec_digest="d", latency_s=0.1)
+            again = asyncio.run(look(made, task, said.calls))
+        assert again.calls == said.calls, (again, said)
+        assert again.output is not None and again.output.text == said.text
         assert len(engine.dialogues) <= made.calls_for(task)
         return Asked(said, engine.dialogues)
 

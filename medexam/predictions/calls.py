@@ -83,7 +83,7 @@ class ModelCall(SlottedModel):
         return replace(
             self,
             sampling=sampling,
-            text=generation.reply,
+            text=generation.reply if self.texts is None else None,
             finish_reason=generation.finish_reason,
             refused=generation.refused,
             model=generation.model,

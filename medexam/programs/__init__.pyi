@@ -10,5 +10,7 @@ from .own import OwnProgram as OwnProgram
 from .probabilities import OptionProbabilities as OptionProbabilities
 from .recording import AsyncRecordingEngine as AsyncRecordingEngine
 from .recording import RecordingEngine as RecordingEngine
+from .recording import kept_calls as kept_calls
 from .retrieval.reading import Entailments as Entailments
 from .retrieval.reading import ReadSpan as ReadSpan
+from .stored_calls import look as look

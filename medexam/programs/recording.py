@@ -105,6 +105,13 @@ def kept_calls() -> Iterator[KeptCalls]:
         yield calls
 
 
+def keep_call(call: ModelCall) -> None:
+    """Keep a call that was made past the recorders, if calls are kept."""
+    kept: KeptCalls | None = dspy.settings.get(_KEPT)
+    if kept is not None:
+        kept.begin(call, 1)
+
+
 class OverError(BaseException):
     """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
 

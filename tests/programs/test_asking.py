@@ -25,7 +25,7 @@ def test_guided_chain_of_thought_reasons_then_chooses(ask) -> None:
     reason, choose = asked.dialogues
     assert (reason.sampling.stop, reason.sampling.max_tokens, reason.choices) == (("{Answer",), 100, None)
     assert (choose.opening, choose.choices) == ("They add up.\n\n{Answer: ", ("1", "2", "3", "4", "5"))
-    assert (asked.said.rationale, asked.said.reply) == ("They add up.", "They add up.\n\n{Answer: 1}")
+    assert (asked.said.rationale, asked.said.reply) == ("They add up.", "They add up.\n\n{Answer: 1")
     words = [sum(len(turn["content"].split()) for turn in one.turns_with_opening) for one in asked.dialogues]
     assert asked.said.prompt_tokens == sum(words)
 
@@ -90,7 +90,7 @@ def test_thinking_is_closed_and_the_answer_chosen(ask, kind) -> None:
     asked = ask({"kind": kind, "answer_after_budget": True}, think())
     free, closing = asked.dialogues
     assert (asked.said.status, asked.said.answer, asked.said.finish_reason) == (Status.ANSWERED, 2, "stop")
-    assert asked.said.reply == f"{CUT}\n</think>\n\n{{Answer: 2}}"
+    assert asked.said.reply == f"{CUT}\n</think>\n\n{{Answer: 2"
     assert closing.messages == free.messages
     assert closing.opening == f"{CUT}\n</think>\n\n{{Answer: "
     assert closing.choices == ("1", "2", "3", "4", "5")
@@ -103,7 +103,7 @@ def test_only_thinking_is_closed_and_each_of_several_replies(ask) -> None:
         asked = ask(closing, {"*": {"text": reply, "finish_reason": "length"}})
         assert (asked.said.reason, len(asked.dialogues)) == (Reason.TRUNCATED, 1)
     asked = ask({**closing, "samples": 3}, think(), model={"temperature": 0.7})
-    assert (asked.said.votes, len(asked.dialogues), len(asked.said.generations)) == ((2, 2, 2), 6, 3)
+    assert (asked.said.votes, len(asked.dialogues), len(asked.said.calls)) == ((2, 2, 2), 6, 6)
     with pytest.raises(SpecError, match="answer_after_budget closes free replies, and guided ones end in a choice"):
         build_cells({"program": {**closing, **GUIDED}}, {})
 

@@ -52,7 +52,7 @@ def test_a_guided_citation_continues_the_guided_answer(cite, then) -> None:
     assert (answering.choices, naming.choices) == (("1", "2", "3", "4", "5"), ("0", "1", "2", "3"))
     assert naming.messages == answering.messages
     assert naming.opening == f"{answering.opening}{asked.said.answer}}} ["
-    assert asked.said.reply == f"{naming.opening}{asked.said.cited}]"
+    assert asked.said.reply == f"{naming.opening}{asked.said.cited}"
 
 
 def test_only_passages_that_are_shown_can_be_named(cite) -> None:

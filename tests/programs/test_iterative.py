@@ -35,7 +35,7 @@ def test_each_round_sees_what_was_answered_before_and_all_is_kept(search) -> Non
     assert [[one.query for one in done] for done in said.rounds] == LOOKED_UP
     assert [one.id for one in first.passages] == ["what is an EPSP/1", "what is an EPSP/2"]
     assert first.answer == "It is a potential."
-    assert len(asked.turns) == len(said.generations) == 3 + 4 + 1
+    assert len(asked.turns) == len(said.calls) == 3 + 4 + 1
     notes = [f"Query: {query}\nAnswer: It is a potential." for done in LOOKED_UP for query in done]
     assert asked.turns[-1] == "\n\n".join([*notes, SHOWN])
     shown = "Passages:\nOn what is an EPSP, 1.\n\nOn what is an EPSP, 2.\n\nQuery:\nwhat is an EPSP"

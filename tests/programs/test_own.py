@@ -51,10 +51,10 @@ def test_every_call_is_kept_in_order(own_run) -> None:
     run = own_run(DEBATE, "Debate", {"*": FIELD}, args={"rounds": 3})
     assert run.program == "Debate-rounds_3"
     for said in said_in(run):
-        assert (said.status, said.answer, len(said.generations)) == (Status.ANSWERED, 2, 4)
-        assert said.prompt_tokens == sum(reply.prompt_tokens for reply in said.generations)
-        assert said.completion_tokens == sum(reply.completion_tokens for reply in said.generations)
-    assert all(len(json.loads(line)["generations"]) == 4 for line in lines_of(run).splitlines())
+        assert (said.status, said.answer, len(said.calls)) == (Status.ANSWERED, 2, 4)
+        assert said.prompt_tokens == sum(reply.prompt_tokens for reply in said.calls)
+        assert said.completion_tokens == sum(reply.completion_tokens for reply in said.calls)
+    assert all(len(json.loads(line)["calls"]) == 4 for line in lines_of(run).splitlines())
 
 
 def test_a_module_that_asks_as_we_do_answers_as_we_do(own_run) -> None:
@@ -258,7 +258,7 @@ def test_the_best_of_several_attempts_is_taken(ask, module, tmp_path) -> None:
     left = iter("2134")
     said = ask(f"{tmp_path / 'mine.py'}:X", lambda _: f"[[ ## answer ## ]]\n{next(left)}").said
     assert said.answer == 3
-    assert [reply.text[-1] for reply in said.generations] == ["2", "1", "3"]
+    assert [reply.text[-1] for reply in said.calls] == ["2", "1", "3"]
 
 
 def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) -> None:
@@ -344,7 +344,7 @@ class Spreads(dspy.Module):
 
 def test_a_thread_of_the_modules_own_asks_the_runs_model_or_is_named(own_run) -> None:
     works = said_in(own_run(THREADS, "Spreads", {"*": FIELD}, limit=2, args={"copied": True}))
-    assert [(one.answer, len(one.generations)) for one in works] == [(2, 2), (2, 2)]
+    assert [(one.answer, len(one.calls)) for one in works] == [(2, 2), (2, 2)]
     (said, _) = said_in(own_run(THREADS, "Spreads", {"*": FIELD}, limit=2, args={"copied": False}))
     assert "asks in a thread of its own" in said.failure.message
     assert "dspy.Parallel" in said.failure.message
@@ -424,7 +424,7 @@ def test_one_question_is_asked_with_everything_printed_and_nothing_kept(
     spec = own_spec(BLOCKS, name, {"*": FIELD})
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
     _, printed, _ = request.getfixturevalue("medexam")("run", "spec.yaml", "--debug")
-    for words in ("Call 1", "[system]", "[[ ## question ## ]]", 'settings: {"temperature": 0.0', "reply:", ends):
+    for words in ("Call", "system:", "[[ ## question ## ]]", 'sampling: {"temperature": 0.0', "reply:", ends):
         assert words in printed
     assert "Call 2" not in printed
     assert not list((tmp_path / "runs").rglob("predictions.jsonl"))

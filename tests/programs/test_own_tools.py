@@ -51,8 +51,8 @@ def said_in(run):
 def test_an_agent_calls_tools_without_a_word_and_its_calls_are_kept(own_run) -> None:
     for said in said_in(own_run(AGENT, "Agent", REPLIES)):
         assert (said.status, said.answer) == (Status.ANSWERED, 2), said.failure
-        assert [[call.name for call in reply.tool_calls] for reply in said.generations] == [["look_up"], ["submit"]]
-        assert said.generations[0].tool_calls[0].args == {"words": "scurvy"}
+        assert [[call.name for call in reply.tool_calls] for reply in said.calls] == [["look_up"], ["submit"]]
+        assert said.calls[0].tool_calls[0].args == {"words": "scurvy"}
 
 
 def test_a_model_that_declares_no_tools_is_offered_them_in_words(own_run) -> None:
@@ -60,7 +60,7 @@ def test_a_model_that_declares_no_tools_is_offered_them_in_words(own_run) -> Non
     reply = f"[[ ## next_thought ## ]]\nI know.\n\n[[ ## tool_calls ## ]]\n{calls}\n\n[[ ## completed ## ]]"
     for said in said_in(own_run(AGENT, "Agent", {"*": reply})):
         assert (said.status, said.answer) == (Status.ANSWERED, 3), said.failure
-        assert not said.generations[0].tool_calls
+        assert not said.calls[0].tool_calls
 
 
 class ToolWire(Wire):
@@ -165,7 +165,7 @@ def test_the_two_step_adapter_has_the_runs_model_extract(own_run) -> None:
     fields = "[[ ## answer ## ]]\n4\n\n[[ ## sure ## ]]\nTrue\n\n[[ ## completed ## ]]"
     replies = {"I think that it is the fourth": fields, "*": "I think that it is the fourth."}
     for said in said_in(own_run(PLAIN, "Plain", replies, adapter="dspy.TwoStepAdapter")):
-        assert (said.answer, len(said.generations)) == (4, 2), said.failure
+        assert (said.answer, len(said.calls)) == (4, 2), said.failure
 
 
 @pytest.mark.parametrize(
@@ -214,4 +214,4 @@ def test_the_example_that_decides_what_to_look_up_answers_from_real_passages(ask
     asked = ask({**program, "retriever": {"kind": "bm25", "corpus": str(CORPUS)}}, reply)
     assert (asked.said.answer, asked.said.rationale) == (2, "It is said there.")
     # It searches, finds, finishes and answers.
-    assert len(asked.dialogues) == len(asked.said.generations) == 3
+    assert len(asked.dialogues) == len(asked.said.calls) == 3

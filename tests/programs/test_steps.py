@@ -117,7 +117,7 @@ RAG = [
 def test_passages_are_judged_shown_and_kept(do) -> None:
     judged = iter(["False", "True", "True", "False"])
     asked = do(RAG, lambda turn: reply_of(helps=next(judged, "")), BY_QUERY)
-    assert len(asked.dialogues) == len(asked.said.generations) == 4 + 1 + 1 + 1
+    assert len(asked.dialogues) == len(asked.said.calls) == 4 + 1 + 1 + 1
     assert (asked.said.answer, len(asked.said.passages)) == (3, 4)
     texts = [turn.partition("[[ ## passage ## ]]")[2].partition("Respond")[0].strip() for turn in asked.turns[:4]]
     assert f"[[ ## passages ## ]]\n{texts[1]}\n\n{texts[2]}\n" in asked.turns[4]
@@ -268,8 +268,8 @@ def test_two_models_are_kept_like_one(spec_of, tmp_path) -> None:
     ]
     (run,) = medexam.run(spec_of(steps), runs_dir=tmp_path / "runs", progress=False, track=False)
     said = list(run.predictions.values())
-    replies = [reply for one in said for reply in one.generations]
-    assert {(one.answer, tuple(reply.asked for reply in one.generations)) for one in said} == {
+    replies = [reply for one in said for reply in one.calls]
+    assert {(one.answer, tuple(reply.asked for reply in one.calls)) for one in said} == {
         (4, (None, "strong", "strong"))
     }
     assert {one.answered_by for one in said} == set(json.loads((run.folder / "models.json").read_text()))

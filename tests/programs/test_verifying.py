@@ -41,7 +41,7 @@ def test_the_model_drops_passages_and_checks_its_answer(verify, supported) -> No
     assert "Proposed answer: They can be added.\n" in asked.turns[4]
     assert [(one.id, one.kept) for one in said.passages] == [("a", True), ("b", False), ("c", True)]
     assert (said.answer, said.supported, said.reply) == (3, supported, "{Answer: 3}")
-    assert [one.text for one in said.generations] == ["Yes", "No", "Yes", "{Answer: 3}", verdict]
+    assert [one.text for one in said.calls] == ["Yes", "No", "Yes", "{Answer: 3}", verdict]
 
 
 def test_without_a_kept_passage_nothing_supports_the_answer(verify) -> None:

@@ -37,7 +37,7 @@ def test_the_commonest_answer_is_taken_and_every_reply_kept(ask) -> None:
     assert (said.status, said.answer, said.votes) == (Status.ANSWERED, 3, (2, 3, None, 3, 1))
     assert asked.seeds == [5, 6, 7, 8, 9]
     assert all(one.messages == other.messages for one, other in pairwise(asked.dialogues))
-    assert said.generations[2].text == "Because.\n\n{Answer: x}"
+    assert said.calls[2].text == "Because.\n\n{Answer: x}"
     assert said.reply == "Because.\n\n{Answer: 3}"
     assert said.option_probabilities == pytest.approx({1: 0.25, 2: 0.25, 3: 0.5, 4: 0, 5: 0}, abs=1e-8)
     assert (said.score_norm, said.tied, asked.run.program) == ("votes", 1, "zero_shot-samples5")
@@ -56,7 +56,7 @@ def test_reasoning_votes_too(ask, form, each) -> None:
     asked = ask(program, in_turn(*(n for n in (1, 2, 2) for _ in range(each))), **DRAWN)
     assert (asked.said.answer, asked.said.votes, asked.said.rationale) == (2, (1, 2, 2), "Because.")
     assert asked.seeds == [5 + n for n in range(3) for _ in range(each)]
-    assert len(asked.said.generations) == 3 * each
+    assert len(asked.said.calls) == 3 * each
 
 
 @pytest.mark.parametrize("form", ["free", "guided"])
@@ -163,9 +163,9 @@ def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, monkeypa
     shared = ask(program, "x", **DRAWN)
     assert [(one.sampling.seed, one.sampling.samples) for one in shared.dialogues] == asked
     assert (shared.said.answer, shared.said.votes) == (apart.said.answer, apart.said.votes)
-    replies = [(one.text, one.seed) for one in shared.said.generations]
-    assert replies == [(one.text, one.seed) for one in apart.said.generations]
-    assert [seed for _, seed in replies] == apart.seeds
+    replies = [(one.sampling["seed"], one.text) for one in shared.said.calls]
+    assert sorted(replies) == sorted((one.sampling["seed"], one.text) for one in apart.said.calls)
+    assert sorted(seed for seed, _ in replies) == sorted(apart.seeds)
 
 
 def test_an_optimizer_takes_no_votes(tmp_path) -> None:

@@ -25,10 +25,11 @@ from medexam.experiments.evaluate.identity import describe_value, metric_name
 from medexam.experiments.run.language_model import EngineLM
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
+from medexam.predictions.calls import ModelCall
 from medexam.predictions.evidence.metric_scores import MetricScore
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls, recorded_calls
+from medexam.programs.recording import Calls, keep_call, recorded_calls
 from medexam.questions import Task
 from medexam.signatures.chat_in_bulk import ChatInBulk
 
@@ -40,16 +41,11 @@ _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
 class ReportedUsage(UsageTracker):
     """The tokens that the models of one example report; a reply from DSPy's cache has none."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.generations: list[Generation] = []
-
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
-        """Count a call, of which a model need not report anything."""
+        """Keep a call, of which a model need not report anything."""
         super().add_usage(lm, usage_entry)
-        self.generations.append(
-            Generation(
-                reply=None,
+        keep_call(
+            ModelCall(
                 model=lm,
                 finish_reason="stop",
                 prompt_tokens=usage_entry.get("prompt_tokens"),
@@ -112,12 +108,11 @@ class ExampleProgram(dspy.Module):
     async def aforward(self, question: Task) -> ProgramOutput:
         """Evaluate one example."""
         calls, example = self.calls, self.calls.examples[question.key]
-        usage = ReportedUsage()
         settings: dict[str, Any] = {
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
             "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
             "adapter": self._adapter(),
-            **({} if self._keeps_calls() else {"usage_tracker": usage}),
+            **({} if self._keeps_calls() else {"usage_tracker": ReportedUsage()}),
         }
         with recorded_calls() as recorded, dspy.context(**settings):
             try:
@@ -130,30 +125,22 @@ class ExampleProgram(dspy.Module):
                 mark = MetricScore(
                     metric=metric_name(calls.metric), value=calls.failure_score, feedback=f"{fault.kind}: {fault}"
                 )
-                return ProgramOutput(
-                    reason=Reason.FAULTED, metric_score=mark, generations=[*recorded.generations, *usage.generations]
-                )
-        generations = [*recorded.generations, *usage.generations]
+                return ProgramOutput(reason=Reason.FAULTED, metric_score=mark)
         if isinstance(prediction, Unread):
             score = calls.failure_score or 0.0
             calls.evaluated[question.key] = Evaluated(dspy.Prediction(), score)
-            last = Generation(
-                reply=prediction.reply,
-                finish_reason=generations[-1].finish_reason if generations else "stop",
-                model=generations[-1].model if generations else getattr(dspy.settings.lm, "model", ""),
-                prompt_tokens=None,
-                completion_tokens=None,
+            last = recorded.generations[-1] if recorded.generations else None
+            model = getattr(dspy.settings.lm, "model", "")
+            unread = Generation(
+                prediction.reply, last.finish_reason if last else "stop", last.model if last else model, None, None
             )
-            mark = read_score(score, calls.metric)
-            return ProgramOutput(metric_score=mark, generations=generations, last_generation=last)
+            return ProgramOutput(metric_score=read_score(score, calls.metric), generation=unread)
         calls.evaluated[question.key] = Evaluated(prediction, score)
         outputs = _outputs(prediction)
         return ProgramOutput(
             text=_text(outputs),
             outputs=outputs,
             metric_score=read_score(score, calls.metric),
-            generations=generations,
-            keeps_replies=len(generations) > 1,
         )
 
     def _adapter(self) -> dspy.Adapter | None:

@@ -122,7 +122,7 @@ def test_queries_that_come_up_while_questions_are_asked_are_searched_once(ask, d
     (whole,) = ask(document)
     queries = [query for search in searches() for query in search]
     assert len(set(queries)) == len(queries)
-    assert all(len(one.generations) == 1 + 2 + 1 + 1 for one in whole.predictions.values())
+    assert all(len(one.calls) == 1 + 2 + 1 + 1 for one in whole.predictions.values())
     before, log = dict(whole.predictions), whole.folder / "predictions.jsonl"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:5]))
     (resumed,) = ask(document)
