@@ -5,9 +5,11 @@ An engine knows messages, tokens and choices; it knows nothing of questions, exa
 dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's
 own may answer DSPy's requests instead, by `complete(Request) -> Response` and a `SyncEngine`.
 
-An engine may declare what its model takes in the server's own form, under DSPy's names: `supports_function_calling`,
-`supports_response_schema` and `supported_params`, names of OpenAI's fields. What it does not declare, DSPy's adapters
-ask in words. `takes_seed` false says that no seed reaches the model.
+An engine whose model may be swapped behind its name has `async find_changes() -> list[str]`: what tells the model that
+answers now from the first, empty where nothing does. An engine may declare what its model takes in the server's own
+form, under DSPy's names: `supports_function_calling`, `supports_response_schema` and `supported_params`, names of
+OpenAI's fields. What it does not declare, DSPy's adapters ask in words. `takes_seed` false says that no seed reaches
+the model.
 
 Failures are raised as `CallError`s, after the engine has retried what a retry may cure; a prompt that does not
 fit the context is a `ContextLengthError`. Log-probabilities that a server does not give, or that cannot be
@@ -97,6 +99,16 @@ class Engine(Protocol):
     async def aclose(self) -> None:
         """Release the model or the connections; the engine is unusable afterwards."""
         ...
+
+
+async def find_changes(engine: object) -> list[str]:
+    """Describe what tells the model that answers now from the one that the engine reached; empty where nothing does.
+
+    Only an engine whose model may be swapped behind its name has such a look, its method of the same name.
+    """
+    look = getattr(engine, "find_changes", None)
+    changes: list[str] = [] if look is None else await look()
+    return changes
 
 
 @runtime_checkable

@@ -10,16 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from medexam.benchmarks import Benchmark, find_benchmark
+from medexam.benchmarks import Benchmark
 from medexam.benchmarks.answers import RunAnswers, ScoredAs
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, LeftOut, describe_all, describe_dropped
 from medexam.experiments.compare.section import ComparisonScope, Finder
-from medexam.experiments.score.own import current_own, with_own
-from medexam.experiments.store.data_changes import as_asked, describe_golds
+from medexam.experiments.store.answerers import are_mixed
+from medexam.experiments.score.own import score_own, with_own
+from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
@@ -33,7 +35,6 @@ from medexam.model_calls import Reading
 from medexam.predictions import Prediction, Status
 from medexam.predictions.prediction import Answered, as_read
 from medexam.questions import AnySet, Item
-from medexam.specs import DatasetSpec
 from medexam.specs.identity import distinct_labels
 
 Q = TypeVar("Q", bound=Item)
@@ -65,7 +66,7 @@ def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
 
 
 def _mixes(folder: RunFolder) -> bool:
-    return len(find_answerers(folder, folder.read_record())) > 1
+    return are_mixed(find_answerers(folder, folder.read_record()))
 
 
 def compare_runs(
@@ -89,18 +90,18 @@ def _compare_folders(
 ) -> Comparison:
     records = [folder.read_record() for folder in folders]
     _check_same_data(records)
-    benchmark = find_benchmark(records[0].cell.dataset)
-    full_sets: dict[DatasetSpec, AnySet] = {}
-    for record in records:
-        full_dataset = record.cell.dataset.whole
-        if full_dataset not in full_sets:
-            full_sets[full_dataset] = benchmark.load(full_dataset)
-    sets = [as_asked(record, full_sets[record.cell.dataset.whole]) for record in records]
+    checked = list(map(check_items, folders))
+    sets = [each.items for each in checked]
+    benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_answers(folder, record, reading) for folder, record in zip(folders, records, strict=True)]
     outcomes = [answers.outcomes for answers in predictions]
-    one_key = all(exam_set.golds is sets[0].golds for exam_set in sets)
+    one_key = len({exam_set.golds_fingerprint for exam_set in sets}) == 1
+    texts_agree = _compare_texts(records, sets)
     common_items, exclusions = find_common(
-        sets[0].questions, records, outcomes, lambda key: one_key or benchmark.golds_agree(key, sets)
+        sets[0].questions,
+        records,
+        outcomes,
+        lambda key: (one_key or benchmark.golds_agree(key, sets)) and texts_agree(key),
     )
     if not common_items:
         raise DatasetError(
@@ -113,7 +114,7 @@ def _compare_folders(
     if (noise := find_noise(compared)) is not None:
         statistics = statistics.held_to(noise.floors)
     sections = (noise, *(find(compared) for find in finders))
-    scores = list(map(current_own, folders, sets, predictions))
+    scores = list(map(score_own, folders, sets, predictions))
     scored_sets = [replace(exam_set, questions=tuple(common_items)) for exam_set in sets]
     metrics = [
         with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
@@ -131,11 +132,25 @@ def _compare_folders(
         questions=tuple(item.key for item in common_items),
         exclusions=exclusions,
         notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs), *model_notes),
-        corrected=tuple(filter(None, map(describe_golds, folders, records, sets))),
+        corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
         statistics=statistics,
         own=_compare_own(benchmark, common_items, scores),
         sections=tuple(section for section in sections if section is not None),
     )
+
+
+def _compare_texts(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> Callable[[str], bool]:
+    """Return whether all runs of one language and alteration were asked the same text, by the key of a question."""
+    alike: dict[object, list[AnySet]] = {}
+    for record, items in zip(records, sets, strict=True):
+        dataset = record.cell.dataset
+        alike.setdefault((dataset.language, dataset.changes, dataset.as_published), []).append(items)
+    differing = [
+        [{item.key: getattr(item, "printed", item) for item in items.questions} for items in each]
+        for each in alike.values()
+        if len({items.fingerprint for items in each}) > 1
+    ]
+    return lambda key: all(len({texts[key] for texts in each}) == 1 for each in differing)
 
 
 def _check_same_data(records: Sequence[RunRecord]) -> None:
@@ -229,11 +244,11 @@ def find_common(
     baseline: Iterable[Q],
     records: Sequence[RunRecord],
     outcomes: Sequence[Mapping[str, Answered]],
-    golds_agree: Callable[[str], bool],
+    data_agree: Callable[[str], bool],
 ) -> tuple[list[Q], LeftOut]:
-    """Find the baseline's questions that every run has scored under the same gold, and count the others.
+    """Find the baseline's questions that every run has scored on the same text and gold, and count the others.
 
-    `golds_agree` is asked by the keys of questions that every run was asked for.
+    `data_agree` is asked by the keys of questions that every run was asked for.
     """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
@@ -246,7 +261,7 @@ def find_common(
             counts["failed"] += 1
         elif None in statuses:
             counts["not_asked_yet"] += 1
-        elif not golds_agree(question.key):
+        elif not data_agree(question.key):
             counts["other_gold"] += 1
         else:
             common_items.append(question)
@@ -271,10 +286,7 @@ def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
-    """Note how the runs differ in what they asked: languages, and versions of the data; usually empty.
-
-    Runs of schema 1 are compared by the files that they read, all others by what their data hold.
-    """
+    """Note how the runs differ in what they asked: languages, and versions of the data; usually empty."""
     datasets = [record.cell.dataset for record in records]
     languages = list(dict.fromkeys(dataset.language for dataset in datasets))
     notes = []
@@ -285,9 +297,8 @@ def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tu
         )
     versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
     for record, data in zip(records, sets, strict=True):
-        dataset, is_old = record.cell.dataset, record.schema == 1
-        version = (record.dataset_fingerprint,) if is_old else (data.fingerprint, data.golds_fingerprint)
-        versions.setdefault((dataset.language, is_old, dataset.changes), set()).add(version)
+        dataset = record.cell.dataset
+        versions.setdefault((dataset.language, dataset.changes), set()).add((data.fingerprint, data.golds_fingerprint))
     for (language, *_), fingerprints in versions.items():
         if len(fingerprints) > 1:
             notes.append(f"the runs in {language} read {len(fingerprints)} different versions of the data (SHA-256)")

@@ -1,11 +1,13 @@
 """Asks the examples of an evaluation of the model that a script has made, as its module and its metric call it."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
 
 from medexam.dspy_internals import prices_looked_up_once
+from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import EngineLM
@@ -14,7 +16,8 @@ from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.environment import Invocation
 from medexam.gc_pause import gc_paused
 from medexam.serve import EngineInfo
-from medexam.serve.engines.dspy_model import IN_FLIGHT, describe_dspy_model
+from medexam.serve.contract import find_changes
+from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_dspy_model
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
@@ -30,26 +33,36 @@ class ObjectExecutor:
         """
         self._lm = lm
         self._in_flight = in_flight
+        self._engine: Any = lm.live_engine if isinstance(lm, EngineLM) else None
 
     @property
     def concurrency(self) -> Callable[[], int]:
         """How many examples are in flight at once; it may change."""
-        engine = self._lm.live_engine if isinstance(self._lm, EngineLM) else None
         if self._in_flight is not None:
             return lambda: self._in_flight or 1
-        return lambda: getattr(engine, "concurrency", IN_FLIGHT)
+        return lambda: getattr(self._engine, "concurrency", IN_FLIGHT)
 
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
-        """Do nothing: the model is there."""
+    async def prepare(
+        self,
+        planned: AnyCell,  # noqa: ARG002 - there is one model
+        observer: RunObserver,  # noqa: ARG002 - a look takes no time
+        needs: Mapping[ModelSpec, EngineNeeds],  # noqa: ARG002 - the model is there
+    ) -> None:
+        """Look which model answers: it may have changed since the script made it, or was made from other code.
+
+        Raises `EngineError` if an engine of ours reached another one when it was made.
+        """
+        if not isinstance(self._lm, EngineLM):
+            self._engine = await asyncio.to_thread(LookedAtModel, self._lm)
+        elif changes := await find_changes(self._engine):
+            raise EngineError(
+                f"{self._lm.model}: another model answers than when it was made ({'; '.join(changes)}); make it again"
+            )
 
     def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo:  # noqa: ARG002 - there is one model
-        """Return what answers: what an engine of ours says of itself, else the model's name."""
-        engine = self._lm.live_engine if isinstance(self._lm, EngineLM) else None
-        describe = getattr(engine, "info", None)
-        if describe is not None:
-            info: EngineInfo = describe()
-            return info
-        return describe_dspy_model(self._lm)
+        """Return what answers: what an engine of ours says of itself, else the model's name and replies."""
+        info: EngineInfo = self._engine.info() if hasattr(self._engine, "info") else describe_dspy_model(self._lm)
+        return info
 
     async def ask(
         self,
@@ -61,6 +74,10 @@ class ObjectExecutor:
         """Ask the pending examples."""
         with planned.folder.appending() as log, self._settings(), gc_paused(), prices_looked_up_once():
             await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
+
+    async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model
+        """Look again which model answers."""
+        return await find_changes(self._engine)
 
     def _settings(self) -> Any:
         """Return DSPy's context in which examples are asked; a model of DSPy's keeps its history as the script says."""

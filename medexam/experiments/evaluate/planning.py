@@ -89,6 +89,7 @@ def plan_evaluation(
         experiment_digest=digest({"name": name, "cells": [digest(identity)]}),
         cells=(planned,),
         runs_dir=runs_dir,
+        ways_out="or start over with fresh=True",
     )
     return EvaluationPlan(plan, tuple(record.key for record in records))
 

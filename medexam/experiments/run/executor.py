@@ -11,7 +11,7 @@ from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.contract import FolderEngine
+from medexam.serve.contract import FolderEngine, find_changes
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -55,6 +55,9 @@ class Executor(Protocol):
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
 
+    async def find_changes(self, planned: AnyCell) -> list[str]:
+        """Look again which models answer the cell, and describe what tells them from those at its start."""
+
     def describe(self) -> dict[str, Any] | None:
         """Describe the executor for `environment.json`; None if there is nothing to say."""
 
@@ -83,6 +86,12 @@ class LocalExecutor:
         before = await count_cached(model, engine)
         await self._ask(planned, observer, spending, ahead=False)
         invocation.count_cached(before, await count_cached(model, engine))
+
+    async def find_changes(self, planned: AnyCell) -> list[str]:
+        """Look again at each of the cell's models."""
+        models = (planned.cell.model, *planned.cell.asked_models.values())
+        engines = [engine for model in models if (engine := self._engines.get(model)) is not None]
+        return [change for engine in engines for change in await find_changes(engine)]
 
     async def submit(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
         """Have the requests submitted that the cell makes by itself, and leave it before their replies.

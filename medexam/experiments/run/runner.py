@@ -4,6 +4,7 @@ It knows nothing of the terminal and of MLflow: progress goes to an observer, tr
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import defaultdict
@@ -25,8 +26,9 @@ from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import admit, models_file
+from medexam.experiments.store.answerers import admit, models_file, note_doubt
 from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
+from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import quiet_dspy
@@ -36,6 +38,7 @@ from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 from medexam.specs.programs.needs import NO_NEEDS
 
+_log = logging.getLogger(__name__)
 _SERVED = {"engine", "name", "path", "endpoints", "revision", "dtype"}
 """What tells the model of one cell from another's, in a server's cache."""
 
@@ -58,6 +61,8 @@ class Runner:
         self._executor = executor or self._local
         self._runs: dict[int, AnyRun] = {}
         """Position of a cell in the plan -> its run."""
+        self._changes: dict[ModelSpec, str] = {}
+        """Model -> what tells the one that answers by now from the one that answered at a cell's start."""
         self._begun: set[str] = set()
         """Ids of the runs that were asked something, or would have been."""
 
@@ -106,8 +111,9 @@ class Runner:
                     updated_cell = _look_again(planned)
                     updated_cell = close_refused(updated_cell) if self._plan.accept_refusals else updated_cell
                     interrupted = await self._run_cell(combine_again(updated_cell))
-                    run = None if planned.pending else fresh_run(planned.folder)
-                    self._runs[position] = run or score_cell(planned.folder, planned.question_set)
+                    metrics = planned.cell.metrics
+                    run = None if planned.pending or metrics else fresh_run(planned.folder)
+                    self._runs[position] = run or score_cell(planned.folder, planned.question_set, code=metrics)
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
@@ -156,13 +162,20 @@ class Runner:
         executor: Executor = self._local
         if planned.asks_model and planned.pending:
             executor = self._executor
+            if planned.cell.model in self._changes:
+                raise EngineError(
+                    f"{planned.run_id}: not asked, since another model answers than at the start "
+                    f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
+                )
             models = (planned.cell.model, *planned.cell.asked_models.values())
             await executor.prepare(planned, self._observer, {model: self._needs(model) for model in models})
             planned = self._admit(planned, executor.info(planned))
             planned = self._admit_further(planned, executor)
         folder = planned.folder
         if not planned.borrowed:
-            folder.write_record(self._plan.record(planned))
+            # A run that was begun without its questions stays so.
+            keeps_items = self._plan.keeps_items and (not folder.exists() or folder.read_record().keeps_items)
+            begin_run(folder, replace(self._plan.record(planned), keeps_items=keeps_items), planned.question_set)
         before = folder.read_environment()
         if before and not planned.pending:
             return False
@@ -265,6 +278,7 @@ class Runner:
         try:
             energy_before = await count_energy(info, ca_bundle)
             await executor.ask(planned, self._observer, self._spending, invocation)
+            await self._look_at_models_again(planned, executor)
             if energy_before is not None:
                 invocation.count_energy(energy_before, await count_energy(info, ca_bundle))
         finally:
@@ -274,6 +288,21 @@ class Runner:
                 self._spending.questions - questions_before,
             )
             _write_environment(planned, executor, before, invocation)
+
+    async def _look_at_models_again(self, planned: AnyCell, executor: Executor) -> None:
+        """Note and say if another model answers by now than at the cell's start, which may have given its answers."""
+        if planned.answerer is None or not (changes := await executor.find_changes(planned)):
+            return
+        self._changes[planned.cell.model] = described = "; ".join(changes)
+        if (answers := planned.folder.count_answers() - planned.answered) > 0:
+            note_doubt(planned.folder, planned.answerer, answers, changes)
+            _log.warning(
+                "medexam: warning: %s: another model answers now than at the start (%s), and it may have given %s of "
+                "the answers; the run is not ranked: ask again with --fresh",
+                planned.run_id,
+                described,
+                f"{answers:,}",
+            )
 
 
 def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:

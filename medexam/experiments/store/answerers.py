@@ -21,6 +21,16 @@ MODELS = "models.json"
 RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
 
 
+class Doubt(FrozenModel):
+    """What was seen when a run had asked its questions: another model answers by now."""
+
+    at: str
+    """When, in UTC."""
+    answers: int
+    """How many were given since the first model was last seen, each by either of the two."""
+    differences: tuple[str, ...]
+
+
 class KnownModel(FrozenModel):
     """One entry of `models.json`."""
 
@@ -29,6 +39,8 @@ class KnownModel(FrozenModel):
     """When it first answered, in UTC."""
     seen: tuple[dict[str, Any], ...] = ()
     """What changed no answer and was different at a later time: when, and the notes that changed."""
+    doubts: tuple[Doubt, ...] = ()
+    """When another model was seen to answer behind it; usually empty."""
 
 
 class AnswererCount(NamedTuple):
@@ -38,6 +50,21 @@ class AnswererCount(NamedTuple):
     """None in a folder that was written before answers carried a print."""
     name: str
     answers: int
+    doubtful: int = 0
+    """How many of them another model may have given, which answered when the questions were asked."""
+
+
+def are_mixed(counts: Sequence[AnswererCount]) -> bool:
+    """Return whether the answers are, or may be, of more than one model."""
+    return len(counts) > 1 or any(count.doubtful for count in counts)
+
+
+def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences: Sequence[str]) -> None:
+    """Note that `answers` of this model may be another's, which differs so; the folder must be locked."""
+    models = read_models(folder)
+    entry = models[answerer.print]
+    doubt = Doubt(at=_now(), answers=answers, differences=tuple(differences))
+    _write(folder, MODELS, {**models, answerer.print: entry.model_copy(update={"doubts": (*entry.doubts, doubt)})})
 
 
 def models_file(name: str) -> str:
@@ -116,8 +143,11 @@ def count_answerers(
             answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
             by_question[prediction.question] = pool.setdefault(answerer, answerer)
     names = {key: entry.identity.name for key, entry in models.items()}
+    doubtful = {key: sum(doubt.answers for doubt in entry.doubts) for key, entry in models.items()}
     return tuple(
-        AnswererCount(key, name or names.get(key or "", "an unknown model"), answers)
+        AnswererCount(
+            key, name or names.get(key or "", "an unknown model"), answers, min(answers, doubtful.get(key or "", 0))
+        )
         for (key, name), answers in Counter(by_question.values()).most_common()
     )
 
@@ -126,7 +156,11 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
     model answered.
     """
-    owners = [f"of {count.name}{f' (print {count.print})' if count.print else ''}" for count in counts]
+    owners = [
+        f"of {count.name}{f' (print {count.print})' if count.print else ''}"
+        + (f" ({count.doubtful:,} of them perhaps of another model)" if count.doubtful else "")
+        for count in counts
+    ]
     words = [f"{count.answers:,} {owner}" for count, owner in zip(counts, owners, strict=True)]
     return ", ".join([f"{counts[0].answers:,} answers {owners[0]}", *words[1:]]) if counts else ""
 
@@ -138,7 +172,8 @@ def label_answerers(counts: Sequence[AnswererCount]) -> str:
     names = [count.name.rsplit("/", 1)[-1] for count in counts]
     names_repeat = len(set(names)) < len(names)
     return " + ".join(
-        f"{name} {count.print} ({count.answers:,})" if names_repeat and count.print else f"{name} ({count.answers:,})"
+        f"{name}{f' {count.print}' if names_repeat and count.print else ''} "
+        f"({count.answers:,}{f', {count.doubtful:,} in doubt' if count.doubtful else ''})"
         for name, count in zip(names, counts, strict=True)
     )
 

@@ -14,15 +14,14 @@ from pydantic import ValidationError
 
 from medexam.benchmarks import Benchmark
 from medexam.benchmarks.registry import find_stored_benchmark
-from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.store.answerers import AnswererCount, count_answerers, label_answerers, read_models
+from medexam.errors import RunFolderError
+from medexam.experiments.store.answerers import AnswererCount, are_mixed, count_answerers, label_answerers, read_models
 from medexam.experiments.store.costs import Costs, compute_costs
-from medexam.experiments.store.freshness import digest_metrics
 from medexam.experiments.store.paths import find_path
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.experiments.store.work_folder import describe_fault
 from medexam.metrics import Metrics
-from medexam.metrics.results import RunMetrics
+from medexam.metrics.results import RunMetrics, TaskMetrics
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
@@ -117,7 +116,7 @@ class StoredRun(Generic[M_co]):
     @property
     def benchmark(self) -> Benchmark[Any, Any, Any]:
         """What scored the run and shows its scores."""
-        return find_stored_benchmark(self.record.cell.dataset, self.metrics)
+        return find_stored_benchmark(self.record.cell.dataset, in_words=isinstance(self.metrics, TaskMetrics))
 
     @property
     def costs(self) -> Costs | None:
@@ -126,8 +125,8 @@ class StoredRun(Generic[M_co]):
 
     @property
     def mixed(self) -> bool:
-        """Whether the answers are of more than one model, so that the scores are of none."""
-        return len(self.answerers) > 1
+        """Whether the answers are, or may be, of more than one model, so that the scores are of none."""
+        return are_mixed(self.answerers)
 
     @property
     def score(self) -> float | None:
@@ -168,7 +167,7 @@ def load_run(folder: RunFolder) -> AnyRun:
 def stored_metrics(folder: RunFolder) -> Any:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
     stored = folder.read_metrics()
-    benchmark = find_stored_benchmark(folder.read_record().cell.dataset, stored)
+    benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=stored.get("kind") == "tasks")
     try:
         return benchmark.metrics_type.model_validate(stored)
     except ValidationError as error:
@@ -195,27 +194,14 @@ def _named_folder(run: str) -> RunFolder:
     return RunFolder(path.absolute() if path.is_symlink() else path.resolve())
 
 
-def shown_as_scored(reason: str) -> str:
-    """Describe to a reader scores that cannot be checked against the data set, for this reason."""
-    return f"shown as it was scored when it ran, because scoring again fails: {reason}"
-
-
-def stored_run(
-    folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction], unscored: Sequence[str] | None = None
-) -> StoredRun[M]:
-    """Build the run in `folder` under `metrics`; `predictions` are looked at for the failures only.
-
-    `unscored` warns of metrics of the user's own that could not be run; None: of those whose code is not here now.
-    """
+def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
+    """Build the run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
-    if unscored is None:
-        unscored = [
-            describe_unscored(
-                short_name(name), digest_or_error, has_scores=any(is_entry(entry, name) for entry in metrics.own)
-            )
-            for name, digest_or_error in digest_metrics(folder).items()
-            if isinstance(digest_or_error, SpecError)
-        ]
+    unscored = [
+        f"metric {short_name(name)} is not scored: `medexam report --rescore {folder.path}` runs its code"
+        for name in record.cell.metrics
+        if not any(is_entry(entry, name) for entry in metrics.own)
+    ]
     stop_notes = [record.stopped.describe()] if record.stopped is not None else []
     environment = folder.read_environment()
     engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
@@ -232,11 +218,6 @@ def describe_lookups(metrics: RunMetrics) -> str | None:
         f"the search found no passage for {metrics.without_passages:,} of {metrics.n:,} questions: check that the "
         "corpus is in the language of the questions and was read correctly"
     )
-
-
-def describe_unscored(metric: str, error: SpecError, *, has_scores: bool) -> str:
-    """Describe to a reader a metric whose code cannot be run; `has_scores` if the folder holds its scores."""
-    return f"metric {metric} is {'shown as it was scored' if has_scores else 'not scored'}: {error}"
 
 
 def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount, ...]:

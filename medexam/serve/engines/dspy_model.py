@@ -4,6 +4,7 @@ A `dspy.LM` is asked as it is, by its own client and with its own retries. Its c
 remembers what was answered.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -14,9 +15,10 @@ from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 from medexam.dspy_internals import CALL_ERRORS, model_check
 from medexam.dspy_requests import read_generations, send_request
 from medexam.errors import AnswerFormatError, EngineError
-from medexam.model_calls import Dialogue, Generation
-from medexam.model_identity import ModelIdentity
+from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.engines.hosted import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -41,6 +43,7 @@ class RequestEngine:
         return read_generations(self._engine.sync.complete(send_request(self._model, dialogue)), dialogue)
 
 
+_SET_BY_MODULE = "set by the module"
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
 _UNHEARD: Mapping[str, Any] = {
@@ -61,15 +64,37 @@ _OF_DSPY = frozenset(
 """Settings of a model that DSPy itself takes from it, for every request."""
 
 
-class DSPyModelEngine:
+class LookedAtModel:
+    """A model of DSPy's, and which one answered behind its name when it was looked at."""
+
+    def __init__(self, lm: Any) -> None:
+        """Look at `lm`; None is a model that the script's modules have themselves."""
+        self._lm = lm
+        self._identity = _identify(lm)
+
+    def info(self) -> EngineInfo:
+        """Describe what really runs."""
+        return describe_dspy_model(self._lm).model_copy(update={"identity": self._identity})
+
+    async def find_changes(self) -> list[str]:
+        """Look again, as the function of that name says; twice, since a hosted model may reply otherwise once."""
+        before, differences = self._identity, list[str]()
+        for _ in "12":
+            now = await asyncio.to_thread(_identify, self._lm)
+            if now.behaviour is None or not (differences := before.differences(now)):
+                return []
+        return differences
+
+
+class DSPyModelEngine(LookedAtModel):
     """Replies to dialogues by a `dspy.LM`."""
 
     concurrency = IN_FLIGHT
 
     def __init__(self, lm: dspy.BaseLM) -> None:
         """Ask `lm`; raises `EngineError` for settings that no request of DSPy's can hold."""
-        self._lm = lm
         self._config = _read_settings(lm)
+        super().__init__(lm)
         self.sync = SyncTwin(self._reply_blocking)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
@@ -95,10 +120,6 @@ class DSPyModelEngine:
         }
         extensions = {**(self._config.extensions or {}), **(request.config.extensions or {})} or None
         return replace(request, model=self._lm.model, config=replace(request.config, **own, extensions=extensions))
-
-    def info(self) -> EngineInfo:
-        """Describe what really runs."""
-        return describe_dspy_model(self._lm)
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""
@@ -131,7 +152,26 @@ def build_dspy_engine(lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> D
     return DSPyModelEngine(lm)
 
 
+def _identify(lm: Any) -> ModelIdentity:
+    """Ask a `dspy.LM` itself the fixed dialogue twice; other classes are known by their names.
+
+    So are models that refuse it or are out of reach.
+    """
+    name = getattr(lm, "model", "") or _SET_BY_MODULE
+    if type(lm) is not dspy.LM:
+        return ModelIdentity(engine="dspy", name=name)
+    dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
+    try:
+        with dspy.context(**_UNHEARD):
+            responses = [lm(send_request(name, dialogue), cache=False) for _ in "12"]
+        first, second = (read_generations(response, dialogue)[0] for response in responses)
+    except Exception:
+        return ModelIdentity(engine="dspy", name=name)
+    behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
+    return ModelIdentity(engine="dspy", name=first.model or name, behaviour=behaviour)
+
+
 def describe_dspy_model(lm: Any) -> EngineInfo:
     """Describe a model of DSPy's by its name; None is one that the script's modules have themselves."""
-    name = getattr(lm, "model", "") or "set by the module"
+    name = getattr(lm, "model", "") or _SET_BY_MODULE
     return EngineInfo(engine="dspy", model=name, identity=ModelIdentity(engine="dspy", name=name))

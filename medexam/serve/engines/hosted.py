@@ -47,6 +47,14 @@ class HostedEngine(ABC):
         """Return the replies to one dialogue, one for each sample."""
         return await background_loop().run_async(self._reply_tracked(dialogue))
 
+    async def find_changes(self) -> list[str]:
+        """Look again which model answers, and describe what tells it from the first; empty where nothing does."""
+        return await background_loop().run_async(self.compare())
+
+    async def compare(self) -> list[str]:
+        """Do what `find_changes` says, on the background loop."""
+        return []
+
     async def aclose(self) -> None:
         """Close the connections; the engine is unusable afterwards."""
         await background_loop().run_async(self.close())

@@ -11,7 +11,7 @@ accepts a client of ours, which follows none. This module knows litellm's calls,
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -59,6 +59,7 @@ from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address,
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields, thinking_room
+from medexam.serve.timing import TIMING
 from medexam.specs import ModelSpec
 
 _TOOL_FIELDS = {"_skip_mcp_handler": True}
@@ -119,6 +120,8 @@ class LiteLLMEngine(HostedEngine):
         self.answered = False
         self.rules = TemplateRules(system=True, repeats=True, empty_system=True)
         self.identity = ModelIdentity(engine=self.kind, name=self.model)
+        self.identify: Callable[[], Awaitable[None]] | None = None
+        """Looks which model answers, and notes it in `identity`; None until the model was reached."""
 
     @property
     def supports_function_calling(self) -> bool:
@@ -194,6 +197,21 @@ class LiteLLMEngine(HostedEngine):
         """List what a reader of the replies should know."""
         unlimited = UNLIMITED.format(self._address) if self.record.unlimited else None
         return [warning for warning in (unlimited, self.prompts.warning) if warning]
+
+    async def compare(self) -> list[str]:
+        """Look twice: a hosted model may reply otherwise once. One that is out of reach shows no difference."""
+        before, differences, patience_s = self.identity, list[str](), self.patience_s
+        self.patience_s = TIMING.probe_silence_s
+        try:
+            for _ in range(2 if self.identify else 0):
+                await self.identify()
+                if not (differences := before.differences(self.identity)):
+                    break
+        except (CallError, EngineError):
+            return []
+        finally:
+            self.identity, self.patience_s = before, patience_s
+        return differences
 
     async def close(self) -> None:
         """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""

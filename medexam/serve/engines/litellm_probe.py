@@ -79,6 +79,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         if needs.tools and spec.endpoints:
             await probe.find_native_forms()
         await probe.identify()
+        engine.identify = probe.identify
         await probe.find_rules()
     except BaseException as error:
         await engine.close()

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from medexam.errors import FilteredError, LogprobsUnavailableError, UnsupportedFeatureError
+from medexam.errors import (
+    EndpointSilentError,
+    EndpointUnreachableError,
+    FilteredError,
+    LogprobsUnavailableError,
+    UnsupportedFeatureError,
+)
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures, tool_turns
 from medexam.serve.contract import EngineInfo
@@ -174,6 +180,18 @@ class VLLMEngine(HostedEngine):
         """List what a reader of the replies should know."""
         unlimited = None if self.capabilities[0].limit else UNLIMITED.format(self.capabilities[0].endpoint)
         return [warning for warning in (unlimited, self.prompts.warning) if warning]
+
+    async def compare(self) -> list[str]:
+        """Look again at each server; one that is silent shows no difference."""
+        for server in self.pool.active:
+            try:
+                if self.pool.check is not None:
+                    await self.pool.check(server.endpoint)
+            except EndpointSilentError:
+                continue
+            except EndpointUnreachableError as error:
+                return [f"{server.endpoint.base}: {error}"]
+        return []
 
     async def close(self) -> None:
         """Close the connections."""

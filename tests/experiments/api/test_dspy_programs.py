@@ -204,6 +204,7 @@ def as_json(value):
 def test_programs_ask_and_answer_as_in_plain_dspy(make, server, lm, tmp_path) -> None:
     def take() -> list[str]:
         sent = sorted(json.dumps(body, sort_keys=True) for _, body in server.requests)
+        sent = [body for body in sent if "Name a bone." not in body]  # a look at which model answers
         server.requests.clear()
         return sent
 

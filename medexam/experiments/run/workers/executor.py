@@ -90,6 +90,12 @@ class SpreadExecutor:
             survivors = [worker for worker in workers if not worker.lost]
             _count_cached(await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish)), invocation)
 
+    async def find_changes(self, planned: AnyCell) -> list[str]:
+        """Have every worker look again which model answers, and return what the first one that sees another says."""
+        living = [member for member in self._engines[planned.cell.model][0] if not member.lost]
+        answers = await ask_all(living, lambda member: member.handle.call(Worker.find_changes, planned.cell.model))
+        return next((changes for _, changes in answers if changes and isinstance(changes, list)), [])
+
     def describe(self) -> dict[str, Any]:
         """Describe for `environment.json` what the workers are, and how many questions of the last cell each asked."""
         return {

@@ -35,6 +35,7 @@ from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.serve.contract import find_changes
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.signatures.direct import in_bulk
@@ -220,6 +221,10 @@ class Worker:
                 build_engine(model, needs, prefer_host=host_name(), sharers=self._sharers)
             )
         return self._engines[model].info()
+
+    async def find_changes(self, model: ModelSpec) -> list[str]:
+        """Look again which model answers, as the function of that name does."""
+        return await find_changes(self._engines[model])
 
     async def begin(self, assignment: Assignment, looked_up: LookedUp) -> PrefixCount | None:
         """Take up a cell, and return what the servers' prefix caches have counted so far.
