@@ -56,7 +56,7 @@ def _find_live(name: str) -> Any:
 
 
 def ships(name: str) -> bool:
-    """Return whether `name` is code of a companion that ships: it needs no trust, and its spec says what it asks."""
+    """Return whether `name` is code of a companion that ships, whose spec says what it asks."""
     return any(name in parts.values() for parts in SHIPPED_PARTS.values())
 
 

@@ -285,6 +285,11 @@ class ItemSet(Generic[I_co, G_co]):
     files_digest: str = ""
     """SHA-256 of the files' bytes before they were read; empty if the set was not read from files."""
 
+    @property
+    def in_words(self) -> bool:
+        """Whether its questions are answered in words."""
+        return isinstance(next(iter(self.questions), None), Task)
+
     def only(self, keys: Iterable[str]) -> Self:
         """Return the same of the questions of these keys, in their order."""
         questions = {item.key: item for item in self.questions}

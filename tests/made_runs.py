@@ -81,7 +81,7 @@ def make_run(tmp_path, exam_questions, answer_key):
             return {**REPLIES[outcome], **fields, **(extra(question) if extra else {})}
 
         path = tmp_path / "runs" / (run_id or f"{name}-{cell.program.label}-{language}-{digest(known)}")
-        record = {"schema": 1, "dataset_golds": None, "description": "Made by hand.", "experiment_digest": experiment}
+        record = {"description": "Made by hand.", "experiment_digest": experiment}
         return score_cell(write_cell(path, cell, known, exams, answer, RAN, **record), exams)
 
     return make

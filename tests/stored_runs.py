@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments import RunFolder, RunRecord, score_cell
+from medexam.experiments import RunFolder, RunRecord, begin_run, score_cell
 from medexam.predictions import Prediction
 from medexam.questions import AnswerKey, AnySet, ExamSet, Question
 from medexam.specs import CellSpec, build_identity, digest
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
-SCHEMA = 3
-"""Form in which run folders are written today."""
 TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:30:00+00:00"}
 
 
@@ -64,7 +62,6 @@ def write_cell(
 ) -> RunFolder:
     """Write a run of this identity that is not scored; `record` replaces what its record says by default."""
     said = {
-        "schema": SCHEMA,
         "description": "",
         "dataset_golds": exams.golds_fingerprint,
         "experiment_digest": "e" * 12,
@@ -76,7 +73,7 @@ def write_cell(
     folder = RunFolder(path)
     folder.create()
     own = {"run_id": folder.name, "spec_digest": digest(known), "identity": known, "cell": cell}
-    folder.write_record(RunRecord(**own, **(said | record)), own=True)
+    begin_run(folder, RunRecord(**own, **(said | record)), exams)
     folder.write_json("environment.json", {**TIMES, **environment})
     with folder.appending() as log:
         for question in exams.questions:

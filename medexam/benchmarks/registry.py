@@ -1,18 +1,21 @@
 """The benchmarks by the names of their data sets, and by the kinds of questions of one's own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.base import Benchmark
+from medexam.benchmarks.answers import RunAnswers
+from medexam.benchmarks.base import Benchmark, Predictions, Scores
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
+from medexam.benchmarks.paired import PairedRuns
 from medexam.benchmarks.words.examples import ExampleBenchmark
 from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
-from medexam.metrics.results import RunMetrics
+from medexam.metrics.results import ScoredRun
 from medexam.plugins import load_object, load_part
+from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.specs.names import BENCHMARKS, short_name
 
@@ -47,13 +50,14 @@ def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
     return _BENCHMARKS.get(name) or _build_shipped(name)
 
 
-def find_stored_benchmark(spec: DatasetSpec, metrics: RunMetrics | Mapping[str, Any]) -> Benchmark[Any, Any, Any]:
-    """Find the benchmark of a stored run; where its own code is gone, one that shows `metrics` of that form."""
-    try:
-        return find_benchmark(spec)
-    except DatasetError:
-        kind = metrics.get("kind") if isinstance(metrics, Mapping) else getattr(metrics, "kind", None)
-        return SpanBenchmark(spec.called) if kind == "tasks" else OwnChoiceBenchmark(spec.called)
+def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any, Any, Any]:
+    """Find the benchmark of a stored run without running code of the user's own.
+
+    Where this process has not run that code yet, it is one that shows stored scores and makes none.
+    """
+    if spec.runs_code and spec.name not in _OWN:
+        return (_StoredWords if in_words else _StoredChoice)(spec.called)
+    return find_benchmark(spec)
 
 
 @cache
@@ -63,9 +67,10 @@ def _build_shipped(name: str) -> Benchmark[Any, Any, Any]:
     return benchmark
 
 
-@cache
 def _build_own(name: str) -> Benchmark[Any, Any, Any]:
     """Build an instance of the user's class, with the name that tables call it by."""
+    if name in _OWN:
+        return _OWN[name]
     try:
         benchmark: Any = load_object(name, BENCHMARKS)
         if isinstance(benchmark, type) and issubclass(benchmark, Benchmark):
@@ -76,4 +81,35 @@ def _build_own(name: str) -> Benchmark[Any, Any, Any]:
         raise DatasetError(f"benchmark {name}: {reason}") from error
     if not isinstance(benchmark, Benchmark):
         raise DatasetError(f"{name} is {type(benchmark).__name__}, not a subclass of medexam.benchmarks.Benchmark")
-    return benchmark
+    return _OWN.setdefault(name, benchmark)
+
+
+_OWN: dict[str, Benchmark[Any, Any, Any]] = {}
+"""The user's own benchmarks whose code this process has run, by name."""
+
+
+class _Stored:
+    """Shows the stored scores of a benchmark whose code is not run."""
+
+    def score(self, items: AnySet, predictions: Predictions) -> ScoredRun[Any]:
+        """Raise `DatasetError`: only its code can."""
+        raise DatasetError(
+            f"{items.name} is a benchmark of your own, which scores its runs itself: read its code, then let "
+            "`medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
+        )
+
+    def item_scores(self, items: AnySet, predictions: Predictions) -> Scores:
+        """Return none, since only its code can."""
+        return {}
+
+    def compare(self, items: AnySet, sets: Sequence[AnySet], runs: Sequence[RunAnswers]) -> PairedRuns[Any]:
+        """Raise `DatasetError`: only its code can."""
+        return self.score(items, {})  # type: ignore[return-value]
+
+
+class _StoredWords(_Stored, SpanBenchmark):
+    """Of answers in words."""
+
+
+class _StoredChoice(_Stored, OwnChoiceBenchmark):
+    """Of numbered options."""

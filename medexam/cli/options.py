@@ -52,18 +52,9 @@ FailuresOption = Annotated[
 RayAddressOption = Annotated[
     str | None, Setting("ray: the cluster's head; by default one is started on this machine.", metavar="HOST:PORT")
 ]
-
-
-def _set_trust(flag: bool) -> bool:
-    from medexam.experiments.store.trust import TRUST
-
-    TRUST.set(flag)
-    return flag
-
-
-TrustOption = Annotated[
+RescoreOption = Annotated[
     bool,
-    typer.Option("--trust", callback=_set_trust, help="Trust runs made elsewhere: import the code that they name."),
+    typer.Option("--rescore", help="Run the code that the runs name: benchmarks and metrics of your own score again."),
 ]
 PathOption = Annotated[
     Path | None, typer.Option("--path", help="The file or folder to read instead of the usual ones.")

@@ -6,7 +6,7 @@ import typer
 
 from medexam.cli.flags.run import SPEC_HELP, OptionalSpecs, PlanSettings, RunSettings
 from medexam.cli.help.completion import complete_spec
-from medexam.cli.options import JsonOption, TrustOption, data_read_once, settings_as_flags
+from medexam.cli.options import JsonOption, data_read_once, settings_as_flags
 from medexam.errors import SpecError
 
 
@@ -16,7 +16,6 @@ def run(
     settings: RunSettings,
     specs: OptionalSpecs = None,
     as_json: JsonOption = False,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
     """Run an experiment, or continue it where it stopped."""
     entries = []

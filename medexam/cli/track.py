@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import RunsDirOption, TrustOption
+from medexam.cli.options import RunsDirOption
 
 RunsArgument = Annotated[
     list[Path],
@@ -25,7 +25,6 @@ def track(
         typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or that beside the runs by default."),
     ] = None,
     runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
     """Send stored runs and optimizations to MLflow; what is already there is updated."""
     from medexam.cli.actions.track import send_runs

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import RunsDirOption, TrustOption, refuse
+from medexam.cli.options import RunsDirOption, refuse
 from medexam.cli.views.runs import print_notice
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import host_name
@@ -14,7 +14,6 @@ from medexam.files import host_name
 def ui(
     context: typer.Context,
     runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     tracking_uri: Annotated[

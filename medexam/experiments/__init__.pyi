@@ -8,6 +8,7 @@ from .run.language_model import build_lm as build_lm
 from .run.runner import Runner as Runner
 from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop
+from .store.items import begin_run as begin_run
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import RunRecord as RunRecord
 from .store.run_folder import find_runs as find_runs

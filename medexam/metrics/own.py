@@ -55,8 +55,8 @@ def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[st
         except Exception as error:
             raise SpecError(
                 f"metric {metric_name} failed on question {key}: {type(error).__name__}: "
-                f"{' '.join(str(error).split())}; the answers are kept: correct the metric, then `medexam report` "
-                "scores them"
+                f"{' '.join(str(error).split())}; the answers are kept: correct the metric, then run the spec "
+                "again"
             ) from error
         entries = (
             {f"{metric_name}.{writable(str(entry))}": score for entry, score in output.items()}

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from medexam.errors import SpecError
-from medexam.plugins import added_names, is_own_name
+from medexam.plugins import added_names, is_own_name, ships
 from medexam.questions import Discipline, Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE, SAMPLE, Form
@@ -216,6 +216,11 @@ class DatasetSpec(Spec):
     def is_own(self) -> bool:
         """Whether `name` is a benchmark of the user's own, which knows itself what its fields mean."""
         return self.kind is None and ":" in self.name
+
+    @property
+    def runs_code(self) -> bool:
+        """Whether loading and scoring it runs code of the user's own."""
+        return self.is_own and not ships(self.name)
 
     @property
     def question_form(self) -> Form:

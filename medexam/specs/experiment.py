@@ -5,7 +5,6 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from medexam.errors import SpecError
-from medexam.plugins import ships
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.dataset import DatasetSpec, OwnKind
@@ -151,20 +150,3 @@ class ExperimentSpec(CellSpec):
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
     key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of
     dotted keys to values, which change together."""
-
-
-def named_code(cell: CellSpec) -> list[str]:
-    """List the code of the user's own that a run of `cell` imports, each with what it is for."""
-    retrieval = cell.program.retrieval
-    retriever = None if retrieval is None or not retrieval.retriever.is_own else retrieval.retriever.kind
-    further = {f"model {name}": model.engine for name, model in cell.asked_models.items() if model.is_own}
-    programs = [name for name in cell.program.codes if not ships(name)]
-    parts = {
-        **further,
-        "adapter": cell.program.adapter_code,
-        "retriever": retriever,
-        "engine": cell.model.engine if cell.program.asks_model and cell.model.is_own else None,
-        "benchmark": cell.dataset.name if cell.dataset.is_own and not ships(cell.dataset.name) else None,
-    }
-    entries = [f"{part} {name}" for part, name in parts.items() if name is not None]
-    return [*(f"program {name}" for name in programs), *entries, *(f"metric {name}" for name in cell.metrics)]

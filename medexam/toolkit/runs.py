@@ -10,12 +10,18 @@ from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.store.answerers import MODELS, AnswererCount, count_answerers, describe_answerers, read_models
-from medexam.experiments.store.data_changes import load_stored
-from medexam.experiments.store.earlier_texts import as_asked_before
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.environment import describe_environment
-from medexam.experiments.store.log_lines import parse_lines
+from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.protocol import digest_of
-from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS, RunFolder, RunRecord, find_runs
+from medexam.experiments.store.run_folder import (
+    ENVIRONMENT,
+    PREDICTIONS,
+    RunFolder,
+    RunRecord,
+    describe_items,
+    find_runs,
+)
 from medexam.experiments.store.stored_run import AnyRun, ExamRun, run_document
 
 __all__ = [
@@ -32,17 +38,17 @@ __all__ = [
     "Report",
     "RunFolder",
     "RunRecord",
-    "as_asked_before",
+    "begin_run",
     "carry_out",
     "count_answerers",
     "current_run",
     "describe_answerers",
     "describe_environment",
+    "describe_items",
     "digest_of",
     "find_runs",
     "join_plans",
-    "load_stored",
-    "parse_lines",
+    "load_items",
     "plan_document",
     "plan_experiment",
     "plan_lines",

@@ -12,7 +12,7 @@ from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_bibtex, write_file
-from medexam.cli.views.runs import print_notice
+from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import compare_ensemble
 from medexam.experiments.compare.further import find_further
@@ -54,6 +54,8 @@ def compare_stored(
         baseline_path, *_ = replace_files([settings.baseline], importing, root)
         paths = [baseline_path, *(path for path in paths if path.resolve() != baseline_path.resolve())]
     folders = find_compared(paths)
+    if settings.rescore:
+        read_current(folders, rescore=True)
     write_bibtex(folders, settings.bibtex)
     comparison, report, blocks, in_latex = _find(folders, way, finders)
     if settings.markdown is not None:

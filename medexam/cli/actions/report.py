@@ -27,7 +27,7 @@ def report_runs(settings: ReportSettings) -> None:
     root = settings.runs_dir or default_runs_dir()
     named = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
     paths = [*run_paths(named, root), *([] if settings.runs else [root])]
-    stored_runs = read_current(find_runs(paths), settings.metric)
+    stored_runs = read_current(find_runs(paths), settings.metric, rescore=settings.rescore)
     check_shown(stored_runs, layout, plots=settings.plots is not None)
     new_report = Report(stored_runs, parse_weights(settings.weight), protocol=settings.protocol, by=settings.by)
     if html is not None:

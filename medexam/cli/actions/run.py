@@ -43,7 +43,12 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
         return
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
-    plan = replace(plan, accept_model_change=settings.accept_model_change, accept_refusals=settings.accept_refusals)
+    plan = replace(
+        plan,
+        accept_model_change=settings.accept_model_change,
+        accept_refusals=settings.accept_refusals,
+        keeps_items=not settings.without_items,
+    )
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, BibtexOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.options import BaselineOption, BibtexOption, JsonOption, LatexOption, RescoreOption, RunsDirOption
 from medexam.cli.settings import Setting
 
 RunsArgument = Annotated[
@@ -44,21 +44,6 @@ class WaySettings:
         Literal["strict", "lenient"] | None,
         Setting("How to read the replies of all runs; by default as each run was scored."),
     ] = None
-
-
-@dataclass(frozen=True)
-class TrackSettings:
-    """Where the comparison is sent."""
-
-    track: Annotated[bool, Setting("Send the comparison to MLflow.")] = False
-    tracking_uri: Annotated[
-        str | None, Setting("MLflow store or server, with --track; $MLFLOW_TRACKING_URI or the runs' own by default.")
-    ] = None
-
-    @property
-    def sends(self) -> bool:
-        """Whether it is sent at all."""
-        return self.track or self.tracking_uri is not None
 
 
 @dataclass(frozen=True)
@@ -102,4 +87,4 @@ class CompareSettings:
     latex: LatexOption = None
     bibtex: BibtexOption = None
     runs_dir: RunsDirOption = None
-    trust: TrustOption = False
+    rescore: RescoreOption = False

@@ -13,8 +13,8 @@ from medexam.cli.options import (
     BibtexOption,
     JsonOption,
     LatexOption,
+    RescoreOption,
     RunsDirOption,
-    TrustOption,
 )
 from medexam.plugins import load_part
 
@@ -76,7 +76,7 @@ class ReportSettings:
         ),
     ] = ()
     runs_dir: RunsDirOption = None
-    trust: TrustOption = False
+    rescore: RescoreOption = False
     protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False
     weight: Annotated[
         tuple[str, ...],

@@ -124,6 +124,9 @@ class RunSettings(PlanSettings):
     accept_refusals: Annotated[
         bool, Setting("Count a question as unanswered if a server refused it in three runs in a row.")
     ] = False
+    without_items: Annotated[
+        bool, Setting("Keep no question in the run's folder, where a licence forbids it; reports then need the data.")
+    ] = False
     max_failures: FailuresOption = None
     max_tokens: Annotated[
         int | None, Setting("Stop when N tokens of prompts and replies are spent.", metavar="N", min=1)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BibtexOption, JsonOption, LatexOption, RunsDirOption, TrustOption
+from medexam.cli.options import BibtexOption, JsonOption, LatexOption, RunsDirOption
 from medexam.cli.views.output import check_endings
 
 
@@ -26,7 +26,6 @@ def board(
     bibtex: BibtexOption = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that sorts by a click.")] = None,
     runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
 ) -> None:
     """Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model."""
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import JsonOption, RunsDirOption, TrustOption
+from medexam.cli.options import JsonOption, RunsDirOption
 
 
 def show(
@@ -17,7 +17,6 @@ def show(
         str | None, typer.Argument(metavar="QUESTION", help="The key of a question, or its end; `17` may be enough.")
     ] = None,
     runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     as_json: JsonOption = False,
 ) -> None:
     """Show a stored run: its state, settings and files, or what it answered to one question."""

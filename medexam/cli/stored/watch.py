@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import RunsDirOption, TrustOption
+from medexam.cli.options import RunsDirOption
 
 
 def watch(
@@ -17,7 +17,6 @@ def watch(
         ),
     ] = None,
     runs_dir: RunsDirOption = None,
-    trust: TrustOption = False,  # noqa: ARG001 - its callback has done it
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5050,
     every: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Seconds between two looks.")] = 15,
 ) -> None:

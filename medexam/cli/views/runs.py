@@ -15,15 +15,21 @@ if TYPE_CHECKING:
     from medexam.tables import Captioned
 
 
-def read_current(folders: "Iterable[RunFolder]", metrics: Sequence[str] = ()) -> "list[AnyRun]":
+def read_current(
+    folders: "Iterable[RunFolder]", metrics: Sequence[str] = (), *, rescore: bool = False
+) -> "list[AnyRun]":
     """Read the runs in `folders`; lines on standard error name files that were out of date and `note` of a run.
 
-    `metrics` of the user's own are added to what the runs are scored by. Raises what `current_run` raises.
+    `metrics` of the user's own are added to what the runs are scored by; `rescore` runs the code that the runs name.
+    Raises what `current_run` raises.
     """
-    from medexam.experiments.report.current import current_run, scored_by
+    from medexam.experiments.report.current import current_run, rescored
 
     runs = [
-        scored_by(folder, metrics, print_notice) if metrics else current_run(folder, print_notice) for folder in folders
+        rescored(folder, metrics, print_notice, again=rescore)
+        if metrics or rescore
+        else current_run(folder, print_notice)
+        for folder in folders
     ]
     for run in runs:
         if run.note is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from medexam.toolkit.data import AuditItem, answer_digest, draw_lot, find_benchmark
 from medexam.toolkit.errors import SpecError
-from medexam.toolkit.runs import RunFolder, RunRecord, load_stored
+from medexam.toolkit.runs import RunFolder, RunRecord, load_items
 
 
 def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
@@ -18,7 +18,7 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
     _check_ids(records)
     items: list[AuditItem] = []
     for folder, record in zip(folders, records, strict=True):
-        data = load_stored(record)
+        data = load_items(folder)
         with folder.opened_predictions() as predictions:
             answers = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
         if not answers:
@@ -36,7 +36,7 @@ def read_current_answers(folder: RunFolder) -> tuple[dict[str, AuditItem], dict[
     Raises `DatasetError` where the data set cannot be read.
     """
     record = folder.read_record()
-    benchmark, data = find_benchmark(record.cell.dataset), load_stored(record)
+    benchmark, data = find_benchmark(record.cell.dataset), load_items(folder)
     with folder.opened_predictions() as predictions:
         items = {item.key: item for item in benchmark.audit_items(record.run_id, data, predictions)}
         digests = {

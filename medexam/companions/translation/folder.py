@@ -11,8 +11,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+<<<<<<< tree
+from medexam.toolkit.errors import RunFolderError
 from medexam.toolkit.files import WorkFolder
 from medexam.toolkit.runs import MODELS, AnyCell, read_models
+from medexam.toolkit.specs import IDENTITY_SCHEMA
+=======
+from medexam.toolkit.files import WorkFolder
+from medexam.toolkit.runs import MODELS, AnyCell, read_models
+>>>>>>> branch
 
 RECORD = "translation.json"
 REPLIES = "replies"
@@ -34,6 +41,15 @@ class TranslationFolder(WorkFolder):
     def replies(self) -> Path:
         """Where the runs are, one a set-up."""
         return self.path / REPLIES
+
+    def read_record(self) -> dict[str, Any]:
+        """Read `translation.json`; raises `RunFolderError` where there is none of this version."""
+        record = self.read_json(RECORD)
+        if record.get("schema") != IDENTITY_SCHEMA:
+            raise RunFolderError(
+                f"{self.path} was made by another version of medexam: choose another folder with --out"
+            )
+        return record
 
     def admit_known(self, cells: Sequence[AnyCell], role: Role) -> Sequence[AnyCell]:
         """Return the cells of a role such that the model that answered the folder before, and no other, continues."""

@@ -11,7 +11,7 @@ from medexam.experiments.api.asking import ask, write_notice
 from medexam.experiments.api.results import Run, RunPlan, Runs
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.entry.carry_out import Carriers, plan_lines, plan_specs
-from medexam.experiments.report.current import current_run, scored_by
+from medexam.experiments.report.current import current_run, rescored
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs, runs_inside
@@ -104,7 +104,7 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
         raise RunFolderError(f"{path} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
     if isinstance(run, Run) and not metrics:
         return run
-    return Run(scored_by(folder, metrics, write_notice) if metrics else current_run(folder, write_notice))
+    return Run(rescored(folder, metrics, write_notice) if metrics else current_run(folder, write_notice))
 
 
 def list_runs(runs_dir: str | Path | None = None) -> Runs:

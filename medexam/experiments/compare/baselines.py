@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
-from medexam.experiments.store.data_changes import as_asked, asked_same_texts
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.metrics.paired.pairs import count_flips
@@ -51,7 +50,6 @@ def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
     same way too, the others are left aside. Raises `DatasetError` where the data set cannot be read, lacks a
     question that both were asked, or holds other texts.
     """
-    load = cache(lambda spec: find_benchmark(spec).load(spec))
     read = cache(RunFolder.read_predictions)
     pairs = [(baseline, run) for run in runs for baseline in _baselines(run, runs)]
     contrasts = []
@@ -60,8 +58,7 @@ def contrast_runs(runs: Sequence[ExamRun]) -> list[Contrast]:
         if retrieval_runs:
             before = read(baseline.folder)
             comparisons = (
-                _against(baseline, before, run, load(run.record.cell.dataset.whole), read(run.folder))
-                for run in retrieval_runs
+                _against(baseline, before, run, load_items(run.folder), read(run.folder)) for run in retrieval_runs
             )
             contrasts.append(Contrast(baseline, tuple(comparisons)))
     return contrasts
@@ -71,7 +68,7 @@ def _against(
     baseline: ExamRun, before: Mapping[str, Prediction], run: ExamRun, exams: ExamSet, after: Mapping[str, Prediction]
 ) -> Against:
     baseline_keys = set(baseline.record.questions)
-    shared_keys = [question.key for question in as_asked(run.record, exams).questions if question.key in baseline_keys]
+    shared_keys = [question.key for question in exams.questions if question.key in baseline_keys]
     flips = count_flips(shared_keys, exams.golds, before, after)
     passages = {
         question: tuple(passage.id for passage in after[question].passages or ())
@@ -95,7 +92,7 @@ def _is_comparable(run: ExamRun, other: ExamRun) -> bool:
         and not other.mixed
         and other.record.cell.program.retrieval is None
         and (dataset.name, dataset.language) == (other_dataset.name, other_dataset.language)
-        and asked_same_texts(run.record, other.record)
+        and run.record.dataset_fingerprint == other.record.dataset_fingerprint
         and not set(run.record.questions).isdisjoint(other.record.questions)
     )
 

@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.compare.section import Finder
-from medexam.experiments.store.data_changes import load_stored
-from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.items import begin_run
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items
 from medexam.programs import build_prediction
 from medexam.programs.combining.ensembles import Ensemble, StoredAnswers
-from medexam.questions import Question
-from medexam.specs.identity import IDENTITY_SCHEMA, digest
+from medexam.questions import AnySet
+from medexam.specs.identity import digest
 from medexam.specs.programs.base import MemberSpec
 from medexam.specs.programs.ensembles import Combine, EnsembleSpec
 
@@ -44,9 +44,9 @@ def compare_ensemble(folders: Sequence[RunFolder], combine: Combine, finders: Se
 def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> RunFolder:
     """Write the ensemble's run folder in `place`."""
     records = [folder.read_record() for folder in folders]
-    first = records[0]
-    for record in records:
-        if not find_benchmark(record.cell.dataset).right_or_wrong:
+    sets = list(map(load_items, folders))
+    for record, items in zip(records, sets, strict=True):
+        if items.in_words:
             raise SpecError(f"--ensemble: run {record.run_id} answers in words; an ensemble combines numbered options")
     spec = EnsembleSpec(
         members=tuple(
@@ -57,18 +57,16 @@ def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> Run
     )
     members = StoredAnswers([folder.read_predictions() for folder in folders])
     in_all = set.intersection(*(set(record.questions) for record in records))
-    candidates = [
-        candidate
-        for candidate in load_stored(first).questions
-        if isinstance(candidate, Question) and candidate.key in in_all
+    answered = [
+        question for question in sets[0].questions if question.key in in_all and members.find(question) is not None
     ]
-    answered = [question for question in candidates if members.find(question) is not None]
     if not answered:
         raise DatasetError("--ensemble: no question is answered by all of the runs; run their specs on the same ones")
-    record = _record(records, spec, answered)
+    items = sets[0].only(question.key for question in answered)
+    record = _record(records, spec, items)
     folder = RunFolder(place / spec.label)
     folder.create()
-    folder.write_record(record)
+    begin_run(folder, record, items)
     program = Ensemble(combine, members)
     with folder.appending() as log:
         for question in answered:
@@ -79,7 +77,7 @@ def _combine(folders: Sequence[RunFolder], combine: Combine, place: Path) -> Run
     return folder
 
 
-def _record(records: Sequence[RunRecord], spec: EnsembleSpec, answered: Sequence[Question]) -> RunRecord:
+def _record(records: Sequence[RunRecord], spec: EnsembleSpec, items: AnySet) -> RunRecord:
     first = records[0]
     identity = {
         "program": spec.model_dump(mode="json", exclude=spec.by_content),
@@ -87,17 +85,10 @@ def _record(records: Sequence[RunRecord], spec: EnsembleSpec, answered: Sequence
     }
     return RunRecord(
         run_id=spec.label,
-        schema=min(IDENTITY_SCHEMA, *(record.schema for record in records)),
         spec_digest=digest(identity),
         identity=identity,
         cell=first.cell.model_copy(update={"program": spec, "metrics": ()}),
         description="",
-        dataset_version=first.dataset_version,
-        dataset_source=first.dataset_source,
-        dataset_fingerprint=first.dataset_fingerprint,
-        dataset_as_published=first.dataset_as_published,
-        dataset_corrected=first.dataset_corrected,
-        dataset_golds=first.dataset_golds,
-        questions=tuple(question.key for question in answered),
+        **describe_items(items),
         experiment_digest=first.experiment_digest,
     )

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import ExamRun
 from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
@@ -48,8 +49,7 @@ def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
 
     A run that mixes models is the first only if all do.
 
-    Empty where fewer than two runs have that data set, where no question is scored by all of them, and where the data
-    set is not at hand: the right answers are not stored with a run.
+    Empty where fewer than two runs have that data set, and where no question is scored by all of them.
     """
     peers = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
     peers.sort(key=lambda run: run.mixed)
@@ -57,7 +57,7 @@ def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
         return []
     try:
         comparison = compare_runs([run.folder for run in peers])
-        key = peers[0].benchmark.load(peers[0].record.cell.dataset.whole).golds
+        key = load_items(peers[0].folder).golds
     except DatasetError:
         return []
     clusters = comparison.statistics.clusters

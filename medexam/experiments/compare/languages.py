@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from medexam.benchmarks import find_benchmark
 from medexam.benchmarks.paired import PairedRun
 from medexam.errors import SpecError
 from medexam.experiments.compare.result import Comparison, run_documents
 from medexam.experiments.compare.runs import compare_runs
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.metrics.paired.pairs import adjust_holm
 from medexam.metrics.paired.results import Flips, Paired
@@ -60,19 +60,6 @@ class Consistency(LanguageComparison):
             "neither_with_the_same_answer": list(self.same_wrong),
             "mcnemar_p": flips.p,
             "same_answer": self.pair.paired.same_answer,
-        }
-
-    def values(self) -> dict[str, float]:
-        """Count how many questions are right in both languages, in each alone, and in neither: name -> value."""
-        document = self.document()
-        first, second = self.languages
-        return {
-            "n": float(document["questions"]),
-            "dropped": float(self.exclusions.total),
-            **{name: float(document[name]) for name in ("both_right", "neither", "same_answer")},
-            **{name: float(len(document[name])) for name in (f"only_{first}", f"only_{second}")},
-            "neither_with_the_same_answer": float(len(self.same_wrong)),
-            "p": float(document["mcnemar_p"]),
         }
 
 
@@ -147,17 +134,6 @@ class CrossLanguages(LanguageComparison):
             ],
         }
 
-    def values(self) -> dict[str, float]:
-        """Return accuracy by language, questions by the number of languages they are right in, and p by pair."""
-        n = len(self.questions)
-        return {
-            "n": float(n),
-            "dropped": float(self.exclusions.total),
-            **{f"accuracy.{language}": self.right(language) / n for language in self.languages},
-            **{f"right_in.{number}": float(count) for number, count in enumerate(self.counts())},
-            **{f"p_holm.{'_'.join(pair.languages)}": pair.p_adjusted for pair in self.language_pairs},
-        }
-
 
 def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLanguages:
     """Set runs side by side that differ in language alone: two as `Consistency`, more as `CrossLanguages`.
@@ -166,11 +142,11 @@ def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLa
     raises.
     """
     records = [folder.read_record() for folder in folders]
-    languages = _check_languages(records)
-    benchmark = find_benchmark(records[0].cell.dataset)
+    languages = _check_languages(folders, records)
     comparison = compare_runs(folders)
+    benchmark = comparison.runs[0].benchmark
     answers = [folder.read_predictions() for folder in folders]
-    golds = benchmark.load(records[0].cell.dataset.whole).golds
+    golds = load_items(folders[0]).golds
 
     def same_wrong(first: int, second: int) -> tuple[str, ...]:
         return tuple(
@@ -209,13 +185,13 @@ def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLa
     )
 
 
-def _check_languages(records: Sequence[RunRecord]) -> tuple[str, ...]:
+def _check_languages(folders: Sequence[RunFolder], records: Sequence[RunRecord]) -> tuple[str, ...]:
     """Return the language of each run; raise `SpecError` unless the runs differ in it and in nothing else."""
     if len(records) < 2:
         raise SpecError(
             f"--languages takes two runs or more, and {len(records)} were given: name one run in each language"
         )
-    if not all(find_benchmark(record.cell.dataset).right_or_wrong for record in records):
+    if any(load_items(folder).in_words for folder in folders):
         raise SpecError(
             "--languages needs answers that are right or wrong, and these runs answer in words: leave it out; their "
             "measures are compared in any language"

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from medexam.benchmarks import Benchmark, find_benchmark
+from medexam.benchmarks import Benchmark
 from medexam.benchmarks.measures import signed
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, score_runs
-from medexam.experiments.store.data_changes import load_stored
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.metrics.paired.repeats import Noise, measure_noise, noise_floor
@@ -78,13 +79,13 @@ def find_noise(compared: ComparisonScope) -> NoiseFloor | None:
 def run_noise(folder: RunFolder) -> Noise | None:
     """Measure the noise of one run on all its questions; None if it was not asked again.
 
-    Raises `DatasetError` as `load_stored` does.
+    Raises `DatasetError` as `load_items` does.
     """
     if not find_repeats(folder):
         return None
     record = folder.read_record()
-    data = load_stored(record)
-    benchmark = find_benchmark(record.cell.dataset)
+    data = load_items(folder)
+    benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
     return _measure(benchmark, folder, data, data.questions, folder.read_predictions())
 
 

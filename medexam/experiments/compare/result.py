@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from medexam.benchmarks.measures import paired_documents, paired_values
+from medexam.benchmarks.measures import paired_documents
 from medexam.benchmarks.paired import PairedRuns
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonSection
@@ -95,19 +95,6 @@ class Comparison:
             **{section.name: section.document(keys) for section in self.sections},
         }
 
-    def values(self) -> dict[str, float]:
-        """Return name -> value for MLflow: `n`, `dropped`, and what the benchmark adds, such as `accuracy_difference`.
-
-        Over several pairs `name.k`, where the tag `medexam.run.k` names the run; the baseline is run 0.
-        """
-        overall, pairs = self.statistics.values()
-        values: dict[str, Any] = {"n": len(self.questions), "dropped": self.exclusions.total, **overall}
-        for position, pair in enumerate(pairs, start=1):
-            suffix = f".{position}" if len(pairs) > 1 else ""
-            own = paired_values(self.own[position - 1], "own.") if self.own else {}
-            values |= {f"{name}{suffix}": value for name, value in {**pair, **own}.items()}
-        return {name: float(value) for name, value in values.items() if value is not None}
-
 
 def _clusters(statistics: PairedRuns[Any]) -> str:
     """Name what the intervals resample; a difference that has none says why."""
@@ -125,7 +112,7 @@ def describe_dropped(exclusions: LeftOut) -> str:
         "not in every run": exclusions.not_in_every_run,
         "failed in at least one": exclusions.failed,
         "not asked yet in at least one": exclusions.not_asked_yet,
-        "with another right answer in another run's data": exclusions.other_gold,
+        "with another text or right answer in another run's data": exclusions.other_gold,
     }
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count)
     return f"Dropped: {reasons}" if reasons else "None dropped"

@@ -12,8 +12,16 @@ from pathlib import Path
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.score.own import score_all
+from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import ENVIRONMENT, PARQUET, PREDICTIONS, RunFolder, RunRecord
+from medexam.experiments.store.run_folder import (
+    ENVIRONMENT,
+    PARQUET,
+    PREDICTIONS,
+    RunFolder,
+    RunRecord,
+    describe_items,
+)
 from medexam.experiments.store.stored_run import AnyRun, stored_run
 from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
@@ -21,7 +29,7 @@ from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document
 from medexam.specs.catalogue import STUDIED
-from medexam.specs.identity import IDENTITY_SCHEMA, build_identity, digest
+from medexam.specs.identity import build_identity, digest
 
 ANSWERS = SHIPPED / "study" / "answers.csv.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
@@ -75,13 +83,13 @@ def _make(
             times = {"started_at": f"{ASKED}T00:00:00+00:00", "ended_at": f"{ASKED}T02:30:00+00:00", "engine": None}
             folder.write_json(ENVIRONMENT, times)
             # Written last: a folder without it is no run yet.
-            folder.write_record(_record(folder, cell, run_identity, items, experiment, place), own=True)
+            begin_run(folder, _record(folder, cell, run_identity, items, experiment, place), items)
     benchmark = find_benchmark(cell.dataset)
-    scored, own = score_all(folder, benchmark, items, predictions)
+    scored = score_all(folder, benchmark, items, predictions)
     # Which run leads is tested on what this file says of each question.
     if not (folder.path / PARQUET).exists():
         write_parquet(folder, benchmark, items, predictions, scored)
-    return stored_run(folder, scored.metrics, {}, own.warnings)
+    return stored_run(folder, scored.metrics, {})
 
 
 def _predictions(
@@ -104,16 +112,11 @@ def _record(
 ) -> RunRecord:
     return RunRecord(
         run_id=folder.name,
-        schema=IDENTITY_SCHEMA,
         spec_digest=digest(run_identity),
         identity=run_identity,
         cell=cell,
         description=DESCRIPTION,
-        dataset_version=items.version,
-        dataset_source=items.source,
-        dataset_fingerprint=items.fingerprint,
-        dataset_golds=items.golds_fingerprint,
-        questions=tuple(question.key for question in items.questions),
+        **describe_items(items),
         experiment_digest=experiment,
         place=place,
     )

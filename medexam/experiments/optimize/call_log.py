@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
-from medexam.model_calls import ContinuationLogprobs, Generation, join_thinking
+from medexam.model_calls import Generation
 
 _GENERATIONS = TypeAdapter(list[Generation])
 
@@ -53,22 +53,8 @@ def write_reply(generations: list[Generation]) -> dict[str, Any]:
 
 
 def read_reply(reply: dict[str, Any]) -> list[Generation]:
-    """Read the replies to one call, from lines of earlier versions too, which hold one in other fields."""
-    if "generations" in reply:
-        return _GENERATIONS.validate_python(reply["generations"])
-    text, thinking, extras = reply["text"], reply["thinking"], reply["provider_data"] or {}
-    reading = extras.get("continuations")
-    generation = Generation(
-        reply=join_thinking(thinking, text) if thinking else text,
-        finish_reason=extras.get("finish_reason") or reply["finish_reason"],
-        model=reply["model"],
-        prompt_tokens=reply["input_tokens"],
-        completion_tokens=reply["output_tokens"],
-        text=text if thinking else None,
-        thinking=thinking,
-        reading=None if reading is None else ContinuationLogprobs.model_validate(reading),
-    )
-    return [generation]
+    """Read the replies to one call."""
+    return _GENERATIONS.validate_python(reply["generations"])
 
 
 class CallLog:

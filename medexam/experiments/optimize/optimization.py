@@ -11,8 +11,6 @@ from medexam.experiments.optimize.call_log import CallUsage
 from medexam.experiments.optimize.folder import RECORD, TRIALS, OptimizationFolder
 from medexam.experiments.optimize.trials import Trial, best_trial
 from medexam.experiments.store.answerers import read_models
-from medexam.experiments.store.earlier_texts import as_asked_before
-from medexam.experiments.store.trust import sign
 from medexam.model_identity import ModelIdentity
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
@@ -46,8 +44,8 @@ class Optimization:
     validation: int
     """Questions that candidates were chosen by."""
     tested: int
-    candidates: int | None = None
-    """Programs that its budget allowed; None in folders of earlier versions."""
+    candidates: int
+    """Programs that its budget allowed."""
     dropped: tuple[str, ...]
     """Keys of training questions that nearly repeat others, and were never shown."""
     started_at: str
@@ -62,7 +60,7 @@ class Optimization:
     trials: tuple[Trial, ...]
     """By number."""
     models: tuple[ModelIdentity, ...]
-    """What answered; empty in folders of earlier versions, and before a model was reached."""
+    """What answered; empty before a model was reached."""
 
     @property
     def title(self) -> str:
@@ -93,16 +91,17 @@ def write_optimization(optimization: Optimization) -> None:
     """Write what is known now; raises `RunFolderError` if that fails."""
     record = _FORM.dump_python(optimization, mode="json", exclude={"folder", "trials", "models"})
     optimization.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in optimization.trials]})
-    document = {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record}
-    optimization.folder.write_json(RECORD, sign(document))
+    optimization.folder.write_json(RECORD, {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record})
 
 
 def load_optimization(folder: OptimizationFolder) -> Optimization:
     """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
     record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
     other_fields = {"folder": folder, "trials": trials.get("trials"), "models": read_identities(folder)}
+    if record.get("schema") != IDENTITY_SCHEMA:
+        raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
     try:
-        return _FORM.validate_python({**record, **other_fields, "cell": as_asked_before(record.get("cell", {}))})
+        return _FORM.validate_python({**record, **other_fields})
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(map(str, first["loc"]))

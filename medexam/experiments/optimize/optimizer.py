@@ -105,11 +105,7 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
     plan.folder.create()
     with plan.folder.locked():
         before = load_optimization(plan.folder) if plan.folder.exists() else None
-        if (
-            before is not None
-            and before.ending is OptimizationEnding.COMPLETE
-            and plan.candidates <= (before.candidates or 0)
-        ):
+        if before is not None and before.ending is OptimizationEnding.COMPLETE and plan.candidates <= before.candidates:
             return before
         log = CallLog(plan.folder.path / CALLS)
         total, seconds = log.total, before.seconds if before else 0.0
@@ -130,11 +126,7 @@ def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimiza
 def why_nothing_more(plan: OptimizationPlan, optimization: Optimization) -> str | None:
     """Explain why another budget tried nothing more; None where the budget is as before, or something is left."""
     candidates = optimization.candidates
-    if (
-        optimization.ending is not OptimizationEnding.COMPLETE
-        or candidates is None
-        or plan.optimizer.budget == optimization.optimizer.budget
-    ):
+    if optimization.ending is not OptimizationEnding.COMPLETE or plan.optimizer.budget == optimization.optimizer.budget:
         return None
     if candidates < plan.optimizer.programs:
         return (

@@ -18,9 +18,6 @@ from medexam.experiments.plan.leakage import check_apart, check_demonstrations, 
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
-from medexam.experiments.store.earlier_texts import as_asked_before
-from medexam.experiments.store.earlier_words import name_words
-from medexam.experiments.store.trust import is_own
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.plugins import hash_source
 from medexam.programs import AskingProgram, OwnProgram
@@ -28,7 +25,6 @@ from medexam.programs.base import ExamProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ProgramSpec
-from medexam.specs.experiment import named_code
 from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
@@ -157,7 +153,8 @@ def plan_optimization(
 def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
     """Plan what resuming one optimization would do; `changes` are overrides of its budget.
 
-    Raises `RunFolderError` where what it depends on is not what it was, or something else shall be changed.
+    Code that its spec names is run. Raises `RunFolderError` where what it depends on is not what it was, or something
+    else shall be changed.
     """
     record = folder.read_json(RECORD)
     other_keys = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
@@ -167,27 +164,14 @@ def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> Opti
             f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec again"
         )
     if record.get("schema") != IDENTITY_SCHEMA:
-        raise RunFolderError(
-            f"{folder.name} cannot continue: an earlier version of medexam made it and did not record which models "
-            "answered. Use its program with program.load, or optimize its spec to start over"
-        )
+        raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
     try:
-        cell = name_words(validate(CellSpec, as_asked_before(record["cell"])), record["identity"])
+        cell = validate(CellSpec, record["cell"])
         budget = {key.removeprefix("optimizer."): value for key, value in changes.items()}
         optimizer = validate(OptimizerSpec, {**record["optimizer"], **budget})
         description, stored_identity = record["description"], record["identity"]
     except (KeyError, TypeError, SpecError) as error:
         raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
-    if optimizer.code:
-        raise RunFolderError(
-            f"{folder.name} names code ({', '.join(optimizer.code)}), and code named by a folder is never run: "
-            "optimize its spec again to continue"
-        )
-    if (codes := named_code(cell)) and not is_own(folder.path, RECORD):
-        raise RunFolderError(
-            f"{folder.name} names code ({', '.join(codes)}), and its {RECORD} was not written by this installation "
-            "or was changed: read that file, then optimize its spec to continue"
-        )
     plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
     if plan.identity != stored_identity:
         keys = ", ".join(differing_keys(plan.identity, stored_identity))

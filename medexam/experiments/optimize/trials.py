@@ -44,7 +44,7 @@ class Trial:
     """Calls of the model for this trial alone, in all sessions together."""
     tokens: int
     answered_by: str | None = None
-    """Print of the model that answered, a key of `models.json`; None in folders of earlier versions."""
+    """Print of the model that answered, a key of `models.json`; None before its first reply."""
 
     @property
     def accuracy(self) -> float:

@@ -14,7 +14,7 @@ from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
-from medexam.experiments.store.run_folder import RunFolder, RunRecord, pending
+from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
 from medexam.experiments.store.stopped import StopRecord
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
@@ -22,7 +22,6 @@ from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.questions import AnySet, ExamSet, Question, Task
 from medexam.specs import CellSpec
-from medexam.specs.identity import IDENTITY_SCHEMA
 
 S_co = TypeVar("S_co", bound=AnySet, covariant=True)
 
@@ -215,6 +214,8 @@ class Plan:
     """What a user may do where it may not, for the message."""
     accept_refusals: bool = False
     """Whether questions that a server refused in three runs in a row are closed as unanswered."""
+    keeps_items: bool = True
+    """Whether the folders of its runs hold the questions."""
     parts: tuple["Plan", ...] = ()
     """The plans of several experiments that this one joins; empty for one experiment."""
 
@@ -225,18 +226,11 @@ class Plan:
                 return part.record(planned)
         return RunRecord(
             run_id=planned.folder.name,
-            schema=IDENTITY_SCHEMA,
             spec_digest=planned.spec_digest,
             identity=planned.identity,
             cell=planned.cell,
             description=self.description,
-            dataset_version=planned.question_set.version,
-            dataset_source=planned.question_set.source,
-            dataset_fingerprint=planned.question_set.fingerprint,
-            dataset_as_published=planned.question_set.published_fingerprint,
-            dataset_corrected=planned.question_set.corrected,
-            dataset_golds=planned.question_set.golds_fingerprint,
-            questions=tuple(question.key for question in planned.question_set.questions),
+            **describe_items(planned.question_set),
             experiment_digest=self.experiment_digest,
             place=planned.place,
             warnings=planned.warnings,

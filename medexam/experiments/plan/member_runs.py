@@ -4,12 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell, take_stock
 from medexam.experiments.plan.leakage import check_apart
 from medexam.experiments.plan.sources import Prepared
-from medexam.experiments.store.data_changes import as_asked
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.questions import AnySet
 from medexam.specs.identity import digest
@@ -60,9 +59,7 @@ def borrow(cell: AnyCell) -> AnyCell | None:
     if not pending:
         return member_cell
     try:
-        record = folder.read_record()
-        full_dataset = record.cell.dataset.whole
-        run_items = as_asked(record, find_benchmark(full_dataset).load(full_dataset))
+        run_items = load_items(folder)
     except (DatasetError, RunFolderError):
         return None
     cell_items = cell.question_set if cell.training is None else merge_questions(cell.question_set, cell.training)

@@ -24,23 +24,21 @@ from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
     DataChange,
     as_asked,
-    describe_earlier,
     describe_golds,
+    describe_replaced,
     describe_texts,
     find_data_change,
 )
 from medexam.experiments.store.repeats import repeat_folder
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
-from medexam.experiments.store.trust import check_trusted
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.questions import AnySet, Task
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
-from medexam.specs.experiment import named_code
-from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
+from medexam.specs.identity import differing_keys, digest
 
 Key = tuple[str, DatasetSpec]
 """What tells one run of an experiment from another: its digest and the questions that are selected."""
@@ -85,14 +83,12 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
     """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. `sources` are those of several runs that are planned one after
-    the other; None: its own. Raises `RunFolderError` if there is no such run, or if what its
-    answers depend on, the texts of its data included, has changed, `DatasetError` if its data cannot be read, and
-    `SpecError` if another user's run names code and `--trust` is not given.
+    the other; None: its own. Code that the run's spec names is run. Raises `RunFolderError` if there is no such run, or
+    if what its answers depend on, the texts of its data included, has changed, and `DatasetError` if its data cannot be
+    read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    for code in named_code(record.cell):
-        check_trusted(folder.path, code)
     if record.stopped is not None and record.stopped.ended is None:
         raise RunFolderError(
             f"run {record.run_id} cannot continue alone, because stop_when compares it with other runs; run its spec "
@@ -109,11 +105,6 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
         raise RunFolderError(
             f"run {record.run_id} cannot continue: {describe_texts(record, data)}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the present texts in another run"
-        )
-    if record.schema != IDENTITY_SCHEMA:
-        raise RunFolderError(
-            f"run {record.run_id} cannot continue: an earlier version of medexam made it and did not record which "
-            "model answered. It can be reported and compared; run its spec to start a new run"
         )
     if digest(prepared.identity) != record.spec_digest:
         keys = ", ".join(differing_keys(prepared.identity, record.identity))
@@ -223,7 +214,7 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     lines = (
         describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
         if cell.folder.exists()
-        else describe_earlier(cell.folder, cell.spec_digest, cell.identity)
+        else describe_replaced(cell.folder, cell.spec_digest, cell.identity)
         for cell in cells
     )
     return tuple(line for line in lines if line is not None)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
 from medexam.experiments.store.run_folder import RunFolder, pending
-from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, shown_as_scored
+from medexam.experiments.store.stored_run import AnyRun, find_run, load_run
 from medexam.metrics.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.names import short_name
@@ -21,9 +22,9 @@ def current_run(folder: RunFolder, say: Say) -> AnyRun:
     """Return the run in `folder` with the scores of its answers, its selection and its data as they are now.
 
     Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
-    written, it is scored in memory and the files stay as they are. `AnyRun.note` says where the data set is not at
-    hand. Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where the scores are out
-    of date and the data set cannot be read, and `EngineError` where what it is scored with is not installed.
+    written, it is scored in memory and the files stay as they are. No code of the user's own is run: `rescored` does.
+    Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where it is out of date and
+    keeps no questions, and `EngineError` where what it is scored with is not installed.
     """
     freshness = find_changes(folder)
     run = _as_found(folder, freshness)
@@ -32,7 +33,7 @@ def current_run(folder: RunFolder, say: Say) -> AnyRun:
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
 
-    return renew(folder, freshness, say)
+    return renew(folder, ", ".join(freshness.changed), say)
 
 
 def fresh_run(folder: RunFolder) -> AnyRun | None:
@@ -40,21 +41,30 @@ def fresh_run(folder: RunFolder) -> AnyRun | None:
     return _as_found(folder, find_changes(folder))
 
 
-def scored_by(folder: RunFolder, metrics: Sequence[str], say: Say) -> AnyRun:
-    """Score `current_run` by these metrics of the user's own too, which `spec.json` names from now on.
+def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool = False) -> AnyRun:
+    """Score the run by these metrics of the user's own too, which `spec.json` names from now on.
 
-    Raises `SpecError` if one is no metric or fails, and leaves `spec.json` as it was.
+    `again` runs the code that the run names as well: its benchmark's and its metrics'. Raises `SpecError` if a metric
+    is none or fails, and leaves `spec.json` as it was.
     """
+    from medexam.experiments.report.derived import renew
+
     before = folder.read_record()
     metrics_by_name = {short_name(name): name for name in (*before.cell.metrics, *metrics)}
     cell = validate(CellSpec, {**dict(before.cell), "metrics": list(metrics_by_name.values())})
-    for name in metrics:
+    code = cell.metrics if again else metrics
+    for name in code:
         load_metric(name)
+    if again:
+        find_benchmark(before.cell.dataset)
     with folder.locked():
+<<<<<<< tree
+=======
         # Code that somebody else's spec named is not the user's for standing beside a metric of the user's.
+>>>>>>> branch
         folder.write_record(replace(before, cell=cell))
     try:
-        return current_run(folder, say)
+        return renew(folder, "its code is run", say, code)
     except SpecError:
         with folder.locked():
             folder.write_record(before)
@@ -81,4 +91,4 @@ def _as_found(folder: RunFolder, freshness: Freshness) -> AnyRun | None:
         run = load_run(folder)
     except RunFolderError:
         return None
-    return run if freshness.without_data is None else replace(run, note=shown_as_scored(freshness.without_data))
+    return replace(run, note=freshness.note)

@@ -1,23 +1,20 @@
 """What is made of a run's answers: `metrics.json`, `report.md` and the Parquet file, now or again at any later time."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from medexam.benchmarks import Benchmark, find_benchmark
-from medexam.datasets.fingerprints import digest_files
-from medexam.errors import DatasetError, EngineError, MedExamError, RunBusyError, RunFolderError
+from medexam.benchmarks.registry import find_stored_benchmark
+from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.report.markdown import run_report
 from medexam.experiments.score.own import score_all
-from medexam.experiments.score.scoring import rescore
-from medexam.experiments.store.data_changes import describe_golds, load_stored
-from medexam.experiments.store.freshness import DERIVED, Freshness, Say, metric_sources, read_sources, record_made
+from medexam.experiments.store.data_changes import check_items
+from medexam.experiments.store.freshness import DERIVED, Say, record_made
+from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.parquet import write_parquet
-from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder
-from medexam.experiments.store.stored_run import RUNNING, AnyRun, load_run, shown_as_scored, stored_run
-from medexam.predictions import Status
+from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
+from medexam.experiments.store.stored_run import RUNNING, AnyRun, stored_run
 from medexam.questions import AnySet
 
 SURE_S = 10.0
@@ -25,35 +22,41 @@ SURE_S = 10.0
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
-def renew(folder: RunFolder, freshness: Freshness, say: Say) -> AnyRun:
-    """Make the derived files in `folder` anew, which are out of date as `freshness` says, and return the run as
-    `current_run` tells.
+def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) -> AnyRun:
+    """Make the derived files in `folder` anew for this reason, and return the run as `current_run` tells.
+
+    The metrics in `code` are run; others of the user's own keep their scores.
     """
-    reason = ", ".join(freshness.changed)
     try:
-        try:
-            with folder.locked():
-                folder.merge_shards()
-                record = folder.read_record()
-                items = load_stored(record)
-                gold_note = describe_golds(folder, record, items)
-                run = score_cell(folder, items)
-        except RunBusyError:
-            run = replace(rescore(folder), files_fresh=False)
-            if run.complete:
-                return run
-            metrics = run.metrics
-            answered = metrics.selected - metrics.missing - metrics.failed
-            left = describe_time_left(run.environment, answered, metrics.selected, datetime.now(UTC))
-            return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered{left}")
-        except RunFolderError as error:
-            run = replace(rescore(folder), files_fresh=False)
-            say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
+        with folder.locked():
+            folder.merge_shards()
+            checked = check_items(folder)
+            if checked.text_note is None:
+                begin_run(folder, replace(folder.read_record(), **describe_items(checked.items)), checked.items)
+            run = score_cell(folder, checked.items, code=code, note=checked.text_note)
+    except RunBusyError:
+        run = _score(folder, code)
+        if run.complete:
             return run
-    except (DatasetError, EngineError) as error:
-        return _as_scored(folder, freshness, error)
-    say(gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
+        metrics = run.metrics
+        answered = metrics.selected - metrics.missing - metrics.failed
+        left = describe_time_left(run.environment, answered, metrics.selected, datetime.now(UTC))
+        return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered{left}")
+    except RunFolderError as error:
+        run = _score(folder, code)
+        say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
+        return run
+    say(checked.gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
     return run
+
+
+def _score(folder: RunFolder, code: Collection[str]) -> AnyRun:
+    """Score the run in `folder`; nothing is written."""
+    checked = check_items(folder)
+    with folder.opened_predictions() as predictions:
+        scored = score_all(folder, _benchmark_of(folder, checked.items), checked.items, predictions, code)
+        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {})
+    return replace(run, note=checked.text_note, files_fresh=False)
 
 
 def describe_time_left(environment: Mapping[str, Any], answered: int, selected: int, now: datetime) -> str:
@@ -74,60 +77,24 @@ def describe_time_left(environment: Mapping[str, Any], answered: int, selected: 
     return f", about {left_s / 60:.0f} min left" if left_s < 90 * 60 else f", about {left_s / 3600:.1f} h left"
 
 
-def _as_scored(folder: RunFolder, freshness: Freshness, error: MedExamError) -> AnyRun:
-    """Load the run as it was scored, where its numbers are those of its answers, although they cannot be made anew."""
-    reason = ", ".join(freshness.changed)
-    try:
-        run = load_run(folder)
-    except RunFolderError:
-        stands = False
-    else:
-        is_stale = freshness.answers_changed
-        stands = _counts_agree(run) if is_stale is None else not is_stale
-    if not stands:
-        raise type(error)(
-            f"the scores of run {folder.name} are out of date ({reason}) and cannot be made again: {error}"
-        )
-    return replace(run, note=shown_as_scored(str(error)), files_fresh=False)
-
-
-def _counts_agree(run: AnyRun) -> bool:
-    """Return whether metrics without a record of their sources count what the folder holds now."""
-    outcomes = run.folder.read_outcomes()
-    counts = Counter(outcomes[key].status if key in outcomes else None for key in run.record.questions)
-    metrics = run.metrics
-    return (metrics.selected, metrics.unanswered, metrics.failed, metrics.missing) == (
-        len(run.record.questions),
-        counts[Status.UNANSWERED],
-        counts[Status.FAILED],
-        counts[None],
-    )
-
-
-def score_cell(folder: RunFolder, items: AnySet) -> AnyRun:
+def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None) -> AnyRun:
     """Score the predictions in `folder` on all of these items and write what is made of them.
 
-    These are `metrics.json`, `report.md`, the Parquet file, and what they were made from; `spec.json` then says which
-    items and golds these were. The folder must be locked where others may write it. Raises `RunFolderError` where
-    it cannot be written, and `EngineError` where what a benchmark is scored with is not installed.
+    These are `metrics.json`, `report.md`, the Parquet file, and what they were made from. `items` are those that the
+    folder holds; the metrics in `code` are run; `note` is what a reader should know. The folder must be locked where
+    others may write it. Raises `RunFolderError` where it cannot be written, and `EngineError` where what a benchmark
+    is scored with is not installed.
     """
-    benchmark = _record_scored(folder, items)
-    # What a benchmark of the user's own loads need not know of files.
-    sources = read_sources(folder, items.files_digest or digest_files(folder.read_record().cell.dataset))
+    benchmark = _benchmark_of(folder, items)
     with folder.opened_predictions() as predictions:
-        scored, own = score_all(folder, benchmark, items, predictions)
+        scored = score_all(folder, benchmark, items, predictions, code)
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)
-        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}, own.warnings)
+        run = replace(stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}), note=note)
         folder.write_text(REPORT, run_report(run, predictions))
-    record_made(folder, sources | metric_sources(own.digests))
+    record_made(folder, items.files_digest, note)
     return run
 
 
-def _record_scored(folder: RunFolder, items: AnySet) -> Benchmark[Any, Any, Any]:
-    record = folder.read_record()
-    golds = None if record.schema == 1 else items.golds_fingerprint
-    new_record = replace(record, dataset_golds=golds, questions=tuple(item.key for item in items.questions))
-    if new_record != record:
-        folder.write_record(new_record)
-    return find_benchmark(record.cell.dataset)
+def _benchmark_of(folder: RunFolder, items: AnySet) -> Any:
+    return find_stored_benchmark(folder.read_record().cell.dataset, in_words=items.in_words)

@@ -15,7 +15,7 @@ from medexam.benchmarks import find_benchmark
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.distributions import rate_interval
 from medexam.errors import SpecError
-from medexam.experiments.store.data_changes import load_stored
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.tasks import cluster_scores, resample_clusters
 from medexam.predictions import Prediction, Status
@@ -95,7 +95,7 @@ def break_down(run: AnyRun, columns: Sequence[str]) -> list[Breakdown]:
 
     Raises `SpecError` if there is no such column, and `DatasetError` if the data cannot be read.
     """
-    items = load_stored(run.record)
+    items = load_items(run.folder)
     predictions = run.folder.read_predictions()
     measure, scores = _score_items(run, items, predictions)
     dataset = run.record.cell.dataset

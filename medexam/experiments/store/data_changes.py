@@ -1,20 +1,22 @@
-"""Whether the data of a stored run still are what its answers and its scores are of, and how that is told.
+"""Whether the data set of a stored run still holds what the run was asked and scored with.
 
 Scores are made anew where golds have changed. Answers to texts that have changed since are never scored on the new
-ones.
+ones: a report shows what was asked, and the run is not continued.
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from medexam.benchmarks import Benchmark, find_benchmark
+from medexam.benchmarks import find_benchmark
+from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.store.items import read_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.questions import AnySet
-from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys
+from medexam.specs.identity import differing_keys
 
 _TEXTS = {"dataset.fingerprint", "twins"}
 """What differs in the identities of two runs that were asked other texts and are alike in all else."""
@@ -42,22 +44,58 @@ class DataChange(StrEnum):
     """What was asked is no longer what the data hold."""
 
 
-def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
-    """Find what has changed between a run and its data as they are now, whatever is selected from them.
+@dataclass(frozen=True)
+class CheckedItems:
+    """What a run was asked, with the golds that its data set has now."""
 
-    A run of schema 1 is always `SAME`: the fingerprint of its files does not tell golds from texts.
-    """
-    if record.schema == 1:
-        return DataChange.SAME
+    items: AnySet
+    gold_note: str | None = None
+    """Whose scores are made anew, because golds have changed; None where none has."""
+    text_note: str | None = None
+    """That the data set holds other texts by now; None where it does not, or is not at hand."""
+
+
+def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
+    """Find what has changed between a run and its data as they are now, whatever is selected from them."""
     if record.dataset_fingerprint != data.fingerprint:
         return DataChange.TEXTS
     return DataChange.SAME if record.dataset_golds == data.golds_fingerprint else DataChange.GOLDS
 
 
-def load_stored(record: RunRecord) -> AnySet:
-    """Load the items that a run was last asked for, with what is expected; raises `DatasetError` as `as_asked` does."""
-    full_dataset = record.cell.dataset.whole
-    return as_asked(record, find_benchmark(full_dataset).load(full_dataset))
+def load_items(folder: RunFolder) -> AnySet:
+    """Load what the run was last asked, from its folder; from the data set if the folder keeps no questions.
+
+    Raises `RunFolderError` where the folder is damaged, and `DatasetError` as `as_asked` does.
+    """
+    record = folder.read_record()
+    return read_items(folder) if record.keeps_items else as_asked(record, _load_data(record))
+
+
+def check_items(folder: RunFolder) -> CheckedItems:
+    """Load what the run was last asked, and compare it with its data set if that is at hand and has changed.
+
+    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged. Raises as
+    `load_items` does.
+    """
+    record, items = folder.read_record(), load_items(folder)
+    data = None if record.keeps_items else items
+    if record.keeps_items and not record.cell.dataset.runs_code:
+        with suppress(DatasetError):
+            if (files_digest := digest_files(record.cell.dataset)) != items.files_digest:
+                data, items = _load_data(record), replace(items, files_digest=files_digest)
+    if data is None:
+        return CheckedItems(items)
+    match find_data_change(record, data):
+        case DataChange.TEXTS:
+            return CheckedItems(items, text_note=f"{describe_texts(record, data)}; the run is shown as it was asked")
+        case DataChange.GOLDS:
+            return CheckedItems(as_asked(record, data), gold_note=describe_golds(folder, record, data))
+        case DataChange.SAME:
+            return CheckedItems(as_asked(record, data))
+
+
+def _load_data(record: RunRecord) -> AnySet:
+    return find_benchmark(record.cell.dataset).load(record.cell.dataset.whole)
 
 
 def as_asked(record: RunRecord, data: AnySet) -> AnySet:
@@ -83,11 +121,6 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
 
 
-def asked_same_texts(record: RunRecord, other: RunRecord) -> bool:
-    """Return whether two runs in one language were asked the same texts; taken for granted where one is of schema 1."""
-    return 1 in (record.schema, other.schema) or record.dataset_fingerprint == other.dataset_fingerprint
-
-
 def describe_texts(record: RunRecord, data: AnySet) -> str:
     """Describe how the texts of a run's data differ from those that it was asked."""
     return (
@@ -100,29 +133,26 @@ def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | 
     """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
     if find_data_change(record, data) is not DataChange.GOLDS:
         return None
-    change_count = _count_changed(folder, record, data)
-    count_note = "" if not change_count else f" ({change_count} of its {len(record.questions)} questions)"
+    count_note = ""
+    if record.keeps_items:
+        golds = read_items(folder).golds
+        change_count = sum(key not in data.golds or golds[key] != data.golds[key] for key in golds)
+        count_note = f" ({change_count} of its {len(record.questions)} questions)" if change_count else ""
     return (
         f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; "
         "its scores are made again"
     )
 
 
-def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
+def describe_replaced(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
     """Describe in one line why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
 
-    Something that the spec names has changed its content, or an earlier version made that run. None if there is no
-    such run.
+    Something that the spec names has changed its content. None if there is no such run.
     """
     paths = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
-    for earlier_folder in sorted(map(RunFolder, paths), key=_begun, reverse=True):
+    for other in sorted(map(RunFolder, paths), key=lambda each: each.path.stat().st_mtime, reverse=True):
         with suppress(RunFolderError):
-            record = earlier_folder.read_record()
-            if record.schema != IDENTITY_SCHEMA:
-                return (
-                    f"an earlier version of medexam made run {record.run_id} and did not record which model "
-                    f"answered: it is kept, and run {folder.name} asks again"
-                )
+            record = other.read_record()
             keys = differing_keys(identity, record.identity)
             if keys and all(key.startswith(_BY_CONTENT) for key in keys):
                 only_texts = _TEXTS.issuperset(keys)
@@ -132,27 +162,3 @@ def describe_earlier(folder: RunFolder, spec_digest: str, identity: Mapping[str,
                     f"run {folder.name} asks again"
                 )
     return None
-
-
-def _begun(folder: RunFolder) -> float:
-    """Return when the run's folder was made or last filled; seconds since 1970."""
-    return folder.path.stat().st_mtime
-
-
-def _count_changed(folder: RunFolder, record: RunRecord, data: AnySet) -> int | None:
-    """Count the items of the run's Parquet file that have another gold now, or none; None without a readable file."""
-    from medexam.experiments.store.parquet import read_rows  # not above: planning imports no pyarrow
-
-    rows = read_rows(folder, {"gold", "also_right"}.__contains__)
-    if not rows or "gold" not in rows[0]:
-        return None
-    benchmark = find_benchmark(record.cell.dataset)
-    return sum(row["question"] not in data.golds or _differs(benchmark, row, data.golds) for row in rows)
-
-
-def _differs(benchmark: Benchmark[Any, Any, Any], row: Mapping[str, Any], golds: Mapping[str, Any]) -> bool:
-    """Return whether a stored row holds another right answer, or other further ones, than there are now."""
-    gold = golds[row["question"]]
-    if "also_right" in row and list(gold.others) != (row["also_right"] or []):
-        return True
-    return bool(benchmark.expected(gold) != row["gold"])

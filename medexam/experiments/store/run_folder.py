@@ -29,6 +29,7 @@ from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
+from medexam.questions import AnySet
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import IDENTITY_SCHEMA
@@ -84,6 +85,19 @@ class RunRecord:
 _RECORD = TypeAdapter(RunRecord)
 
 
+def describe_items(items: AnySet) -> dict[str, Any]:
+    """Return the fields of a record that say which questions a run is asked, and of which data."""
+    return {
+        "dataset_version": items.version,
+        "dataset_source": items.source,
+        "dataset_fingerprint": items.fingerprint,
+        "dataset_as_published": items.published_fingerprint,
+        "dataset_corrected": items.corrected,
+        "dataset_golds": items.golds_fingerprint,
+        "questions": tuple(item.key for item in items.questions),
+    }
+
+
 @dataclass(frozen=True)
 class RunFolder(WorkFolder):
     """The files of one run under `path`."""
@@ -117,12 +131,8 @@ class RunFolder(WorkFolder):
 
     def write_record(self, record: RunRecord) -> None:
         """Write `spec.json`."""
-        data = {**record.__dict__, "cell": record.cell.model_dump(mode="json")}
-        if record.stopped is None:
-            del data["stopped"]
-        else:
-            data["stopped"] = asdict(record.stopped)
-        self.write_json(SPEC, data)
+        stopped = None if record.stopped is None else asdict(record.stopped)
+        self.write_json(SPEC, {**record.__dict__, "cell": record.cell.model_dump(mode="json"), "stopped": stopped})
 
     def read_environment(self) -> dict[str, Any]:
         """Read what really ran, by name of the part; empty if the run stopped before it was known.

@@ -187,13 +187,13 @@ def test_the_runs_of_a_translation_are_reported_and_resumed_as_every_run(transla
     assert measures[0]["option_count"]["value"] == 1
 
 
-def test_a_translation_of_an_earlier_version_does_not_go_on(translate, script) -> None:
+def test_a_translation_of_another_version_is_refused(translate, script) -> None:
     found = translate(*script({"*": GOOD}), *EXPERT, limit=2)
     record = json.loads((found.folder / "translation.json").read_text())
     del record["schema"]
     (found.folder / "translation.json").write_text(json.dumps(record))
     refused = translate(*script({"*": GOOD}), *EXPERT, limit=2, code=2)
-    assert "cannot continue: an earlier version of medexam made it" in refused.err
+    assert "was made by another version of medexam: choose another folder with --out" in refused.err
 
 
 def test_pictures_go_along_with_their_bytes(translate, script, tmp_path) -> None:

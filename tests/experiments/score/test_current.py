@@ -8,7 +8,7 @@ import pytest
 
 import medexam
 from medexam.datasets import load_exam_set
-from medexam.errors import DatasetError
+from medexam.errors import RunFolderError
 from medexam.experiments import RunFolder
 from medexam.predictions import Failure, Status
 from medexam.specs import DatasetSpec
@@ -135,33 +135,32 @@ def test_a_corrected_gold_scores_anew_and_says_so(run) -> None:
     assert (run.read().accuracy, run.said) == (0.0, [])
 
 
-def test_without_the_data_set_fresh_scores_are_shown_with_a_note_and_stale_ones_never(run) -> None:
-    kept = run.data.read_bytes()
+def test_a_folder_needs_no_data_set_to_be_scored_shown_and_compared(run) -> None:
+    shown = medexam.report(run.read(), html=run.place / "before.html").markdown()
     run.data.unlink()
+    assert medexam.report(run.read(), html=run.place / "after.html").markdown() == shown
+    assert (run.place / "after.html").read_bytes() == (run.place / "before.html").read_bytes()
+    log = run.folder.path / "predictions.jsonl"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:9]))
     found = run.read()
-    assert (found.n, found.accuracy, found.complete) == (12, 1.0, True)
-    medexam.report(found, markdown=run.place / "shown.md")
-    assert "when it ran, because scoring again fails: headqa_v1: " in (run.place / "shown.md").read_text()
-    run.data.write_bytes(kept)
-    run.write(30, _nothing, scored=False)
-    run.data.unlink()
-    with pytest.raises(DatasetError, match=r"out of date \(.*\) and cannot be made again: headqa_v1: .*HEAD_EN.json"):
-        run.read()
+    assert (found.n, found.accuracy, found.complete) == (9, 1.0, False)
 
 
-def test_other_texts_are_not_scored(run) -> None:
+def test_other_texts_are_not_scored_and_what_was_asked_is_still_shown(run) -> None:
     run.data.write_text(run.data.read_text(encoding="utf-8").replace('"atext": "', '"atext": "Not '), encoding="utf-8")
-    assert run.read().n == 12, "as it was scored"
-    (run.folder.path / "metrics.json").write_text("{}")
-    with pytest.raises(DatasetError, match="the texts of its data have changed"):
-        run.read()
+    for _ in range(2):
+        found = run.read()
+        assert (found.n, found.accuracy) == (12, 1.0)
+        assert "The texts of its data have changed since it was asked" in medexam.report(found).markdown()
+    run.data.write_bytes(SAMPLE.read_bytes())
+    assert "have changed" not in medexam.report(run.read()).markdown()
 
 
-def test_a_question_that_is_gone_is_named(run) -> None:
-    record = json.loads((run.folder.path / "spec.json").read_text())
-    record["questions"].append("headqa-v1/1900/biology/1")
-    (run.folder.path / "spec.json").write_text(json.dumps(record))
-    with pytest.raises(DatasetError, match="headqa-v1/1900/biology/1"):
+@pytest.mark.parametrize("damage", [None, b"", b"PAR1 and so on"])
+def test_questions_that_are_gone_or_damaged_are_one_line(run, damage) -> None:
+    path = run.folder.path / "items.parquet"
+    path.unlink() if damage is None else path.write_bytes(damage)
+    with pytest.raises(RunFolderError, match=r"items.parquet .*restore it, or run the spec again"):
         run.read()
 
 

@@ -14,7 +14,7 @@ from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import describe_settings, describe_state
 from medexam.experiments.report.shown import Unbroken, print_blocks
-from medexam.experiments.store.data_changes import load_stored
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun, find_run, run_document
 from medexam.questions import Question
@@ -61,7 +61,7 @@ def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
         return
     console = Terminal(highlight=False, markup=False, soft_wrap=True)
     try:
-        items = load_stored(record)
+        items = load_items(folder)
         _print_item(console, items, key)
     except DatasetError as error:
         console.print(key, style="bold cyan")

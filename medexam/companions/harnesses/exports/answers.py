@@ -14,7 +14,7 @@ from medexam import Prediction, Question, __version__
 from medexam.toolkit.data import ExamSet, Gold, Status
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import file_name
-from medexam.toolkit.runs import AnyRun, load_stored
+from medexam.toolkit.runs import AnyRun, load_items
 from medexam.toolkit.specs import CellSpec
 
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -84,7 +84,7 @@ class ExportedRun:
 
         Raises `DatasetError` if its data set cannot be read or holds other texts now.
         """
-        items = load_stored(run.record)
+        items = load_items(run.folder)
         predictions = run.folder.read_predictions()
         answers = [
             ExportedAnswer(question, items.golds[question.key], predictions[question.key])

@@ -16,7 +16,7 @@ from medexam import Prediction, __version__
 from medexam.toolkit.data import AuditItem, Status, Task, TaskSet, find_benchmark
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import file_name, write_whole
-from medexam.toolkit.runs import AnyRun, load_stored
+from medexam.toolkit.runs import AnyRun, load_items
 from medexam.toolkit.specs import CellSpec
 
 _COUNTS = ("prompt_tokens", "completion_tokens")
@@ -35,8 +35,8 @@ class ExportedWords:
 
     @classmethod
     def read(cls, run: AnyRun) -> "ExportedWords":
-        """Read a run's answers and questions; raises `SpecError` if there is none yet, and as `load_stored` does."""
-        items = load_stored(run.record)
+        """Read a run's answers and questions; raises `SpecError` if there is none yet, and as `load_items` does."""
+        items = load_items(run.folder)
         predictions = run.folder.read_predictions()
         answers = tuple(
             (task, predictions[task.key])

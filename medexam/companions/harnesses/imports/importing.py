@@ -26,11 +26,13 @@ from medexam.toolkit.runs import (
     AnyRun,
     RunFolder,
     RunRecord,
+    begin_run,
     current_run,
     describe_environment,
+    describe_items,
     score_cell,
 )
-from medexam.toolkit.specs import IDENTITY_SCHEMA, CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
+from medexam.toolkit.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
@@ -126,9 +128,8 @@ class Importer:
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
             folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": account})
             # Written last: a folder without it is no run yet.
-            folder.write_record(
-                _record(folder, cell, run_identity, items, warn_of(results, account, read.predictions)), own=True
-            )
+            warnings = warn_of(results, account, read.predictions)
+            begin_run(folder, _record(folder, cell, run_identity, items, warnings), items)
             return Imported(score_cell(folder, items), account)
 
     def _check(self, path: Path, matched: MatchReport) -> None:
@@ -154,18 +155,11 @@ def _record(
 ) -> RunRecord:
     return RunRecord(
         run_id=folder.name,
-        schema=IDENTITY_SCHEMA,
         spec_digest=digest(run_identity),
         identity=run_identity,
         cell=cell,
         description="",
-        dataset_version=items.version,
-        dataset_source=items.source,
-        dataset_fingerprint=items.fingerprint,
-        dataset_as_published=items.published_fingerprint,
-        dataset_corrected=items.corrected,
-        dataset_golds=items.golds_fingerprint,
-        questions=tuple(question.key for question in items.questions),
+        **describe_items(items),
         experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
         warnings=(*items.notes, *warnings),
     )

@@ -1,25 +1,26 @@
 """What a page says of each question: what every run was asked and answered, a line of the list, and all its details.
 
-It makes JSON-ready values and knows nothing of how they are packed. Without the data set on this machine, the exam and
-gold of each question come from `predictions.parquet`, and its words are not shown.
+It makes JSON-ready values and knows nothing of how they are packed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from medexam.benchmarks import Benchmark
-from medexam.errors import DatasetError
 from medexam.experiments.compare.runs import run_names
+<<<<<<< tree
+from medexam.experiments.report.page.prompts import Conversations, read_conversations
+from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.parquet import read_own_scores
+=======
 from medexam.experiments.store.data_changes import as_asked
 from medexam.experiments.store.parquet import read_own_scores, read_rows
+>>>>>>> branch
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
 from medexam.predictions.evidence.kinds import evidence_entry
-from medexam.questions import AnySet
-from medexam.specs import DatasetSpec
 from medexam.tables import percent, six_digits
 
 
@@ -30,11 +31,11 @@ class QuestionEntry:
     key: str
     language: str
     place: Mapping[str, Any]
-    """Where it stands, as its benchmark tells, such as exam and number; a value is None if nothing here tells it."""
+    """Where it stands, as its benchmark tells, such as exam and number."""
     gold: int | None
-    """The right option's printed number; None if there is none, or if nothing here tells it."""
-    wording: Mapping[str, Any] | None
-    """What is shown of it; None if the data set is not at hand."""
+    """The right option's printed number; None if there is none."""
+    wording: Mapping[str, Any]
+    """What is shown of it."""
     others: tuple[int, ...] = ()
     """Printed numbers of further options that are right as well."""
 
@@ -49,8 +50,6 @@ class Answers:
     """By key, in the run's order."""
     predictions: Mapping[str, Prediction]
     """By key; a question that is not asked yet has none."""
-    without_texts: str | None = None
-    """Why the words of the questions are not at hand; None where they are."""
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Measure as tables call it -> question -> its score, a fraction of 1; empty if right or wrong says it all."""
     own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -63,6 +62,42 @@ class Answers:
 
 
 def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
+<<<<<<< tree
+    """Read what each of `runs` was asked and answered, in their order."""
+    return [_read(run, name) for run, name in zip(runs, run_names(runs), strict=True)]
+
+
+def _read(run: AnyRun, name: str) -> Answers:
+    benchmark, items, predictions = run.benchmark, load_items(run.folder), run.folder.read_predictions()
+    return Answers(
+        name,
+        {
+            item.key: QuestionEntry(
+                key=item.key,
+                language=item.language,
+                place=benchmark.place(item),
+                gold=_number(benchmark.expected(items.golds[item.key])),
+                others=getattr(items.golds[item.key], "others", ()),
+                wording=benchmark.wording(item, items.golds[item.key]),
+            )
+            for item in items.questions
+        },
+        predictions,
+        scores={
+            benchmark.name_measure(measure): item_scores
+            for measure, item_scores in benchmark.item_scores(items, predictions).items()
+        },
+        own=read_own_scores(run.folder),
+        conversations=read_conversations(run, predictions),
+        digests={
+            key: answer_digest(prediction, benchmark.expected(items.golds[key]))
+            for key, prediction in predictions.items()
+            if prediction.reply is not None and key in items.golds
+        },
+        run_id=run.record.run_id,
+        folder=str(run.folder.path.resolve()),
+    )
+=======
     """Read what each of `runs` was asked and answered, in their order; each data set is read once."""
     sets: dict[DatasetSpec, AnySet | DatasetError] = {}
     answers = []
@@ -134,6 +169,7 @@ def _asked_of_folder(run: AnyRun) -> dict[str, QuestionEntry]:
             tuple(row.get("also_right") or ()),
         )
     return questions
+>>>>>>> branch
 
 
 def _number(gold: Any) -> int | None:
@@ -171,7 +207,11 @@ def build_question_index(keys: Sequence[str], runs: Sequence[Answers], facets: M
         "runs": [run.name for run in runs],
         "run_ids": [run.run_id for run in runs],
         "run_folders": [run.folder for run in runs],
+<<<<<<< tree
+        "without_prompts": [run.conversations.missing for run in runs],
+=======
         "without_texts": [run.without_texts for run in runs],
+>>>>>>> branch
         "keys": keys,
         "numbers": [question.place.get("number") for question in firsts],
         "facets": [_facet(title, [question.place.get(name) for question in firsts]) for name, title in facets.items()],
@@ -189,9 +229,8 @@ def _facet(title: str, question_values: Sequence[Any]) -> dict[str, Any]:
 
 
 def join_stems(key: str, runs: Sequence[Answers]) -> str:
-    """Join the stem in every language that was asked, a line each; empty where it is not at hand."""
-    wordings = [run.questions[key].wording for run in runs if key in run.questions]
-    stems = [str(wording.get("stem", "")) for wording in wordings if wording is not None]
+    """Join the stem in every language that was asked, a line each."""
+    stems = [str(run.questions[key].wording.get("stem", "")) for run in runs if key in run.questions]
     return "\n".join(dict.fromkeys(" ".join(stem.split()) for stem in stems))
 
 
@@ -253,7 +292,7 @@ def _wording(question: QuestionEntry) -> dict[str, Any]:
     entry: dict[str, Any] = {"language": question.language, "gold": question.gold, "exam": question.place.get("exam")}
     if question.others:
         entry["others"] = list(question.others)
-    return entry | dict(question.wording or {})
+    return entry | dict(question.wording)
 
 
 def _answer(prediction: Prediction | None, longest: int) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """The pictures of a page's questions: small, once a question, and no more than a page can hold.
 
-They are read from the data set and are those that the model was shown. Where the data set is gone or holds others by
-now, the page has none.
+They are those that the model was shown, as the run's folder keeps them.
 """
 
+import base64
 from collections.abc import Sequence
 
-from medexam.datasets.pictures.showing import show_pictures
-from medexam.errors import DatasetError
+from medexam.datasets.pictures.scaling import scale_picture
+from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import AnyRun
 
 SIDE = 640
@@ -33,11 +33,11 @@ def read_pictures(runs: Sequence[AnyRun]) -> dict[str, str]:
 
 
 def _pictures_of(run: AnyRun) -> dict[str, str]:
-    spec = run.record.cell.dataset.whole
-    try:
-        items, identity = show_pictures(run.benchmark.load(spec), spec, SIDE, run.record.questions)
-    except DatasetError:
-        return {}
-    if identity["fingerprint"] != run.record.identity.get("pictures", {}).get("fingerprint"):
-        return {}
-    return {question.key: question.picture for question in items.questions if question.picture is not None}
+    small: dict[str, str] = {}
+    pictures = {}
+    for question in load_items(run.folder).questions:
+        if (shown := question.picture) is not None:
+            if shown not in small:
+                small[shown] = scale_picture(base64.b64decode(shown.partition(",")[2]), SIDE, question.key)
+            pictures[question.key] = small[shown]
+    return pictures

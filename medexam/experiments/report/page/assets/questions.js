@@ -294,12 +294,6 @@
     return element("div", { className: "panes" }, element("div", { className: "side" }, heads, controls.list), controls.detail);
   };
 
-  const absences = () => {
-    const why = [...new Set(index.without_texts.filter((text) => text !== null))];
-    return why.map((text) => element("p", { className: "warnings",
-      textContent: `The words of the questions are not at hand: ${text}` }));
-  };
-
   const shortened = () => (index.longest_text === null ? [] : [element("p", { className: "quiet",
     textContent: `Replies of more than ${index.longest_text.toLocaleString("en")} characters lose their middle here, so `
       + "that the page stays small; predictions.jsonl has them whole." })]);
@@ -322,7 +316,7 @@
     }
     index = await page.open("index");
     page.against(index);
-    root.append(...absences(), ...shortened(), buildBar(), buildPanes(), buildHelp());
+    root.append(...shortened(), buildBar(), buildPanes(), buildHelp());
     document.addEventListener("keydown", onKey);
     root.hidden = false;
     await filter();

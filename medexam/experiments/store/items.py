@@ -1,0 +1,155 @@
+"""`items.parquet`: each question as a run was asked it, and what is expected of it in columns of its own.
+
+A question is stored as its benchmark has it, a field a column. The names of what no program sees begin with `gold_`. A
+picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from itertools import islice
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+from pydantic import TypeAdapter
+
+from medexam.datasets.fingerprints import digest_files
+from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.files import whole_file, write_whole
+from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
+from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ITEMS = "items.parquet"
+PICTURES = "pictures"
+"""The folder of the pictures that were shown."""
+_GOLD = "gold_"
+_SET = b"medexam"
+"""The file's entry that says what the questions are a part of."""
+_ROWS = 2048
+"""Questions that are held as rows and written at once."""
+_FORMS: Mapping[str, tuple[type, type]] = {"choice": (Question, Gold), "words": (Task, TaskGold)}
+
+
+def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
+    """Write what a run is asked: its questions, unless `record` says that it keeps none, and then `spec.json`.
+
+    Raises `RunFolderError` where the folder cannot be written.
+    """
+    if record.keeps_items:
+        if not items.files_digest:
+            # What a benchmark of the user's own loads need not know of files.
+            with suppress(DatasetError):
+                items = replace(items, files_digest=digest_files(record.cell.dataset))
+        _write_items(folder.path, items)
+    folder.write_record(record)
+
+
+def read_items(folder: RunFolder) -> AnySet:
+    """Read the questions that the run was last asked, with what is expected of them.
+
+    Raises `RunFolderError` where the file is missing or damaged.
+    """
+    path = folder.path / ITEMS
+    pictures: dict[str, str] = {}
+    questions, golds = [], {}
+    try:
+        with open_parquet(path) as file:
+            described = json.loads((file.schema_arrow.metadata or {})[_SET])
+            form = described.pop("form")
+            item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
+            for row in parquet_rows(file):
+                if name := row.get("picture"):
+                    if name not in pictures:
+                        pictures[name] = _read_picture(folder.path, name)
+                    row["picture"] = pictures[name]
+                gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
+                questions.append(item_type.validate_python(row))
+                golds[questions[-1].key] = gold_type.validate_python(gold)
+        described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
+        keys: Any = AnswerKey(golds) if form == "choice" else golds
+        return ItemSet(**described, questions=tuple(questions), golds=keys)
+    except FileNotFoundError as error:
+        raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunFolderError(
+            f"{path} holds no questions that can be read ({first_line(error)}): restore it, or run the spec again"
+        ) from None
+
+
+def _write_items(folder: Path, items: AnySet) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    form = "words" if items.in_words else "choice"
+    item_type, gold_type = _FORMS[form]
+    to_row, to_gold = TypeAdapter(item_type).dump_python, TypeAdapter(gold_type).dump_python
+    described = {
+        field.name: getattr(items, field.name) for field in fields(items) if field.name not in ("questions", "golds")
+    }
+    columns = {**_types_of(item_type), **{_GOLD + name: kind for name, kind in _types_of(gold_type).items()}}
+    schema = pa.schema(list(columns.items()), metadata={_SET: json.dumps({"form": form, **described})})
+    pictures: dict[str, str] = {}
+
+    def to_columns(item: Any) -> dict[str, Any]:
+        row = to_row(item, mode="json")
+        if url := row.get("picture"):
+            if url not in pictures:
+                pictures[url] = _write_picture(folder, url)
+            row["picture"] = pictures[url]
+        gold = to_gold(items.golds[item.key], mode="json")
+        return {**row, **{_GOLD + name: value for name, value in gold.items()}}
+
+    rows = map(to_columns, items.questions)
+    try:
+        with whole_file(folder / ITEMS) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            while batch := list(islice(rows, _ROWS)):
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    except OSError as error:
+        raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
+
+
+def _types_of(kind: type) -> "dict[str, pa.DataType]":
+    """Map the fields of a question or gold to the types of their columns."""
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "model_fields"))
+    hints = get_type_hints(kind)
+    return {name: _type_of(hints[name]) for name in names}
+
+
+def _type_of(annotation: Any) -> "pa.DataType":
+    import pyarrow as pa
+
+    parts = [part for part in get_args(annotation) if part not in (NoneType, ...)]
+    if get_origin(annotation) is tuple:
+        return pa.list_(_type_of(parts[0]))
+    if get_origin(annotation) is Literal:
+        return pa.string()
+    if parts:
+        return _type_of(parts[0])
+    if is_dataclass(annotation):
+        return pa.struct(list(_types_of(annotation).items()))  # type: ignore[arg-type]
+    return {str: pa.string(), int: pa.int32(), bool: pa.bool_()}[annotation]
+
+
+def _write_picture(folder: Path, url: str) -> str:
+    """Write a picture that is shown as this data URL, and return its file's name."""
+    head, _, content = url.partition(",")
+    data = base64.b64decode(content)
+    name = f"{hashlib.sha256(data).hexdigest()}.{head.removeprefix('data:image/').partition(';')[0]}"
+    path = folder / PICTURES / name
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, data)
+    return name
+
+
+def _read_picture(folder: Path, name: str) -> str:
+    content = read_regular(folder / PICTURES / Path(name).name)
+    return f"data:image/{Path(name).suffix[1:]};base64,{base64.b64encode(content).decode('ascii')}"
