@@ -9,17 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
-<<<<<<< tree
 from medexam.toolkit.errors import RunFolderError
 from medexam.toolkit.files import WorkFolder
 from medexam.toolkit.runs import MODELS, AnyCell, read_models
 from medexam.toolkit.specs import IDENTITY_SCHEMA
-=======
-from medexam.toolkit.files import WorkFolder
-from medexam.toolkit.runs import MODELS, AnyCell, read_models
->>>>>>> branch
 
 RECORD = "translation.json"
 REPLIES = "replies"

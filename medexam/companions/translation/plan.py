@@ -145,21 +145,11 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
     words = load_setups(spec.setups, source, spec.target, spec.words)
     identity = _identity(spec, exam_set)
     folder = TranslationFolder(out) if out is not None else _folder(spec, identity, runs_dir)
-<<<<<<< tree
     if folder.exists() and (changes := differing_keys(identity, folder.read_record().get("identity", {}))):
         raise RunFolderError(
             f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
             "with --out"
         )
-=======
-    if folder.exists():
-        record = folder.read_json(RECORD)
-        if changes := differing_keys(identity, record.get("identity", {})):
-            raise RunFolderError(
-                f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
-                "with --out"
-            )
->>>>>>> branch
     keys = add_texts(folder.path, [text_of(question) for question in exam_set.questions], source)
     runs, setups = plan_runs(spec, folder, FORWARD, source, keys, words)
     return TranslationPlan(spec, exam_set, runs, setups, folder, identity)
@@ -170,13 +160,8 @@ def load_plan(path: Path) -> TranslationPlan:
 
     Raises `RunFolderError` if there is none, `DatasetError` if its data cannot be read or have changed.
     """
-<<<<<<< tree
     spec = validate(TranslationSpec, TranslationFolder(path).read_record().get("spec"))
     return plan_translation(spec, runs_dir=path.parent, out=path)
-=======
-    record = TranslationFolder(path).read_json(RECORD)
-    return plan_translation(validate(TranslationSpec, record.get("spec") or {}), runs_dir=path.parent, out=path)
->>>>>>> branch
 
 
 def plan_runs(
@@ -187,11 +172,7 @@ def plan_runs(
     keys: Sequence[str],
     setups: Sequence[SetupWords],
 ) -> tuple[Plan, tuple[SetupRun, ...]]:
-<<<<<<< tree
-    """Plan a run called `name` for each of these words, on the texts with these keys as items."""
-=======
     """Plan a run called `name` for each set-up, on the texts with these keys as items."""
->>>>>>> branch
     cells = []
     for words in setups:
         plain, model = spec.role(words) == "base", spec.model_of(spec.role(words))

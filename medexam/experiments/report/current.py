@@ -58,10 +58,6 @@ def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool
     if again:
         find_benchmark(before.cell.dataset)
     with folder.locked():
-<<<<<<< tree
-=======
-        # Code that somebody else's spec named is not the user's for standing beside a metric of the user's.
->>>>>>> branch
         folder.write_record(replace(before, cell=cell))
     try:
         return renew(folder, "its code is run", say, code)

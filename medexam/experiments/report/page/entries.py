@@ -8,14 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from medexam.experiments.compare.runs import run_names
-<<<<<<< tree
-from medexam.experiments.report.page.prompts import Conversations, read_conversations
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.parquet import read_own_scores
-=======
-from medexam.experiments.store.data_changes import as_asked
-from medexam.experiments.store.parquet import read_own_scores, read_rows
->>>>>>> branch
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
@@ -62,7 +56,6 @@ class Answers:
 
 
 def read_answers(runs: Sequence[AnyRun]) -> list[Answers]:
-<<<<<<< tree
     """Read what each of `runs` was asked and answered, in their order."""
     return [_read(run, name) for run, name in zip(runs, run_names(runs), strict=True)]
 
@@ -88,7 +81,6 @@ def _read(run: AnyRun, name: str) -> Answers:
             for measure, item_scores in benchmark.item_scores(items, predictions).items()
         },
         own=read_own_scores(run.folder),
-        conversations=read_conversations(run, predictions),
         digests={
             key: answer_digest(prediction, benchmark.expected(items.golds[key]))
             for key, prediction in predictions.items()
@@ -97,79 +89,6 @@ def _read(run: AnyRun, name: str) -> Answers:
         run_id=run.record.run_id,
         folder=str(run.folder.path.resolve()),
     )
-=======
-    """Read what each of `runs` was asked and answered, in their order; each data set is read once."""
-    sets: dict[DatasetSpec, AnySet | DatasetError] = {}
-    answers = []
-    for run, name in zip(runs, run_names(runs), strict=True):
-        spec, predictions = run.record.cell.dataset.whole, run.folder.read_predictions()
-        if spec not in sets:
-            sets[spec] = _load(run, spec)
-        read = _answers(run, name, predictions, sets[spec])
-        folder = str(run.folder.path.resolve())
-        answers.append(replace(read, run_id=run.record.run_id, folder=folder))
-    return answers
-
-
-def _load(run: AnyRun, spec: DatasetSpec) -> AnySet | DatasetError:
-    try:
-        return run.benchmark.load(spec)
-    except DatasetError as error:
-        return error
-
-
-def _answers(run: AnyRun, name: str, predictions: Mapping[str, Prediction], data: AnySet | DatasetError) -> Answers:
-    benchmark, own = run.benchmark, read_own_scores(run.folder)
-    try:
-        if isinstance(data, DatasetError):
-            raise data
-        items = as_asked(run.record, data)
-    except DatasetError as error:
-        return Answers(name, _asked_of_folder(run), predictions, str(error), own=own)
-    scores = {
-        benchmark.name_measure(measure): item_scores
-        for measure, item_scores in benchmark.item_scores(items, predictions).items()
-    }
-    digests = {
-        key: answer_digest(prediction, benchmark.expected(items.golds[key]))
-        for key, prediction in predictions.items()
-        if prediction.reply is not None and key in items.golds
-    }
-    return Answers(name, _asked_of_items(benchmark, items), predictions, None, scores, own, digests=digests)
-
-
-def _asked_of_items(benchmark: Benchmark[Any, Any, Any], items: AnySet) -> dict[str, QuestionEntry]:
-    return {
-        item.key: QuestionEntry(
-            key=item.key,
-            language=item.language,
-            place=benchmark.place(item),
-            gold=_number(benchmark.expected(items.golds[item.key])),
-            others=getattr(items.golds[item.key], "others", ()),
-            wording=benchmark.wording(item, items.golds[item.key]),
-        )
-        for item in items.questions
-    }
-
-
-def _asked_of_folder(run: AnyRun) -> dict[str, QuestionEntry]:
-    """Read from the run folder each question that was asked; nothing but its key where it has no Parquet file."""
-    row_by_question = {row["question"]: row for row in read_rows(run.folder)}
-    language = run.record.cell.dataset.language
-    questions = {}
-    for key in run.record.questions:
-        row = row_by_question.get(key, {})
-        place = {name: row.get(name) for name in ("exam", "number", *run.benchmark.facets)}
-        questions[key] = QuestionEntry(
-            key,
-            row.get("language", language),
-            place,
-            _number(row.get("gold")),
-            None,
-            tuple(row.get("also_right") or ()),
-        )
-    return questions
->>>>>>> branch
 
 
 def _number(gold: Any) -> int | None:
@@ -207,11 +126,6 @@ def build_question_index(keys: Sequence[str], runs: Sequence[Answers], facets: M
         "runs": [run.name for run in runs],
         "run_ids": [run.run_id for run in runs],
         "run_folders": [run.folder for run in runs],
-<<<<<<< tree
-        "without_prompts": [run.conversations.missing for run in runs],
-=======
-        "without_texts": [run.without_texts for run in runs],
->>>>>>> branch
         "keys": keys,
         "numbers": [question.place.get("number") for question in firsts],
         "facets": [_facet(title, [question.place.get(name) for question in firsts]) for name, title in facets.items()],
