@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from medexam.experiments import RunFolder, RunRecord, begin_run, score_cell
-from medexam.predictions import Prediction
 from medexam.questions import AnswerKey, AnySet, ExamSet, Question
 from medexam.specs import CellSpec, build_identity, digest
+from predicted import predicted
 
 Answer = Callable[[Any, Any], Mapping[str, Any] | None]
 """From a question or task and its gold to the fields of a prediction that say how it came out; None: not asked yet."""
@@ -81,7 +81,7 @@ def write_cell(
             fields = answer(question, gold)
             if fields is not None:
                 same = {"question": question.key, "program": cell.program.kind, "spec_digest": digest(known)}
-                log.append(Prediction(**same, **fields))
+                log.append(predicted(**same, **fields))
     return folder
 
 

@@ -5,6 +5,7 @@ import pytest
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
+from predicted import predicted
 
 
 def _question(exam: Exam, number: int, options: int) -> Question:
@@ -50,7 +51,7 @@ def predict():
         for position, question in enumerate(questions):
             outcome = outcomes[position % len(outcomes)]
             if outcome != "m":
-                found[question.key] = Prediction(
+                found[question.key] = predicted(
                     question=question.key, program="p", spec_digest="d", **kinds[outcome], **fields
                 )
         return found

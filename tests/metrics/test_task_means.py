@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binomtest, bootstrap
 
 from medexam.metrics import Resampling, mean_measure, score_short_answers
-from medexam.predictions import Failure, Prediction, Reason, Status
+from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Task, TaskGold
+from predicted import predicted
 
 
 def test_rates_have_wilsons_interval() -> None:
@@ -67,9 +68,9 @@ def test_failed_and_missing_tasks_are_counted_apart() -> None:
     tasks = [Task(key, "g", "en", "?") for key in "abcd"]
     same = {"program": "p", "spec_digest": "d"}
     predictions = {
-        "a": Prediction(question="a", status=Status.ANSWERED, text="x", prompt_tokens=3, latency_s=1.0, **same),
-        "b": Prediction(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, latency_s=3.0, **same),
-        "c": Prediction(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **same),
+        "a": predicted(question="a", status=Status.ANSWERED, text="x", prompt_tokens=3, latency_s=1.0, **same),
+        "b": predicted(question="b", status=Status.UNANSWERED, reason=Reason.UNPARSED, latency_s=3.0, **same),
+        "c": predicted(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **same),
     }
     scored = score_short_answers(tasks, {key: TaskGold(answers=("x",)) for key in "abcd"}, predictions)
     found = scored.metrics

@@ -13,6 +13,7 @@ from medexam.errors import SpecError
 from medexam.experiments import Spending, Stop
 from medexam.predictions import Failure, Prediction, Status
 from medexam.serve import ScriptedEngine
+from predicted import predicted
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: i
     if failed:
         outcome = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")}
     counts = {"prompt_tokens": prompt, "completion_tokens": completion}
-    return Prediction(question="q", program="p", spec_digest="d", **outcome, **counts)
+    return predicted(question="q", program="p", spec_digest="d", **outcome, **counts)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import medexam
 from medexam.errors import RunFolderError
 from medexam.experiments import RunFolder, find_runs
 from medexam.predictions import Failure, Prediction, Status
+from predicted import predicted
 
 
 def _prediction(key: str, answer: int | None = 1, **more: object) -> Prediction:
@@ -19,7 +20,7 @@ def _prediction(key: str, answer: int | None = 1, **more: object) -> Prediction:
     outcome = {"status": Status.ANSWERED, "answer": answer, "reply": "añ\n{Answer: 1}"}
     if answer is None:
         outcome = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="gone")}
-    return Prediction(**{"question": key, "program": "p", "spec_digest": "d", **outcome, **more})
+    return predicted(**{"question": key, "program": "p", "spec_digest": "d", **outcome, **more})
 
 
 @pytest.fixture
@@ -97,6 +98,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from medexam.experiments import RunFolder
+from predicted import predicted
 with RunFolder(Path(sys.argv[1])).locked():
     print("held", flush=True)
     time.sleep(60)

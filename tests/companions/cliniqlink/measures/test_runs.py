@@ -10,6 +10,7 @@ from medexam.companions.cliniqlink import score_cliniqlink_run
 from medexam.datasets import load_task_set
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
+from predicted import predicted
 from task_data import write_cliniqlink
 
 __all__ = ["full_data"]
@@ -36,7 +37,7 @@ def _perfect(task, gold) -> str:
 
 
 def _answered(key: str, reply: str, text: str | None = None) -> Prediction:
-    return Prediction(question=key, status=Status.ANSWERED, text=text or reply, reply=reply, **SAME)
+    return predicted(question=key, status=Status.ANSWERED, text=text or reply, reply=reply, **SAME)
 
 
 def _all(data, reply=_perfect) -> dict[str, Prediction]:
@@ -82,7 +83,7 @@ def test_failed_and_missing_tasks_enter_no_score(small, letters) -> None:
     predictions = _all(small)
     failed, missing = "cliniqlink/true_false/1", "cliniqlink/short/1"
     failure = Failure(kind="E", message="m")
-    predictions[failed] = Prediction(question=failed, status=Status.FAILED, failure=failure, **SAME)
+    predictions[failed] = predicted(question=failed, status=Status.FAILED, failure=failure, **SAME)
     del predictions[missing]
     scores = _score(small, predictions, letters)
     metrics = scores.metrics
@@ -120,7 +121,7 @@ class TestTheSample:
         assert _values(metrics.measures) == pytest.approx({"published": 1, "paper": 1}, abs=1e-6)
         assert set(found.items["paper"]) == set(sample.golds)
         empty = {"status": Status.UNANSWERED, "reason": Reason.UNPARSED, "reply": ""}
-        nothing = {task.key: Prediction(question=task.key, **empty, **SAME) for task in sample.questions}
+        nothing = {task.key: predicted(question=task.key, **empty, **SAME) for task in sample.questions}
         metrics = score(nothing).metrics
         assert (metrics.n, metrics.unanswered) == (35, 35)
         for measures in (*metrics.by_group.values(), metrics.measures):
