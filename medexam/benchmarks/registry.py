@@ -9,13 +9,13 @@ from typing import Any
 from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.base import Benchmark, Predictions, Scores
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
-from medexam.benchmarks.paired import PairedRuns
+from medexam.benchmarks.choice.comparison import PairedExams
 from medexam.benchmarks.words.examples import ExampleBenchmark
 from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import ScoredRun
 from medexam.plugins import load_object, load_part
-from medexam.questions import AnySet
+from medexam.questions import AnySet, ExamSet
 from medexam.specs import DatasetSpec
 from medexam.specs.names import BENCHMARKS, short_name
 
@@ -102,10 +102,6 @@ class _Stored:
         """Return none, since only its code can."""
         return {}
 
-    def compare(self, items: AnySet, sets: Sequence[AnySet], runs: Sequence[RunAnswers]) -> PairedRuns[Any]:
-        """Raise `DatasetError`: only its code can."""
-        return self.score(items, {})  # type: ignore[return-value]
-
 
 class _StoredWords(_Stored, SpanBenchmark):
     """Of answers in words."""
@@ -113,3 +109,8 @@ class _StoredWords(_Stored, SpanBenchmark):
 
 class _StoredChoice(_Stored, OwnChoiceBenchmark):
     """Of numbered options."""
+
+    def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
+        """Raise `DatasetError`: only its code can."""
+        self.score(items, {})
+        raise NotImplementedError

@@ -160,7 +160,7 @@ def load_plan(path: Path) -> TranslationPlan:
 
     Raises `RunFolderError` if there is none, `DatasetError` if its data cannot be read or have changed.
     """
-    spec = validate(TranslationSpec, TranslationFolder(path).read_record().get("spec"))
+    spec = validate(TranslationSpec, TranslationFolder(path).read_record().get("spec") or {})
     return plan_translation(spec, runs_dir=path.parent, out=path)
 
 

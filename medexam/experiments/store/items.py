@@ -7,7 +7,7 @@ picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from itertools import islice
@@ -90,7 +90,8 @@ def _write_items(folder: Path, items: AnySet) -> None:
 
     form = "words" if items.in_words else "choice"
     item_type, gold_type = _FORMS[form]
-    to_row, to_gold = TypeAdapter(item_type).dump_python, TypeAdapter(gold_type).dump_python
+    to_row: Callable[..., dict[str, Any]] = TypeAdapter(item_type).dump_python
+    to_gold: Callable[..., dict[str, Any]] = TypeAdapter(gold_type).dump_python
     described = {
         field.name: getattr(items, field.name) for field in fields(items) if field.name not in ("questions", "golds")
     }
@@ -116,9 +117,9 @@ def _write_items(folder: Path, items: AnySet) -> None:
         raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
 
 
-def _types_of(kind: type) -> "dict[str, pa.DataType]":
+def _types_of(kind: Any) -> "dict[str, pa.DataType]":
     """Map the fields of a question or gold to the types of their columns."""
-    names = [field.name for field in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "model_fields"))
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind.model_fields
     hints = get_type_hints(kind)
     return {name: _type_of(hints[name]) for name in names}
 
@@ -134,7 +135,7 @@ def _type_of(annotation: Any) -> "pa.DataType":
     if parts:
         return _type_of(parts[0])
     if is_dataclass(annotation):
-        return pa.struct(list(_types_of(annotation).items()))  # type: ignore[arg-type]
+        return pa.struct(list(_types_of(annotation).items()))
     return {str: pa.string(), int: pa.int32(), bool: pa.bool_()}[annotation]
 
 
