@@ -15,7 +15,7 @@ from dspy.utils.callback import with_callbacks
 
 from medexam.dspy_internals import evaluating_instead
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.api.asking import write_notice
+from medexam.experiments.api.asking import send_runs, write_notice
 from medexam.experiments.api.results import Run
 from medexam.experiments.entry.progress_bar import ProgressBar
 from medexam.experiments.evaluate.executor import ObjectExecutor
@@ -26,8 +26,6 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.experiments.track.runs import track as send
-from medexam.experiments.track.store import send_to_store
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
 from medexam.predictions import Prediction, Status
@@ -91,7 +89,7 @@ class Evaluate(dspy.Evaluate):
         price: tuple[float, float] | None = None,
         runs_dir: str | Path | None = None,
         fresh: bool = False,
-        track: bool | str = False,
+        track: bool | str = True,
     ) -> None:
         """Take DSPy's arguments, and what a run has beside them.
 
@@ -99,8 +97,8 @@ class Evaluate(dspy.Evaluate):
         `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
         `medexam.Limits(calls=1000, minutes=10)`. `price` is what the model costs, in dollars per million prompt and
         completion tokens; None: as litellm's list says, where dollars are limited. `fresh` asks anew, in a run
-        beside the others. `track` sends each run to MLflow: a store, or True for that of `MLFLOW_TRACKING_URI`
-        or beside the runs.
+        beside the others. `track` is an MLflow store to send each run to; True: that of
+        `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
         """
         super().__init__(
             devset=list(devset),
@@ -215,13 +213,12 @@ class Evaluate(dspy.Evaluate):
         limits = self._limits
         if self.max_errors is not None and limits.failures is None:
             limits = Limits(**{**vars(limits), "failures": self.max_errors})
+        for line in plan.plan.news:
+            write_notice(line)
         with ProgressBar(disable=not shows) as bar:
             executor = ObjectExecutor(dspy.settings.lm, in_flight)
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
-        if self._track:
-            uri = self._track if isinstance(self._track, str) else None
-            send_new = partial(send, page=True, only_new=True)
-            send_to_store(send_new, [stored], tracking_uri=uri, runs_dir=plan.plan.runs_dir, say=write_notice)
+        send_runs([stored], self._track, plan.plan.runs_dir)
         return stored, stop
 
 

@@ -20,6 +20,7 @@ from medexam.experiments.evaluate.identity import (
 )
 from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram, awaits_itself
 from medexam.experiments.plan.cells import Plan, PlannedCell, take_stock
+from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.prompt_samples import SAMPLE_TEXTS, prompts_of
 from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.store.environment import list_prices
@@ -83,12 +84,14 @@ def plan_evaluation(
         right=right,
         answered=answered,
     )
+    planned = planned if fresh else with_lender(planned)
     plan = Plan(
         name=name,
         description="",
         experiment_digest=digest({"name": name, "cells": [digest(identity)]}),
         cells=(planned,),
         runs_dir=runs_dir,
+        news=tuple(filter(None, [describe_lent(planned)])),
         ways_out="or start over with fresh=True",
     )
     return EvaluationPlan(plan, tuple(record.key for record in records))

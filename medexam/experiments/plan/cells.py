@@ -56,6 +56,10 @@ class PlannedCell(Generic[S_co]):
     """Further questions, which an ensemble of this run is fitted on; no score of this run counts them."""
     borrowed: bool = False
     """Whether it is a run of another experiment, which an ensemble needs more answers of: its `spec.json` stays."""
+    lender: RunFolder | None = None
+    """Another run of the same digest, which has answers to `lent`; None: all that is not answered is asked."""
+    lent: tuple[Any, ...] = ()
+    """Questions that are not pending, because their answers are taken from that run."""
     repeat: int = 0
     """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
     later: int = 0
@@ -127,7 +131,7 @@ class PlannedCell(Generic[S_co]):
 
     @property
     def done(self) -> int:
-        """How many of them are answered."""
+        """How many of them are answered, here or by the lender."""
         return self.total - len(self.pending) - self.later
 
     @property
@@ -151,7 +155,7 @@ class PlannedCell(Generic[S_co]):
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
         pending, right, answered = take_stock(self.folder, self.question_sets, self.benchmark)
-        return replace(self, pending=pending, right=right, answered=answered)
+        return replace(self, pending=pending, right=right, answered=answered, lender=None, lent=())
 
     def build_preview(self, questions: Sequence[Question | Task]) -> dspy.Module:
         """Build the program, ready to show the first prompts of these questions.

@@ -14,6 +14,7 @@ from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
 from medexam.experiments.plan.leakage import check_demonstrations
+from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.member_runs import borrow, training_of
 from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
@@ -65,6 +66,8 @@ def plan_experiment(
     prepared = [sources.prepare(cell) for cell in cells]
     planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh), fresh=fresh)
     planned = tuple(replace(cell, place=place) for place, cell in enumerate(planned))
+    if not fresh and experiment.stop_when is None:
+        planned = tuple(map(with_lender, planned))
     stopping = StoppingRule.of(experiment.stop_when, planned) if experiment.stop_when else None
     if stopping and repeat:
         raise SpecError("--repeat asks whole runs again, and stop_when ends them early: add --set stop_when=null")
@@ -211,7 +214,8 @@ def _members(item: Prepared, planned: Mapping[Key, AnyCell]) -> StoredMembers:
 
 def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     """Describe what has changed in the data of the runs that the cells continue, or replace."""
-    lines = (
+    lines = [describe_lent(cell) for cell in cells]
+    lines += (
         describe_golds(cell.folder, cell.folder.read_record(), cell.question_set)
         if cell.folder.exists()
         else describe_replaced(cell.folder, cell.spec_digest, cell.identity)

@@ -17,6 +17,7 @@ from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, Rule
+from medexam.experiments.plan.lending import take_lent
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
@@ -169,8 +170,14 @@ class Runner:
                 )
             models = (planned.cell.model, *planned.cell.asked_models.values())
             await executor.prepare(planned, self._observer, {model: self._needs(model) for model in models})
-            planned = self._admit(planned, executor.info(planned))
+            info = executor.info(planned)
+            planned = self._admit(planned, info)
+            planned = take_lent(planned, None if info is None else info.identity)
             planned = self._admit_further(planned, executor)
+        elif planned.lender is not None:
+            planned = take_lent(planned, None)
+            if planned.pending:
+                return await self._run_cell(planned, ahead=ahead)
         folder = planned.folder
         if not planned.borrowed:
             # A run that was begun without its questions stays so.

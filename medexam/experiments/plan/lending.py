@@ -1,0 +1,123 @@
+"""Answers that another run of the same digest and model has: they are taken from it, and not paid for again.
+
+What is lent are lines of `predictions.jsonl` with their calls. A model that is reached must be the one that gave them.
+"""
+
+import logging
+import re
+from collections import Counter
+from dataclasses import replace
+
+from medexam.errors import RunFolderError
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.store.answerers import KnownModel, admit, read_models
+from medexam.experiments.store.environment import Invocation, build_environment
+from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder
+from medexam.model_identity import ModelIdentity
+from medexam.predictions import Status
+
+_log = logging.getLogger(__name__)
+
+
+def with_lender(cell: AnyCell) -> AnyCell:
+    """Return the cell with the run beside it that has answered most of its pending questions, which are then lent.
+
+    Unchanged where there is none, where no model is asked, and for a run that --fresh began.
+    """
+    if not cell.asks_model or not cell.pending or re.fullmatch(rf".*-{cell.spec_digest}-\d+", cell.run_id):
+        return cell
+    parent, form = cell.folder.path.parent, re.compile(rf".*-{cell.spec_digest}(-\d+)?")
+    names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
+    keys = {question.key for question in cell.pending}
+    best: tuple[RunFolder, set[str]] | None = None
+    for name in names:
+        folder = RunFolder(parent / name, cell.spec_digest)
+        if form.fullmatch(name) is None or name == cell.run_id or not folder.exists():
+            continue
+        try:
+            lent = keys & _answered_by_one(folder, None)[1]
+        except RunFolderError as error:
+            _log.warning("medexam: warning: %s; none of its answers are taken", error)
+            continue
+        if lent and (best is None or len(lent) > len(best[1])):
+            best = folder, lent
+    if best is None:
+        return cell
+    folder, lent = best
+    return replace(
+        cell,
+        lender=folder,
+        lent=tuple(question for question in cell.pending if question.key in lent),
+        pending=tuple(question for question in cell.pending if question.key not in lent),
+    )
+
+
+def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
+    """Write the lent answers into the cell's folder, which must be locked, and return the cell without a lender.
+
+    `identity` is the model that will answer the others, and was admitted; None: nobody is asked. What another model
+    answered is pending.
+    """
+    folder = cell.lender
+    if folder is None:
+        return cell
+    entry, answered = _answered_by_one(folder, identity)
+    taken: set[str] = set()
+    if entry is not None and (own_print := _admitted_print(cell, entry)) is not None:
+        with cell.folder.appending() as log, folder.opened_predictions() as stored:
+            for question in cell.lent:
+                if question.key in answered:
+                    log.append(stored[question.key].model_copy(update={"answered_by": own_print}))
+                    taken.add(question.key)
+        if not (cell.folder.path / ENVIRONMENT).exists():
+            lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
+            cell.folder.write_json(ENVIRONMENT, build_environment(cell.cell.model, None, {}, Invocation()) | lender)
+    if missing := {question.key for question in cell.lent} - taken:
+        _log.warning(
+            "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
+            cell.run_id,
+            f"{len(missing):,}",
+            folder.name,
+        )
+    wanted = {question.key for question in cell.pending} | missing
+    questions = [question for items in cell.question_sets for question in items.questions if question.key in wanted]
+    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(taken))
+
+
+def _admitted_print(cell: AnyCell, entry: KnownModel) -> str | None:
+    """Return the print under which the cell's folder knows the model of `entry`; None where it knows others."""
+    if cell.answerer is not None:
+        return cell.answerer.print
+    models = read_models(cell.folder)
+    if not models:
+        return admit(cell.folder, entry.identity, answers=0).print
+    return next((key for key, known in models.items() if not known.identity.differences(entry.identity)), None)
+
+
+def describe_lent(cell: AnyCell) -> str | None:
+    """Say in one line which answers are not asked for; None where all are."""
+    if cell.lender is None:
+        return None
+    return (
+        f"{cell.run_id}: {len(cell.lent):,} answers are those of {cell.lender.name} (same digest, same model); --fresh "
+        "asks anew"
+    )
+
+
+def _answered_by_one(folder: RunFolder, identity: ModelIdentity | None) -> tuple[KnownModel | None, set[str]]:
+    """Return the model that gave most of a run's answers, nothing of it doubted, and the keys of what it answered.
+
+    `identity`: only a model that does not differ from it. None and no key where there is none.
+    """
+    models = {
+        key: entry
+        for key, entry in read_models(folder).items()
+        if not entry.doubts and (identity is None or not entry.identity.differences(identity))
+    }
+    prints: dict[str, str | None] = {}
+    for prediction in folder.scan_predictions():
+        prints[prediction.question] = None if prediction.status is Status.FAILED else prediction.answered_by
+    most = Counter(key for key in prints.values() if key in models).most_common(1)
+    if not most:
+        return None, set()
+    return models[str(most[0][0])], {question for question, key in prints.items() if key == most[0][0]}
