@@ -68,15 +68,6 @@ def run_values(metrics: RunMetrics) -> dict[str, float]:
     return {name: float(n) for name, n in counts.items() if n is not None} | measure_values(metrics.measures)
 
 
-def paired_values(measures: Mapping[str, PairedMeasure], prefix: str = "") -> dict[str, float | None]:
-    """Map the same of measures of a run beside the baseline's: p-values and differences."""
-    values: dict[str, float | None] = {}
-    for name, measure in measures.items():
-        values |= {f"{prefix}{name}_p": measure.p, f"{prefix}{name}_p_holm": measure.p_adjusted}
-        values |= difference_values(f"{prefix}{name}", measure.difference)
-    return values
-
-
 def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
     """Map the names of the same measures to what `--json` says of them, with the field names of an exam's pairs."""
     documents = {name: measure.model_dump(mode="json") for name, measure in measures.items()}
@@ -84,12 +75,6 @@ def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
         name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
         for name, document in documents.items()
     }
-
-
-def difference_values(name: str, difference: Difference) -> dict[str, float | None]:
-    """Return `NAME_difference` with `_low` and `_high`, if it has an interval."""
-    low, high = difference.interval or (None, None)
-    return {f"{name}_difference": difference.value, f"{name}_difference_low": low, f"{name}_difference_high": high}
 
 
 def _with_interval(text: str, interval: Interval | None, unit: Unit) -> str:

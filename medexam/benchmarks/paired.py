@@ -177,7 +177,3 @@ class PairedRuns(ABC, Generic[P]):
     def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
         """Return what else `--json` says, where runs are called by `keys`."""
         return {}
-
-    @abstractmethod
-    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """Return what MLflow keeps: name -> value of all runs together, and of each pair."""

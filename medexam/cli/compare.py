@@ -1,6 +1,6 @@
 """`medexam compare`: paired statistics of stored runs on the same questions, without asking a model."""
 
-from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, TrackSettings, WaySettings
+from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, WaySettings
 from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.options import settings_as_flags
 from medexam.cli.views.output import check_endings
@@ -13,18 +13,17 @@ def compare(
     gating: GateSettings,
     way: WaySettings,
     sections: SectionSettings,
-    tracking: TrackSettings,
     settings: CompareSettings,
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
-    _check(way, gating, sections, tracking)
+    _check(way, gating, sections)
     check_endings({f"--{name}": getattr(settings, name) for name in ("markdown", "latex", "bibtex")})
     from medexam.cli.actions.compare import compare_stored
 
-    compare_stored(importing, gating, way, sections, tracking, settings)
+    compare_stored(importing, gating, way, sections, settings)
 
 
-def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tracking: TrackSettings) -> None:
+def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings) -> None:
     """Raise `SpecError` for options that do not go together."""
     if way.languages and (gating.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
@@ -33,8 +32,5 @@ def _check(way: WaySettings, gating: GateSettings, sections: SectionSettings, tr
         )
     if way.reading is not None and (way.languages or way.ensemble is not None):
         raise SpecError("--reading goes with neither --languages nor --ensemble: leave it out")
-    if way.ensemble is not None and (way.languages or tracking.sends):
-        raise SpecError(
-            "--ensemble compares runs as they are and stores nothing: leave --languages and --track out, or run a spec "
-            "with program.kind=ensemble to keep and track it"
-        )
+    if way.ensemble is not None and way.languages:
+        raise SpecError("--ensemble compares runs as they are: leave --languages out")

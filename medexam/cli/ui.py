@@ -23,7 +23,7 @@ def ui(
     """Serve the MLflow UI until Ctrl-C."""
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.track.store import default_tracking_uri, own_tracking_uri
+    from medexam.experiments.track.copies import default_tracking_uri, own_tracking_uri
     from medexam.experiments.track.ui import check_port, experiment_pages, is_local, serve_ui
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)

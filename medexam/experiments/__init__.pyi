@@ -12,6 +12,5 @@ from .store.items import begin_run as begin_run
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import RunRecord as RunRecord
 from .store.run_folder import find_runs as find_runs
-from .track.store import default_tracking_uri as default_tracking_uri
-from .track.store import open_store as open_store
-from .track.time_limits import STORE_TIMES as STORE_TIMES
+from .track.copies import default_tracking_uri as default_tracking_uri
+from .track.copies import open_store as open_store

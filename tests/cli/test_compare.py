@@ -177,6 +177,6 @@ def test_what_cannot_be_compared_is_one_line_with_a_way_out(refused, stored, tmp
         ((first, medicine, "--cutoff", "soon"), "such as 2023 or 2023-06"),
         ((first, medicine, "--strengths"), "three runs or more"),
         ((first, medicine, "--item-response"), "three runs or more"),
-        ((first, medicine, "--ensemble", "vote", "--track"), "--ensemble compares runs as they are and stores nothing"),
+        ((first, medicine, "--ensemble", "vote", "--languages"), "--ensemble compares runs as they are"),
     ):
         assert said in refused("compare", *arguments)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam.benchmarks.choice import comparison_tables as tables
-from medexam.benchmarks.measures import difference_values
 from medexam.benchmarks.paired import Flipped, PairedGroup, PairedRun, PairedRuns, TableRun
 from medexam.metrics import Metrics
 from medexam.metrics.paired.pairs import adjust_holm, compare_pair, complementarity, judge
@@ -100,11 +99,6 @@ class PairedExams(PairedRuns[PairedRun]):
             ],
         }
 
-    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """Return flips and the oracle, and for each pair p-values, kappa and differences."""
-        overall: dict[str, float | None] = {"flipped": len(self.flipped), "any_right": self.together.any_right}
-        return overall, [_values(pair) for pair in self.pairs]
-
 
 def compare_exams(
     questions: Sequence[Question], key: AnswerKey, runs: Sequence[Outcomes], metrics: Sequence[Metrics], *, group: str
@@ -153,14 +147,6 @@ def _flipped(sheet: Sheet, key: AnswerKey, runs: Sequence[Outcomes]) -> tuple[Fl
         gold, answers = key[question], tuple(run[question].answer for run in runs)
         flips.append(Flipped(question, gold.number, answers, gold.others))
     return tuple(flips)
-
-
-def _values(pair: PairedRun) -> dict[str, float | None]:
-    paired = pair.paired
-    values: dict[str, float | None] = {"p": paired.flips.p, "p_holm": pair.p_adjusted, "kappa": paired.kappa}
-    for name in ("accuracy", "exam_score", "points"):
-        values |= difference_values(name, getattr(paired, name))
-    return values
 
 
 def _paired_document(paired: Paired, p_adjusted: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from medexam.benchmarks.measures import paired_documents, paired_table, paired_values, signed
+from medexam.benchmarks.measures import paired_documents, paired_table, signed
 from medexam.benchmarks.paired import FEW_CLUSTERS, TOLD, Pair, PairedRuns, TableRun
 from medexam.benchmarks.words.tables import LEGEND, measures_by_run, name_measure
 from medexam.errors import DatasetError
@@ -100,10 +100,6 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
             }
             for verdict, pair in zip(self.verdicts, self.pairs, strict=True)
         ]
-
-    def values(self) -> tuple[dict[str, float | None], list[dict[str, float | None]]]:
-        """Return for each pair p-values and differences by measure."""
-        return {}, [paired_values(pair.measures) for pair in self.pairs]
 
     def _verdict(self, name: str, baseline: str, measure: str, comparison: PairedMeasure) -> str:
         test = f"p {equals(comparison.p)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, TrackSettings, WaySettings
+from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, WaySettings
 from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
@@ -29,9 +29,6 @@ from medexam.experiments.report.run_blocks import comparison_blocks, consistency
 from medexam.experiments.report.shown import Block, print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.track.comparisons import track_comparison
-from medexam.experiments.track.store import default_tracking_uri
-from medexam.text import hide_address
 
 GATE_FAILED = 1
 """Exit code of a comparison whose gate did not pass."""
@@ -42,7 +39,6 @@ def compare_stored(
     gating: GateSettings,
     way: WaySettings,
     sections: SectionSettings,
-    tracking: TrackSettings,
     settings: CompareSettings,
 ) -> None:
     """Compare runs with the first; show, send and judge what differs."""
@@ -70,8 +66,6 @@ def compare_stored(
         print_notice(line)
     for note in mixed_notes(comparison.runs):
         print_notice(f"warning: {note}")
-    if tracking.sends:
-        _send(comparison, tracking.tracking_uri, settings.runs_dir or folders[0].path.resolve().parent)
     if gate is not None and not _passes(comparison, gating.junit):
         raise typer.Exit(GATE_FAILED)
 
@@ -80,13 +74,6 @@ def _read_gate(gating: GateSettings) -> Gate | None:
     if gating.fail_if is None and gating.junit is not None:
         raise SpecError("--junit writes what --fail-if finds: give --fail-if worse:POINTS with it")
     return None if gating.fail_if is None else Gate.parse(gating.fail_if)
-
-
-def _send(comparison: Comparison, uri: str | None, runs_dir: Path) -> None:
-    """Send the comparison to MLflow; by default to the store in `runs_dir`."""
-    uri = uri or default_tracking_uri(runs_dir)
-    mlflow_run_id = track_comparison(comparison, tracking_uri=uri)
-    sys.stderr.write(f"the comparison is MLflow run {mlflow_run_id}, sent to {hide_address(uri)}\n")
 
 
 def _passes(comparison: Comparison, junit: Path | None) -> bool:

@@ -1,7 +1,6 @@
 """What `medexam run` says of runs that have ended; a run that is complete is shown without its models and data."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from medexam.cli.flags.run import RunSettings
@@ -17,8 +16,7 @@ from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun, describe_lookups, run_document
-from medexam.experiments.track.store import named_tracking_uri
-from medexam.text import hide_address
+from medexam.experiments.track.copies import named_tracking_uri
 
 
 def show_complete(resume: str, specs: list[str], settings: RunSettings, *, as_json: bool) -> bool:
@@ -33,11 +31,11 @@ def show_complete(resume: str, specs: list[str], settings: RunSettings, *, as_js
         return False
     complete = load_complete(resume, settings.runs_dir or default_runs_dir(), print_notice)
     if complete is not None:
-        print_runs(complete.folder.path.parent, [complete], None, as_json=as_json)
+        print_runs(complete.folder.path.parent, [complete], as_json=as_json)
     return complete is not None
 
 
-def print_runs(runs_dir: Path, runs: list[AnyRun], tracking_uri: str | None, *, as_json: bool) -> None:
+def print_runs(runs_dir: Path, runs: list[AnyRun], *, as_json: bool) -> None:
     """Print runs as tables or JSON, what is to be known of them, and the commands that show more."""
     for run in runs:
         if (empty := describe_lookups(run.metrics)) is not None:
@@ -57,14 +55,3 @@ def print_runs(runs_dir: Path, runs: list[AnyRun], tracking_uri: str | None, *, 
             print_notice(f"{run.folder.name} {run.record.stopped.describe()}")
     sys.stderr.write(f"Runs are in {runs_dir}.\n")
     sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")
-    if find_spec("mlflow"):
-        sys.stderr.write(f"The MLflow UI: {_ui_of(runs_dir, tracking_uri)}\n")
-
-
-def _ui_of(runs_dir: Path, tracking_uri: str | None) -> str:
-    """Return the command that opens the UI; an MLflow server's own address."""
-    if tracking_uri is None:
-        return f"{sys.argv[0]} ui --runs-dir {runs_dir}"
-    address = hide_address(tracking_uri)
-    is_server = tracking_uri.startswith(("http://", "https://"))
-    return address if is_server else f"{sys.argv[0]} ui --tracking-uri {address}"

@@ -23,7 +23,6 @@ from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.experiments.track.store import named_tracking_uri
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.suite import SuiteEntry
 from medexam.text import count_of
@@ -59,9 +58,8 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     del plan
     from medexam.experiments.track.runs import track
 
-    print_runs(runs_dir, runs, settings.tracking_uri or named_tracking_uri(), as_json=as_json)
-    send = partial(track, page=True, only_new=True)
-    send_to_mlflow(send, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    print_runs(runs_dir, runs, as_json=as_json)
+    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         print_notice(incomplete)
         raise typer.Exit(INCOMPLETE)

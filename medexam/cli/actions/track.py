@@ -3,15 +3,15 @@
 import sys
 from pathlib import Path
 
+from medexam.cli.views.output import print_pages
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.experiments.optimize.folder import OptimizationFolder
 from medexam.experiments.optimize.optimization import load_optimization
 from medexam.experiments.optimize.tracking import track_optimization
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import RunFolder, find_runs
-from medexam.experiments.track.runs import count_pending, default_tracking_uri
-from medexam.experiments.track.runs import track as send
-from medexam.text import hide_address
+from medexam.experiments.track.copies import default_tracking_uri
+from medexam.experiments.track.runs import track
 
 
 def send_runs(runs: list[Path], tracking_uri: str | None, runs_dir: Path | None) -> None:
@@ -22,15 +22,15 @@ def send_runs(runs: list[Path], tracking_uri: str | None, runs_dir: Path | None)
     first_path = stored_runs[0].folder.path if stored_runs else optimizations[0]
     uri = tracking_uri or default_tracking_uri(runs_dir or first_path.resolve().parent)
     for run in stored_runs:
-        if pending := count_pending(run):
+        if pending := run.metrics.selected - run.metrics.n:
             print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
-    for tracked in send(stored_runs, tracking_uri=uri, page=True):
-        sys.stdout.write(f"{tracked.run_id} is MLflow run {tracked.mlflow_run_id}\n")
+    sent = list(zip([run.folder.name for run in stored_runs], track(stored_runs, tracking_uri=uri), strict=True))
     for folder in optimizations:
         optimization = load_optimization(OptimizationFolder(folder))
-        mlflow_run_id = track_optimization(optimization, tracking_uri=uri)
-        sys.stdout.write(f"{optimization.folder.name} is MLflow run {mlflow_run_id}\n")
-    sys.stderr.write(f"sent to {hide_address(uri)}\n")
+        sent.append((folder.name, track_optimization(optimization, tracking_uri=uri)))
+    for name, copy in sent:
+        sys.stdout.write(f"{name} is MLflow run {copy.run_id}\n")
+    print_pages([copy for _, copy in sent], uri)
 
 
 def _optimizations(path: Path) -> list[Path]:

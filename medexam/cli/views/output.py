@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.cli.views.runs import print_notice
-from medexam.errors import SpecError
-from medexam.text import writable
+from medexam.errors import SpecError, TrackingError
+from medexam.text import hide_address, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.track.copies import SentCopy
 
 WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".bib": "--bibtex"}
 """Ending of a file -> the option that writes it."""
@@ -50,15 +51,33 @@ def check_endings(files: Mapping[str, Path | None]) -> None:
             raise SpecError(f"{option} {path}: {other} writes such a file: give {other} {path}, or choose another name")
 
 
-def send_to_mlflow(send: Callable[..., object], *arguments: object, tracking_uri: str | None, runs_dir: Path) -> None:
+def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: str | None, runs_dir: Path) -> None:
     """Call `send` with a store, by default that of `runs_dir`; an outage costs only a line: folders are complete.
 
     What was printed before is flushed first: a store may take its time.
     """
     sys.stdout.flush()
-    from medexam.experiments.track.store import send_to_store
+    from medexam.experiments.track.copies import default_tracking_uri
 
-    send_to_store(send, *arguments, tracking_uri=tracking_uri, runs_dir=runs_dir, say=print_notice)
+    uri = tracking_uri or default_tracking_uri(runs_dir)
+    try:
+        sent = send(*arguments, tracking_uri=uri)
+    except TrackingError as error:
+        print_notice(str(error))
+    else:
+        print_pages(sent if isinstance(sent, list) else [sent], uri)
+
+
+def print_pages(sent: "Sequence[SentCopy]", tracking_uri: str) -> None:
+    """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
+    from medexam.experiments.track.copies import view_address
+
+    address = hide_address(tracking_uri)
+    if tracking_uri.startswith(("http://", "https://")):
+        for experiment_id in dict.fromkeys(copy.experiment_id for copy in sent):
+            sys.stderr.write(f"The MLflow UI: {view_address(address.rstrip('/'), experiment_id)}\n")
+    else:
+        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui --tracking-uri {address}\n")
 
 
 def print_by_kind(console: "Console", word: str, style: str, pairs: Iterable[tuple[str, str]], all_are: str) -> None:

@@ -13,11 +13,13 @@ from medexam.companions.corpus_map.placing import CorpusMap, Watch, make_map
 from medexam.toolkit.commands import default_runs_dir, print_json, read_current, run_paths
 from medexam.toolkit.encoders import IndexManifest, read_languages, read_manifest
 from medexam.toolkit.errors import RunFolderError, SpecError
+from medexam.toolkit.files import write_whole
 from medexam.toolkit.progress import open_bars
 from medexam.toolkit.runs import RunFolder
 from medexam.toolkit.specs import SAMPLED, DatasetSpec, validate
-from medexam.toolkit.tables import hide_address
-from medexam.toolkit.tracking import CORPUS_MAP, attach_map, default_tracking_uri
+from medexam.toolkit.tracking import default_tracking_uri, track
+
+CORPUS_MAP = "map.png"
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -82,17 +84,17 @@ def _run(run: Path, runs_dir: Path) -> "ExamRun":
 
 
 def _attach(run: "ExamRun", picture: Path, tracking_uri: str | None) -> dict[str, str | None]:
-    """Hand the picture to a run; return where it lies there, and in which MLflow run (None: in none)."""
+    """Copy the picture into a run's folder, and send the run with it to MLflow; return where both are."""
     folder = run.folder.path.resolve()
-    uri = tracking_uri or default_tracking_uri(folder.parent)
-    mlflow_run_id = attach_map(run, picture, uri)
-    place = (
-        f"MLflow run {mlflow_run_id}"
-        if mlflow_run_id
-        else f"no MLflow run: {hide_address(uri)} does not know {run.folder.name}"
-    )
-    sys.stderr.write(f"wrote {folder / CORPUS_MAP}, {place}\n")
-    return {"map": str(folder / CORPUS_MAP), "mlflow_run_id": mlflow_run_id}
+    copy = folder / CORPUS_MAP
+    try:
+        if not (copy.exists() and copy.samefile(picture)):
+            write_whole(copy, picture.read_bytes())
+    except OSError as error:
+        raise RunFolderError(f"cannot write {copy}: {error}; name another run with --run") from None
+    (sent,) = track([run], tracking_uri=tracking_uri or default_tracking_uri(folder.parent))
+    sys.stderr.write(f"wrote {copy}, MLflow run {sent.run_id}\n")
+    return {"map": str(copy), "mlflow_run_id": sent.run_id}
 
 
 @contextmanager

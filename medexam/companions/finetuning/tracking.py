@@ -1,16 +1,13 @@
 """A fine-tuning in MLflow: its settings, its loss by step and what it scored. The folder is the truth."""
 
-import json
 import time
 
 from medexam.companions.finetuning.encoder import RECORD, Finetuned
-from medexam.toolkit.tracking import Copy, experiment_id, open_store, send_copy, version_tags
-
-EXPERIMENT = "finetuning"
+from medexam.toolkit.tracking import Copy, SentCopy, send_copy
 
 
-def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> str:
-    """Send a fine-tuning to the MLflow store at `tracking_uri`. Return MLflow's id of the run.
+def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> SentCopy:
+    """Send a fine-tuning to the MLflow store at `tracking_uri`.
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
@@ -24,15 +21,15 @@ def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> str:
         for name, value in record.get("validation", {}).get(rule, {}).items()
     ]
     copy = Copy(
+        experiment="finetuning",
         name=outcome.folder.name,
-        key_tags={"medexam.kind": "finetuning", "medexam.folder": str(outcome.folder.resolve())},
+        kind="finetuning",
+        key=str(outcome.folder.resolve()),
         began=now - round(1000 * record["seconds"]),
         ended=now,
-        tags=version_tags(record["environment"]),
         params={name: str(value)[:500] for name, value in params.items()},
         metrics=[*losses, *scores],
-        texts={RECORD: json.dumps(record, ensure_ascii=False, indent=2) + "\n"},
+        files=[outcome.folder / RECORD],
     )
     way_out = f"the model is complete in {outcome.folder}, with its losses in {RECORD}"
-    with open_store(tracking_uri, way_out=way_out) as client:
-        return send_copy(client, experiment_id(client, EXPERIMENT, tracking_uri), copy)
+    return send_copy(copy, tracking_uri, way_out)

@@ -3,50 +3,37 @@
 The folder is the truth; MLflow receives a copy, which a later one replaces.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from medexam import __version__
 from medexam.companions.translation.folder import QUALITY, SELECTION
 from medexam.companions.translation.outcome import TranslationOutcome
 from medexam.companions.translation.plan import TranslationPlan
-from medexam.toolkit.tracking import SOURCE, Copy, experiment_id, open_store, put_copy
-
-EXPERIMENT = "translations"
+from medexam.toolkit.tracking import Copy, SentCopy, send_copy
 
 
-def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> str:
-    """Send what came out to the MLflow store at `tracking_uri`; return MLflow's id of the run.
-
-    What `quality.json` of the folder holds is sent too.
+def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> SentCopy:
+    """Send what came out, with `quality.json` where that is there, to the MLflow store at `tracking_uri`.
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
     now = round(1000 * time.time())
-    documents = {SELECTION: outcome.document()}
-    if (plan.folder.path / QUALITY).exists():
-        documents[QUALITY] = plan.folder.read_json(QUALITY)
+    quality = plan.folder.read_json(QUALITY) if (plan.folder.path / QUALITY).exists() else None
+    params = {"dataset": plan.exam_set.name, "source": outcome.source, "target": outcome.target}
     copy = Copy(
+        experiment="translations",
         name=plan.folder.name,
-        key_tags={"medexam.translation": str(plan.folder.path.resolve())},
+        kind="translation",
+        key=str(plan.folder.path.resolve()),
         began=now,
         ended=now,
         status="KILLED" if outcome.pending else "FINISHED",
-        tags={"medexam.kind": "translation", "medexam.version": __version__, **SOURCE},
-        params={
-            "dataset": plan.exam_set.name,
-            "source": outcome.source,
-            "target": outcome.target,
-            "model": outcome.model,
-            "engine": plan.spec.model.engine,
-        },
-        metrics=[(name, value, 0) for name, value in _metrics(outcome, documents.get(QUALITY)).items()],
-        texts={name: json.dumps(text, ensure_ascii=False, indent=2) + "\n" for name, text in documents.items()},
+        params={**params, "model": outcome.model, "engine": plan.spec.model.engine},
+        metrics=[(name, value, 0) for name, value in _metrics(outcome, quality).items()],
+        files=[path for name in (SELECTION, QUALITY) if (path := plan.folder.path / name).exists()],
     )
-    with open_store(tracking_uri, way_out="the translation is complete on disk; the same command sends it") as client:
-        return put_copy(client, experiment_id(client, EXPERIMENT, tracking_uri), copy)[0]
+    return send_copy(copy, tracking_uri, "the translation is complete on disk; the same command sends it")
 
 
 def _metrics(outcome: TranslationOutcome, quality: Mapping[str, Any] | None) -> dict[str, float]:

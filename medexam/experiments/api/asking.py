@@ -1,14 +1,17 @@
 """A plan is carried out, with its progress on the terminal and a copy in MLflow."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
+from medexam.errors import TrackingError
 from medexam.experiments.entry.carry_out import Carriers, carry_out
 from medexam.experiments.entry.progress_bar import ProgressBar
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.experiments.track.store import send_to_store
+from medexam.experiments.track.copies import default_tracking_uri
 from medexam.text import hide_secrets
 
 
@@ -19,13 +22,19 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
     """
     carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
     runs = [run for run in carried_out if not is_repeat(run.folder)]
+    send_runs(runs, track, plan.runs_dir)
+    return runs, stop
+
+
+def send_runs(runs: Sequence[AnyRun], track: bool | str, runs_dir: Path) -> None:
+    """Send runs to the MLflow store that `track` means, as `ask` takes it; an outage is only said."""
     if track:
         from medexam.experiments.track.runs import track as send
 
-        uri = track if isinstance(track, str) else None
-        send_new = partial(send, page=True, only_new=True)
-        send_to_store(send_new, runs, tracking_uri=uri, runs_dir=plan.runs_dir, say=write_notice)
-    return runs, stop
+        try:
+            send(runs, tracking_uri=track if isinstance(track, str) else default_tracking_uri(runs_dir))
+        except TrackingError as error:
+            write_notice(str(error))
 
 
 def write_notice(line: str) -> None:

@@ -40,8 +40,6 @@ PREDICTIONS = "predictions.jsonl"
 PARQUET = "predictions.parquet"
 METRICS = "metrics.json"
 REPORT = "report.md"
-CORPUS_MAP = "map.png"
-"""The picture of the corpus that `medexam index map --run` puts there."""
 
 
 @dataclass(frozen=True, kw_only=True)

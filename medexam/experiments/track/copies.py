@@ -1,203 +1,230 @@
-"""Copies in MLflow that hold what was sent last, and nothing of what was sent before.
+"""Copies in an MLflow store, made by MLflow's public functions alone.
 
-MLflow takes back no metric, parameter or input, and of several values at one step it shows the largest. A copy that is
-no longer true is therefore replaced: a new run is filled, then the old one is deleted with its traces and its files.
-Both carry the tags by which we know them. What MLflow keeps of deleted runs, `mlflow gc` clears.
+A copy holds what was sent last: where anything has changed, a new run takes the place of the old one, since MLflow
+takes back no metric, parameter or input. Nothing is read back but ids and our own tags.
 """
 
-import getpass
 import hashlib
-import io
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from medexam.experiments.track.names import original_names, storable_names
+from filelock import FileLock
 
-SENT = "medexam.sent"
-"""Tag: the digest of all that a run was sent, with all its children's. It is set last, so that a copy that was cut off
-never counts as whole."""
-PARENT = "mlflow.parentRunId"
-OVERVIEW = "medexam.overview"
-"""Tag: MLflow's id of the run that holds the page and the charts of a run's experiment."""
-SOURCE = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL"}
-"""Tags that say in MLflow's words what made a run."""
-SPANS = "mlflow.trace.spansLocation"
-"""Tag by which MLflow says that it keeps a trace's spans."""
-_PAGE = 100
-"""Runs, traces, parameters or tags that MLflow takes or gives at once."""
-_PLAIN = re.compile(r"[\w.,:+ -]+")
-"""A value that a filter of MLflow takes between quotes."""
-_METRICS_AT_ONCE = 800
-"""MLflow takes 1,000 values of all kinds at once."""
+from medexam.errors import MedExamError, TrackingError
+from medexam.experiments.track.traces import Asked, Traces, register_prompts
+from medexam.files import cache_dir
+from medexam.library_logging import silent
+from medexam.tables import mlflow_name
+from medexam.text import hide_address, shorten
+
+NOTE = "mlflow.note.content"
+SEND_LATER = "what is answered is on disk; send it later with `medexam track FOLDER`"
+_SENT, _KEY = "medexam.sent", "medexam.key"
+"""Tags: the digest of all that was sent, which is set last, so a copy that was cut off never counts as whole; and the
+digest of what tells a copy from others."""
+_SQLITE, _URI = "sqlite:///", "MLFLOW_TRACKING_URI"
+_DEFAULTS = {
+    # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    # Spans that are written together take a third of the time.
+    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Copy:
     """All that MLflow is to hold of one thing."""
 
+    experiment: str
     name: str
-    key_tags: Mapping[str, str]
-    """Tags that tell it from everything else in its experiment."""
+    kind: str
+    """What it is: a run, an optimization, a translation or a fine-tuning."""
+    key: str
+    """What tells it from others of its kind in its experiment."""
     began: int
-    """Milliseconds since 1970."""
+    """Milliseconds since 1970, as `ended`."""
     ended: int
-    """Milliseconds since 1970; its metrics are dated by it."""
     status: str = "FINISHED"
     """FINISHED, FAILED or KILLED."""
-    tags: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Sequence[tuple[str, float, int]] = ()
     """Name, value and step."""
+    tags: Mapping[str, str] = field(default_factory=dict)
     dataset: Mapping[str, str] | None = None
     """`name`, `digest`, `source` and `profile` of what was asked."""
-    context: str = "evaluation"
-    """What the data set was used for."""
     files: Sequence[Path] = ()
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """Name of a file -> what stands in it."""
+    prompt: str = ""
+    """How its prompts are named in MLflow's registry."""
+    sample: Callable[[], Sequence[Asked]] = list
+    """Reads the predictions that are sent as traces, and whose common words are registered as prompts."""
 
-    @property
     def digest(self) -> str:
-        """SHA-256 of all that is sent, but for the times."""
-        files = {path.name: _hash_file(path) for path in self.files}
-        parts = [self.name, self.status, {**self.tags, **self.key_tags}, self.params, self.metrics, self.dataset]
-        return hashlib.sha256(
-            json.dumps([*parts, files, self.texts], sort_keys=True, default=dict).encode()
-        ).hexdigest()
+        """Hash all that is sent, but for the name and the times."""
+        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files}
+        values = [self.status, self.params, self.metrics, self.tags, self.dataset, files]
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()
 
 
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+class SentCopy(NamedTuple):
+    """Where MLflow keeps a copy."""
+
+    run_id: str
+    experiment_id: str
 
 
-def put_copy(client: Any, experiment_id: str, copy: Copy) -> tuple[str, list[Any]]:
-    """Return MLflow's id of the run that holds `copy`, and the runs it replaced; one that holds it already stays."""
-    runs = find_tracked_runs(client, experiment_id, copy.key_tags)
-    current_ids = [str(run.info.run_id) for run in runs if run.data.tags.get(SENT) == copy.digest]
-    run_id = current_ids[0] if current_ids else send_copy(client, experiment_id, copy)
-    outdated = [run for run in runs if run.info.run_id != run_id]
-    for run in outdated:
-        _delete(client, run)
-    return run_id, outdated
+def own_tracking_uri(runs_dir: Path) -> str:
+    """Return the SQLite store that a runs directory keeps beside its runs."""
+    return f"{_SQLITE}{runs_dir.resolve() / 'mlflow.db'}"
 
 
-def send_copy(client: Any, experiment_id: str, copy: Copy) -> str:
-    """Send `copy` as a new run, and return MLflow's id of it."""
-    run_id = create_run(client, experiment_id, copy.name, copy.key_tags, copy.began)
-    metrics = [(name, value, copy.ended, step) for name, value, step in copy.metrics]
-    log_values(client, run_id, metrics, copy.params, copy.tags)
+def default_tracking_uri(runs_dir: Path) -> str:
+    """Return the store or server that `MLFLOW_TRACKING_URI` names; without it, that of the runs directory."""
+    return os.environ.get(_URI) or own_tracking_uri(runs_dir)
+
+
+def sqlite_path(tracking_uri: str) -> Path | None:
+    """Return the database file of a SQLite store; None for any other store."""
+    return Path(tracking_uri.removeprefix(_SQLITE)).absolute() if tracking_uri.startswith(_SQLITE) else None
+
+
+def view_address(server: str, experiment_id: str) -> str:
+    """Return the page of an experiment's runs in the view that `put_view` shares."""
+    return f"{server}/#/experiments/{experiment_id}/runs?viewStateShareKey=medexam&workflowType=machine_learning"
+
+
+@contextmanager
+def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
+    """Open an `MlflowClient` for `tracking_uri`, which the whole process uses meanwhile; MLflow logs nothing.
+
+    Commands of this machine take turns, since two would both send what neither finds. Whatever goes wrong inside the
+    block becomes a `TrackingError` that ends in `way_out`.
+    """
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    # Imported here: it takes over a second, and the defaults above must be known before.
+    try:
+        import mlflow
+    except ImportError:
+        raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
+    path, own_uri = sqlite_path(tracking_uri), os.environ.get(_URI)
+    lock = path or cache_dir() / "mlflow" / hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
+    with silent("mlflow", "alembic", "urllib3"):
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            # Everybody who may write the folder may take the lock.
+            with FileLock(lock.with_name(f".{lock.name}.lock"), 600, lock.parent.stat().st_mode & 0o666):
+                mlflow.set_tracking_uri(tracking_uri)
+                yield mlflow.MlflowClient()
+        except MedExamError:
+            raise
+        except Exception as error:
+            # Without its cause, whose message may hold the password of the address.
+            detail = f"{type(error).__name__}: {shorten(' '.join(str(error).split()), 300)}"
+            raise TrackingError(f"MLflow at {hide_address(tracking_uri)} took nothing ({detail}); {way_out}") from None
+        finally:
+            mlflow.set_tracking_uri(None)
+            if own_uri is not None:
+                os.environ[_URI] = own_uri
+
+
+def send_copy(copy: Copy, tracking_uri: str, way_out: str = SEND_LATER) -> SentCopy:
+    """Send a copy to a store that holds nothing of it, or an older one; raises `TrackingError` as `open_store` does."""
+    with open_store(tracking_uri, way_out) as client:
+        return put_copies(client, [copy])[0]
+
+
+def put_copies(client: Any, copies: Sequence[Copy]) -> list[SentCopy]:
+    """Send each copy unless the store holds it; an older one goes, with its traces."""
+    sent, traces, finished = [], Traces(client), []
+    for copy in copies:
+        experiment_id = _find_experiment(client, copy.experiment)
+        digest, key = copy.digest(), hashlib.sha256(f"{copy.kind} {copy.key}".encode()).hexdigest()[:16]
+        found = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
+        run_id = next((run.info.run_id for run in found if run.data.tags.get(_SENT) == digest), None)
+        if run_id is None:
+            run_id = _send(client, experiment_id, copy, {_KEY: key, "medexam.kind": copy.kind})
+            sample = [asked for asked in copy.sample() if asked.prediction.calls]
+            register_prompts(client, sample, copy.prompt, run_id)
+            traces.send(sample, copy.began, experiment_id, run_id)
+            finished.append((run_id, digest))
+        sent.append(SentCopy(run_id, experiment_id))
+        for old in (run.info.run_id for run in found if run.info.run_id != run_id):
+            if old_traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
+                client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in old_traces])
+            client.delete_run(old)
+    traces.check()
+    for run_id, digest in finished:
+        client.set_tag(run_id, _SENT, digest)
+    return sent
+
+
+def put_view(client: Any, experiment_id: str, columns: Sequence[str], note: str) -> None:
+    """Keep a description of an experiment, and a shared view of its runs with these columns, the best first."""
+    state = {"selectedColumns": columns, "orderByKey": columns[0], "orderByAsc": False, "runsHiddenMode": "SHOWALL"}
+    client.set_experiment_tag(experiment_id, "mlflow.sharedViewState.medexam", json.dumps(state))
+    client.set_experiment_tag(experiment_id, NOTE, note)
+
+
+def plain_files(folder: Path) -> list[Path]:
+    """Return the files of a folder that are not hidden, without what lies in folders of its own."""
+    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def _find_experiment(client: Any, name: str) -> str:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        path = sqlite_path(os.environ[_URI])
+        place = (path.parent / "mlartifacts" / name).as_uri() if path else None
+        # The page of this kind opens on runs; others open on traces.
+        kind = {"mlflow.experimentKind": "custom_model_development"}
+        return str(client.create_experiment(name, artifact_location=place, tags=kind))
+    if experiment.lifecycle_stage != "active":
+        raise TrackingError(
+            f"the MLflow experiment {name} was deleted from {hide_address(os.environ[_URI])}: restore it with `mlflow "
+            f"experiments restore -x {experiment.experiment_id}`, or choose another name in the spec"
+        )
+    return str(experiment.experiment_id)
+
+
+def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> str:
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+
+    run_id = str(client.create_run(experiment_id, start_time=copy.began, run_name=copy.name).info.run_id)
+    params, metrics = _storable(copy.params), _storable(name for name, *_ in copy.metrics)
+    tags = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", **copy.tags, **tags}
+    client.log_batch(
+        run_id,
+        metrics=[Metric(metrics[name], value, copy.ended, step) for name, value, step in copy.metrics],
+        params=[Param(params[name], value[:6_000]) for name, value in copy.params.items()],
+        tags=[RunTag(name, value[:8_000]) for name, value in tags.items() if value],
+    )
     if copy.dataset is not None:
-        client.log_inputs(run_id, datasets=[dataset_input(copy.dataset, copy.context)])
+        dataset, context = Dataset(source_type="local", **copy.dataset), InputTag("mlflow.data.context", "evaluation")
+        client.log_inputs(run_id, datasets=[DatasetInput(dataset, [context])])
+    # With a server, MLflow prints the run's address on standard output, where our results stand.
+    with redirect_stdout(StringIO()):
+        client.set_terminated(run_id, status=copy.status, end_time=copy.ended)
     for path in copy.files:
         client.log_artifact(run_id, str(path))
-    for name, text in copy.texts.items():
-        client.log_text(run_id, text, name)
-    end_run(client, run_id, copy.status, copy.ended)
-    client.set_tag(run_id, SENT, copy.digest)
     return run_id
 
 
-def log_values(
-    client: Any,
-    run_id: str,
-    metrics: Sequence[tuple[str, float, int, int]],
-    params: Mapping[str, str],
-    tags: Mapping[str, str],
-) -> None:
-    """Write metrics (name, value, milliseconds since 1970, step), parameters, and the tags that are not empty.
-
-    Names that MLflow refuses are replaced, and kept as tags. A request holds no more than MLflow takes at once.
-    """
-    from mlflow.entities import Metric, Param, RunTag
-
-    metric_names = storable_names(name for name, *_ in metrics)
-    param_names = storable_names(params)
-    tags = {**tags, **original_names(param_names), **original_names(metric_names)}
-    batches = zip_longest(
-        _slices([Metric(metric_names[name], *point) for name, *point in metrics], _METRICS_AT_ONCE),
-        _slices([Param(param_names[name], value) for name, value in params.items()], _PAGE),
-        _slices([RunTag(name, value) for name, value in tags.items() if value], _PAGE),
-        fillvalue=(),
-    )
-    for some_metrics, some_params, some_tags in batches:
-        client.log_batch(run_id, metrics=some_metrics, params=some_params, tags=some_tags)
-
-
-def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (values[start : start + size] for start in range(0, len(values), size))
-
-
-def dataset_input(dataset: Mapping[str, str], context: str) -> Any:
-    """Build a run's input from a data set; `context` says what it was used for."""
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    return DatasetInput(Dataset(source_type="local", **dataset), [InputTag("mlflow.data.context", context)])
-
-
-def find_tracked_runs(client: Any, experiment_id: str, tags: Mapping[str, str]) -> list[Any]:
-    """Find MLflow's runs in an experiment that carry all of these tags."""
-    # MLflow's filters have no escape for a quote, so a value with one is compared here.
-    plain = {key: value for key, value in tags.items() if _PLAIN.fullmatch(value)}
-    conditions = " and ".join(f"tags.`{key}` = '{value}'" for key, value in plain.items())
-    runs = _pages(client.search_runs, [experiment_id], filter_string=conditions)
-    return [run for run in runs if all(run.data.tags.get(key) == value for key, value in tags.items())]
-
-
-def find_traces(client: Any, experiment_id: str, run_id: str) -> dict[str, bool]:
-    """Map the id of each trace that is linked to a run to whether its spans were sent."""
-    traces = _pages(client.search_traces, locations=[experiment_id], run_id=run_id, include_spans=False)
-    return {str(trace.info.trace_id): SPANS in trace.info.tags for trace in traces}
-
-
-def _pages(search: Callable[..., Any], *arguments: Any, **conditions: Any) -> Iterator[Any]:
-    """Yield everything that a search of MLflow finds, page by page."""
-    token = None
-    while True:
-        page = search(*arguments, **conditions, max_results=_PAGE, page_token=token)
-        yield from page
-        token = page.token
-        if not token:
-            return
-
-
-def create_run(client: Any, experiment_id: str, name: str, tags: Mapping[str, str], start_time: int) -> str:
-    """Create a run of the user who is logged in; return MLflow's id. `start_time` is in milliseconds since 1970."""
-    owner = {"mlflow.user": user} if (user := _user()) else {}
-    run = client.create_run(experiment_id, start_time=start_time, run_name=name, tags={**tags, **owner})
-    return str(run.info.run_id)
-
-
-def end_run(client: Any, run_id: str, status: str, end_time: int) -> None:
-    """Close a run at `end_time`, milliseconds since 1970, as FINISHED, FAILED or KILLED."""
-    # With a server, MLflow prints the run's address on standard output, where our results stand.
-    with redirect_stdout(io.StringIO()):
-        client.set_terminated(run_id, status=status, end_time=end_time)
-
-
-def _delete(client: Any, run: Any) -> None:
-    """Delete a run with its traces and, where the store lets us, its files."""
-    from mlflow.exceptions import MlflowException
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-
-    run_id, experiment_id = str(run.info.run_id), str(run.info.experiment_id)
-    traces = list(find_traces(client, experiment_id, run_id))
-    for start in range(0, len(traces), _PAGE):
-        client.delete_traces(experiment_id, trace_ids=traces[start : start + _PAGE])
-    client.delete_run(run_id)
-    # Some stores, such as buckets that only grow, delete no file.
-    with suppress(MlflowException, OSError, NotImplementedError):
-        get_artifact_repository(run.info.artifact_uri, tracking_uri=client.tracking_uri).delete_artifacts()
-
-
-def _user() -> str | None:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return None
+def _storable(names: Iterable[str]) -> dict[str, str]:
+    """Map each name to one of its own that MLflow takes: the same where possible."""
+    stored: dict[str, str] = {}
+    for name in sorted(dict.fromkeys(names), key=lambda name: mlflow_name(name) != name):
+        # MLflow reads a name as a path, and refuses one that is not the shortest for its place.
+        short = posixpath.normpath(mlflow_name(name)[:200]).strip("/. ") or "_"
+        while short in stored.values():
+            short += "_"
+        stored[name] = short
+    return stored

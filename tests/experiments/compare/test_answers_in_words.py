@@ -181,14 +181,3 @@ def test_spans_with_answers_are_compared_by_f1(make_run, tmp_path) -> None:
     assert (pair["measures"]["f1"]["verdict"], pair["measures"]["exact_match"]["p"]) == ("worse", 1.0)
     text = repr(package.compare(*runs))
     assert "The intervals resample 9 whole questions only and are rough." in " ".join(text.split())
-
-
-def test_mlflow_receives_the_differences(make_run, medexam, runs_dir, uri, client) -> None:
-    runs = make_run("half", half), make_run("claim", claim), make_run("rest", rest)
-    assert medexam("compare", *runs, "--tracking-uri", uri)[0] == 0
-    (sent,) = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
-    for number, pair in enumerate(found(*runs)["pairs"], start=1):
-        f1 = pair["measures"]["component_f1"]
-        told = {name: sent.data.metrics[f"component_f1_{name}.{number}"] for name in ("difference", "p_holm")}
-        assert told == pytest.approx({"difference": f1["difference"]["value"], "p_holm": f1["p_holm"]})
-    assert [value for name, value in sent.data.tags.items() if name.endswith(".run.0")] == ["half"]

@@ -163,30 +163,3 @@ def test_what_cannot_be_compared_is_refused(make_run, tmp_path) -> None:
     (other / "spec.json").write_text((first / "spec.json").read_text().replace('"headqa_v1"', '"headqa_v2"'))
     with pytest.raises(DatasetError, match=r"headqa_v1.* and headqa_v2.*; compare runs of one data set"):
         package.compare(first, other)
-
-
-def test_mlflow_gets_one_run_that_is_updated(make_run, medexam, runs_dir, uri, client, tmp_path) -> None:
-    runs = make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwww"), make_run(GUIDED, "wwwww")
-    for _ in range(2):
-        code, out, err = medexam("compare", *runs, "--json", "--tracking-uri", uri)
-        assert (code, "the comparison is MLflow run" in err) == (0, True)
-    (stored,) = client.search_runs([client.get_experiment_by_name("demo").experiment_id])
-    assert (stored.info.status, stored.data.tags["medexam.kind"]) == ("FINISHED", "comparison")
-    assert "mlflow.parentRunId" not in stored.data.tags
-    assert "shows no difference from" in stored.data.tags["mlflow.note.content"]
-    expected = {
-        "n": 20,
-        "flipped": 8,
-        "any_right": 8,
-        "dropped": 0,
-        "accuracy_difference.1": 0.2,
-        "accuracy_difference.2": -0.2,
-        "points_difference_low.2": -8,
-        "p_holm.1": 0.25,
-    }
-    assert {name: stored.data.metrics[name] for name in expected} == pytest.approx(expected)
-    assert len(client.get_metric_history(stored.info.run_id, "n")) == 1
-    local = client.download_artifacts(stored.info.run_id, "compare.json", str(tmp_path))
-    with open(local) as stream:  # noqa: PTH123
-        assert json.load(stream) == json.loads(out)
-    assert {artifact.path for artifact in client.list_artifacts(stored.info.run_id)} == {"compare.md", "compare.json"}
