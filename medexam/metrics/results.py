@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from medexam.frozen_model import FrozenModel, is_none
+from medexam.frozen_model import FrozenModel
 from medexam.metrics.exam_averages import ExamAverages
 from medexam.model_calls import Reading
 from medexam.predictions.evidence.kinds import EvidenceMeasures
@@ -32,10 +32,6 @@ class Resampling(StrEnum):
     """There are fewer than five exams, and within each all questions came out the same."""
 
 
-Resampled = Annotated[Resampling, Field(exclude_if=lambda over: over is Resampling.CLUSTERS)]
-"""`metrics.json` and `--json` have no such key if clusters are resampled."""
-
-
 class Unit(StrEnum):
     """What the number of a measure is."""
 
@@ -54,12 +50,12 @@ class Measure(FrozenModel):
     """None if nothing was scored; no score is not a score of 0."""
     n: int
     """Questions that it comes from."""
-    skipped: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    skipped: int | None = None
     """Other questions whose asking did not fail, if it is a metric of the user's own, which may give no score."""
     interval: Interval | None = None
     """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1. None where
     the score is no mean over questions."""
-    resampled: Resampled = Resampling.CLUSTERS
+    resampled: Resampling = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
     unit: Unit = Field(default=Unit.SHARE, exclude=True)
 
@@ -72,14 +68,8 @@ def _in_own_unit(measures: Measures) -> Measures:
     return {name: measure.model_copy(update={"unit": Unit.OWN}) for name, measure in measures.items()}
 
 
-OwnMeasures = Annotated[
-    Measures, AfterValidator(_in_own_unit), Field(default_factory=dict, exclude_if=lambda own: not own)
-]
-"""Name -> what the user's own metric of that name says; `metrics.json` has no such key if there is none."""
-
-
-Counted = Annotated[int | None, Field(exclude_if=lambda count: count is None)]
-"""How many predictions a sum counts, where it does not count all."""
+OwnMeasures = Annotated[Measures, AfterValidator(_in_own_unit), Field(default_factory=dict)]
+"""Name -> what the user's own metric of that name says; empty if there is none."""
 
 
 class Outcomes(FrozenModel):
@@ -89,9 +79,9 @@ class Outcomes(FrozenModel):
     """Questions asked for: `n + failed + missing`."""
     n: int
     """Questions scored, unanswered ones included."""
-    right: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    right: int | None = None
     """None if answers are more or less right."""
-    wrong: Annotated[int | None, Field(exclude_if=lambda count: count is None)] = None
+    wrong: int | None = None
     """None if answers are more or less right."""
     unanswered: int
     """There is no answer that could be read."""
@@ -169,11 +159,11 @@ class ExamScores(PublishedScores):
 
     exam_score_interval: Interval | None
     """Percentiles of 9,999 resamples; `exam_score_resampled` says of what."""
-    exam_score_resampled: Resampled = Resampling.CLUSTERS
+    exam_score_resampled: Resampling = Resampling.CLUSTERS
     """What `exam_score_interval` resamples, or why it is None."""
     points_interval: Interval | None
     """Percentiles of 9,999 resamples; `points_resampled` says of what."""
-    points_resampled: Resampled = Resampling.CLUSTERS
+    points_resampled: Resampling = Resampling.CLUSTERS
     """What `points_interval` resamples, or why it is None."""
     unanswered_ratio_interval: Interval | None
     """Wilson's interval."""
@@ -182,25 +172,25 @@ class ExamScores(PublishedScores):
 class RunMetrics(Outcomes):
     """What the metrics of every benchmark have in common: how questions came out, and what asking them took."""
 
-    found_nothing: Annotated[int, Field(exclude_if=lambda count: count == 0)] = 0
+    found_nothing: int = 0
     """Scored questions whose query found no passage, where `retrieval` of `Metrics` does not count them."""
     prompt_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
-    thinking_tokens: Annotated[int | None, Field(exclude_if=is_none)] = None
-    """Those of the completions' that are thinking; left out if no prediction reports it."""
-    prompt_tokens_counted: Counted = None
-    """Predictions that `prompt_tokens` counts. Left out unless others with a reply do not report them."""
-    completion_tokens_counted: Counted = None
-    """Predictions that `completion_tokens` counts. Left out unless others with a reply do not report them."""
+    thinking_tokens: int | None = None
+    """Those of the completions' that are thinking; None if no prediction reports it."""
+    prompt_tokens_counted: int | None = None
+    """Predictions that `prompt_tokens` counts. None unless others with a reply do not report them."""
+    completion_tokens_counted: int | None = None
+    """Predictions that `completion_tokens` counts. None unless others with a reply do not report them."""
     latency_p50_s: float | None
     """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None
     """95th percentile of the same."""
-    answering_p50_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
-    """Median of `latency_s` without `waiting_s`. Left out where no prediction tells them apart."""
-    answering_p95_s: Annotated[float | None, Field(exclude_if=lambda seconds: seconds is None)] = None
+    answering_p50_s: float | None = None
+    """Median of `latency_s` without `waiting_s`. None where no prediction tells them apart."""
+    answering_p95_s: float | None = None
     """95th percentile of the same."""
     if TYPE_CHECKING:
         # Each kind of metrics declares it as its last field, so that it stands last in `metrics.json`.
@@ -236,8 +226,8 @@ class BrokenDown(RunMetrics, ExamScores):
 class Metrics(EvidenceMeasures, BrokenDown):
     """All scores of one run on questions with numbered options."""
 
-    readings: Annotated[dict[Reading, ReadScores] | None, Field(exclude_if=lambda readings: readings is None)] = None
-    """What counts as replies are read strictly, and leniently; `metrics.json` has no such key if both are the same."""
+    readings: dict[Reading, ReadScores] | None = None
+    """What counts as replies are read strictly, and leniently; None if both are the same."""
     own: OwnMeasures
     """What the user's own metrics say."""
 
@@ -259,7 +249,7 @@ class TaskMetrics(RunMetrics, TaskKind):
     """A part of the tasks that is worth telling apart -> the same over it."""
     counts: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Group -> what happened to its answers, such as a kind of malformed output -> how often; only what occurs."""
-    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda outcomes: not outcomes)
+    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Group -> kind of `SpanOutcome` -> extracted spans of that kind, if the data hold right answers."""
     settings: dict[str, str | float | int | None] = Field(default_factory=dict)
     """What the scoring itself depends on, such as a baseline and its seed."""

@@ -53,10 +53,3 @@ def test_pass_at_k_is_the_share_of_choices_with_a_right_reply(scored) -> None:
             drawn = list(combinations(votes, point.samples))
             shares.append(sum(1 in one for one in drawn) / len(drawn))
         assert point.pass_at == pytest.approx(sum(shares) / 4)
-
-
-def test_a_run_without_votes_has_none_in_its_file(make_exam, key_of, predict) -> None:
-    questions = make_exam("biology", 2013, size=4, options=4)
-    metrics = compute_metrics(questions, key_of(questions), predict(questions, "rw"))
-    assert metrics.votes is None
-    assert "votes" not in metrics.model_dump(mode="json")

@@ -7,7 +7,7 @@ baseline's.
 from typing import Literal
 
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.results import Interval, Resampled, Resampling
+from medexam.metrics.results import Interval, Resampling
 
 Verdict = Literal["better", "worse", "not told apart"]
 """What may be said of the other run's accuracy beside the baseline's."""
@@ -43,7 +43,7 @@ class Difference(FrozenModel):
     value: float
     interval: Interval | None
     """Paired bootstrap, 95 %."""
-    resampled: Resampled = Resampling.CLUSTERS
+    resampled: Resampling = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
 
     @property

@@ -1,11 +1,9 @@
 """Every kind of evidence, and what runs, tables and the page say of all of them."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from medexam.frozen_model import FrozenModel, is_none
+from medexam.frozen_model import FrozenModel
 from medexam.predictions.core import Status
 from medexam.predictions.evidence.citations import CITATIONS, CitationMetrics
 from medexam.predictions.evidence.failures import FAILURES
@@ -53,14 +51,14 @@ class EvidenceMeasures(FrozenModel):
     """What the scores of the options tell; None if the program left none."""
     retrieval: RetrievalMetrics | None = None
     """What the passages tell; None if the program saw none."""
-    evidence: Annotated[EvidenceMetrics | None, Field(exclude_if=is_none)] = None
-    """What verdicts, queries and citations tell; `metrics.json` has no such key if the program has none."""
-    votes: Annotated[VoteMetrics | None, Field(exclude_if=is_none)] = None
-    """What several replies to each question tell; `metrics.json` has no such key if each had one."""
-    ensemble: Annotated[EnsembleMetrics | None, Field(exclude_if=is_none)] = None
-    """What the members of an ensemble answered; `metrics.json` has no such key for any other program."""
-    orders: Annotated[OrderMetrics | None, Field(exclude_if=is_none)] = None
-    """What several orders of the options tell; `metrics.json` has no such key if each question was shown in one."""
+    evidence: EvidenceMetrics | None = None
+    """What verdicts, queries and citations tell; None if the program has none."""
+    votes: VoteMetrics | None = None
+    """What several replies to each question tell; None if each had one."""
+    ensemble: EnsembleMetrics | None = None
+    """What the members of an ensemble answered; None for any other program."""
+    orders: OrderMetrics | None = None
+    """What several orders of the options tell; None if each question was shown in one."""
 
     @property
     def without_passages(self) -> int:

@@ -1,7 +1,6 @@
 """Metrics of the user's own: where their scores stand, what a fault costs, and when their code is imported."""
 
 import json
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -57,7 +56,7 @@ def own_of(run):
 
 def test_scores_stand_in_metrics_table_report_and_page_and_ask_nothing_again(run, tmp_path) -> None:
     before, _ = run()
-    assert own_of(before) is None
+    assert own_of(before) == {}
     longest, _ = run("right", "shape", "sometimes", "halved")
     assert longest.id == before.id, "no answer depends on them"
     own = own_of(longest)
@@ -126,7 +125,7 @@ def test_a_score_stays_as_it_was_made_until_its_code_is_run_or_the_answers_chang
     code.unlink()
     log = found.folder / "predictions.jsonl"
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:9]))
-    assert own_of(medexam.load_run(found.folder)) is None
+    assert own_of(medexam.load_run(found.folder)) == {}
     said = (found.folder / "report.md").read_text()
     assert "Metric right is not scored: `medexam report --rescore" in said
 
