@@ -15,6 +15,7 @@ from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import compare_ensemble
+from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.gate import Gate, check_gate, render_junit
 from medexam.experiments.compare.languages import compare_run_languages
@@ -64,7 +65,7 @@ def compare_stored(
         print_blocks(Terminal(), blocks())
     for line in comparison.corrected:
         print_notice(line)
-    for note in mixed_notes(comparison.runs):
+    for note in (*mixed_notes(comparison.runs), *describe_unequal(comparison.runs)):
         print_notice(f"warning: {note}")
     if gate is not None and not _passes(comparison, gating.junit):
         raise typer.Exit(GATE_FAILED)

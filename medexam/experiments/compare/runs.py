@@ -15,12 +15,13 @@ from medexam.benchmarks.answers import RunAnswers, ScoredAs
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
+from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.noise import find_noise
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison, LeftOut, describe_all, describe_dropped
 from medexam.experiments.compare.section import ComparisonScope, Finder
-from medexam.experiments.store.answerers import are_mixed
 from medexam.experiments.score.own import score_own, with_own
+from medexam.experiments.store.answerers import are_mixed
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
@@ -131,7 +132,13 @@ def _compare_folders(
         ),
         questions=tuple(item.key for item in common_items),
         exclusions=exclusions,
-        notes=(*note_differences(records, sets), *note_stopped(records), *mixed_notes(runs), *model_notes),
+        notes=(
+            *note_differences(records, sets),
+            *note_stopped(records),
+            *mixed_notes(runs),
+            *model_notes,
+            *describe_unequal(runs),
+        ),
         corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
         statistics=statistics,
         own=_compare_own(benchmark, common_items, scores),

@@ -100,11 +100,15 @@ def carry_out(
 ) -> "tuple[list[AnyRun], Stop | None]":
     """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
     # Imported here: a plan that is only looked at needs nothing that asks.
+    from medexam.experiments.compare.equal_runs import describe_unequal_beside
     from medexam.experiments.run.runner import Runner
 
     cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     with _executor(carriers, cells, say) as executor, watch() as observer:
-        return Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+        runs, stop = Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+    for line in describe_unequal_beside(runs):
+        say(f"warning: {line}")
+    return runs, stop
 
 
 @contextmanager

@@ -1,20 +1,15 @@
 """Answers of an equal digest and model are not paid for twice, and a model that is swapped meanwhile is seen."""
 
 import asyncio
-import json
-from operator import itemgetter
 
 import dspy
 import pytest
 from wire_server import serving
 
 import medexam
+from command_line import medexam as command  # noqa: F401
 from hash_server import HashServer
 from medexam.errors import RunFolderError
-
-
-def lines_of(run):
-    return [json.loads(line) for line in (run.folder / "predictions.jsonl").read_text().splitlines()]
 
 
 def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_path) -> None:
@@ -25,8 +20,7 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_p
     assert (cell["owed"], cell["questions"]) == (18, 30)
     (run,) = ask(wider)
     assert (len(asked.take()), run.n, run.id == first.id) == (18, 30, False)
-    lent = [line for line in lines_of(run) if line["question"] in first.predictions]
-    assert {line["question"]: line for line in lent} == {line["question"]: line for line in lines_of(first)}
+    assert {key: run.predictions[key] for key in first.predictions} == dict(first.predictions)
     (whole,) = ask(spec | {"name": "same"})
     assert (asked.take(), whole.metrics, whole.model, whole.complete) == ([], first.metrics, first.model, True)
     (fresh,) = ask(spec | {"name": "anew"}, fresh=True)
@@ -57,8 +51,7 @@ def served(ask, spec):
 def test_another_models_answers_are_not_lent(served, caplog) -> None:
     first = served(HashServer())
     same, drifted = served(HashServer(), name="same"), HashServer(drift=1.0)
-    key = itemgetter("question")
-    assert sorted(lines_of(same), key=key) == sorted(lines_of(first), key=key)
+    assert dict(same.predictions) == dict(first.predictions)
     other = served(drifted, name="another", dataset__limit=13)
     assert (other.stored.mixed, len(drifted.prompts) >= 13) == (False, True)
     assert "another model gave them" in caplog.text
@@ -98,3 +91,20 @@ def test_an_evaluation_looks_which_model_answers(tmp_path) -> None:
     with pytest.raises(RunFolderError, match="fresh=True"):
         evaluate(HashServer(drift=1.0), 16)
     assert evaluate(HashServer(), 16).n == 16
+
+
+def test_equal_runs_whose_answers_differ_are_named(served, command, capsys, tmp_path) -> None:  # noqa: F811
+    class Other(HashServer):
+        def _text(self, prompt, body):
+            return super()._text(f"another {prompt}", body)
+
+    first = served(HashServer())
+    capsys.readouterr()
+    served(HashServer(), fresh=True, repeat=1)
+    assert "same run" not in capsys.readouterr().err
+    second = served(Other(), fresh=True)
+    said = f"{first.id} and {second.id} say that they are the same run, and "
+    assert said in capsys.readouterr().err
+    (note,) = [note for note in medexam.compare(first, second).document()["notes"] if said in note]
+    assert note.endswith("of 12 answers differ: two servers behind one name?")
+    assert said in command("list", "--runs-dir", tmp_path / "runs")[2]

@@ -10,6 +10,7 @@ from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice, print_tables
 from medexam.errors import DatasetError, EngineError, RunFolderError
+from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.report.current import current_run
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import METRICS, RunFolder, remove_runs, runs_inside
@@ -24,11 +25,12 @@ def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
     runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
     if as_json:
         print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in runs])
-        return
-    if not runs:
+    elif not runs:
         sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
-        return
-    _print(runs)
+    else:
+        _print(runs)
+    for line in describe_unequal([run for run in runs if not isinstance(run, DamagedRun)]):
+        print_notice(f"warning: {line}")
 
 
 def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:

@@ -1,0 +1,76 @@
+"""Runs that say that they are the same, by digest and model, and whose answers differ all the same."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from medexam.errors import RunFolderError
+from medexam.experiments.store.repeats import is_repeat
+from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.predictions import Status
+
+_ROUNDED = 0.05
+"""Share of the answers in which one model may differ from itself: batches of other sizes round otherwise."""
+
+
+def describe_unequal(runs: Sequence[AnyRun]) -> list[str]:
+    """Name each pair of equal runs whose answers differ, without a full stop; usually empty."""
+    return _describe([(run.folder, run.record) for run in runs])
+
+
+def describe_unequal_beside(runs: Sequence[AnyRun]) -> list[str]:
+    """Do the same for these runs and those of their digests in the folders that hold them; pairs of others are left
+    out.
+    """
+    folders = {run.folder.path: (run.folder, run.record) for run in runs}
+    for run in runs:
+        form = re.compile(rf".*-{run.record.spec_digest}(-\d+)?")
+        for path in sorted(run.folder.path.parent.iterdir()):
+            if path not in folders and form.fullmatch(path.name) and (folder := RunFolder(path)).exists():
+                try:
+                    folders[path] = folder, folder.read_record()
+                except RunFolderError:
+                    continue
+    names = [run.folder.name for run in runs]
+    return [line for line in _describe(folders.values()) if any(name in line for name in names)]
+
+
+def _describe(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
+    groups: dict[str, list[RunFolder]] = {}
+    for folder, record in runs:
+        model = record.cell.model
+        is_drawn_anew = model.temperature != 0 and model.seed is None
+        if record.cell.program.asks_model and not is_drawn_anew and not is_repeat(folder):
+            groups.setdefault(record.spec_digest, []).append(folder)
+    lines = []
+    for folders in groups.values():
+        if len(folders) < 2:
+            continue
+        answers = {folder.name: _read_answers(folder) for folder in sorted(folders, key=lambda folder: folder.name)}
+        for first, second in combinations(answers, 2):
+            shared = answers[first].keys() & answers[second].keys()
+            differing = sum(answers[first][key] != answers[second][key] for key in shared)
+            if differing:
+                reason = (
+                    "two servers behind one name?"
+                    if differing > _ROUNDED * len(shared)
+                    else "as much as batches of other sizes may change"
+                )
+                lines.append(
+                    f"{first} and {second} say that they are the same run, and {differing:,} of {len(shared):,} "
+                    f"answers differ: {reason}"
+                )
+    return lines
+
+
+def _read_answers(folder: RunFolder) -> dict[str, tuple[Any, ...]]:
+    """Map each question that has an answer, or none for good, to it."""
+    answers: dict[str, tuple[Any, ...]] = {}
+    for prediction in folder.scan_predictions():
+        if prediction.status is Status.FAILED:
+            answers.pop(prediction.question, None)
+        else:
+            answers[prediction.question] = prediction.answer, prediction.text, str(prediction.outputs)
+    return answers
