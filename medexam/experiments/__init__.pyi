@@ -8,6 +8,7 @@ from .run.language_model import build_lm as build_lm
 from .run.runner import Runner as Runner
 from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop
+from .store.data_changes import load_items as load_items
 from .store.items import begin_run as begin_run
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import RunRecord as RunRecord

@@ -1,5 +1,6 @@
 """The calls of a model that an answer was made of, as they were sent and as their replies came."""
 
+import base64
 import hashlib
 import json
 from collections.abc import Sequence
@@ -67,7 +68,9 @@ class ModelCall(SlottedModel):
         return cls(
             messages=() if plain else tuple(dialogue.turns_with_opening),
             prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
-            pictures=tuple(hashlib.sha256(picture.encode()).hexdigest() for picture in dialogue.pictures),
+            pictures=tuple(
+                hashlib.sha256(base64.b64decode(picture.partition(",")[2])).hexdigest() for picture in dialogue.pictures
+            ),
             choices=dialogue.choices,
             texts=None if request is None else request.texts,
             sampling=sampling,

@@ -59,6 +59,7 @@ def run(
     repeat: int = 0,
     accept_model_change: bool = False,
     accept_refusals: bool = False,
+    keep_items: bool = True,
     limits: Limits = NO_LIMITS,
     workers: int | Literal["auto"] | RayCluster = 1,
     progress: bool = True,
@@ -73,7 +74,8 @@ def run(
     each. A mapping changes the fields that it holds, or replaces a part if it names another. `overrides` set single
     keys, with two underscores for a dot: `dataset__language="es"`. `repeat` asks each run's questions that often again,
     in other orders: `compare` then knows how far answers vary by themselves. `accept_refusals` counts questions as
-    unanswered that a server refused in three runs in a row. `limits` end the asking, such as
+    unanswered that a server refused in three runs in a row. `keep_items` False leaves the questions out of the folders,
+    where a licence forbids them. `limits` end the asking, such as
     `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; `{"address":
     "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an MLflow store; True: the one beside the
     runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
@@ -88,6 +90,7 @@ def run(
     else:
         carriers = Carriers(workers=workers, limits=limits)
     planned = replace(planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals)
+    planned = replace(planned, keeps_items=keep_items)
     runs, stop = ask(planned, carriers, progress=progress, track=track)
     return Runs(list(map(Run, runs)), stop)
 

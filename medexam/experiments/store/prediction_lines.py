@@ -10,6 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
@@ -133,9 +134,10 @@ class StoredPredictions(Mapping[str, Prediction]):
 class PredictionLog:
     """Appends predictions as lines and flushes them to the disk."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, *, keeps_prompts: bool) -> None:
         """Take `descriptor` as the open end of the file at `path`."""
         self._path = path
+        self._keeps_prompts = keeps_prompts
         self._descriptor = descriptor
         self._turns = SharedTurns(prompts_beside(path))
         self._waiting: list[bytes] = []
@@ -143,7 +145,7 @@ class PredictionLog:
     def append(self, prediction: Prediction) -> None:
         """Queue one line; `flush` puts it on the disk."""
         # One write and one fsync a batch: a sync for each answer would be the slowest part of a fast run.
-        self._waiting.append(self._turns.write(prediction))
+        self._waiting.append(self._turns.write(prediction if self._keeps_prompts else _without_prompts(prediction)))
 
     def flush(self) -> None:
         """Put all queued lines on the disk.
@@ -199,9 +201,15 @@ class PredictionLog:
         )
 
 
+def _without_prompts(prediction: Prediction) -> Prediction:
+    calls = tuple(replace(call, messages=(), prompt=None, texts=call.texts and ()) for call in prediction.calls)
+    return prediction.model_copy(update={"calls": calls})
+
+
 @contextmanager
-def open_log(path: Path) -> Iterator[PredictionLog]:
-    """Open a log that appends to a file; what a dead process left torn is cut off first.
+def open_log(path: Path, *, keeps_prompts: bool = True) -> Iterator[PredictionLog]:
+    """Open a log that appends to a file, without what was sent if it is not to be kept; what a dead process left torn
+    is cut off first.
 
     Raises `RunFolderError` where the file cannot be written.
     """
@@ -211,7 +219,7 @@ def open_log(path: Path) -> Iterator[PredictionLog]:
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
     with stream:
-        log = PredictionLog(path, stream.fileno())
+        log = PredictionLog(path, stream.fileno(), keeps_prompts=keeps_prompts)
         try:
             yield log
         finally:

@@ -240,7 +240,7 @@ class RunFolder(WorkFolder):
 
     def appending(self) -> AbstractContextManager[PredictionLog]:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
-        return open_log(self.path / PREDICTIONS)
+        return open_log(self.path / PREDICTIONS, keeps_prompts=not self.exists() or self.read_record().keeps_items)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:

@@ -1,0 +1,62 @@
+"""What a folder keeps of its questions: as they were asked, golds apart, and none where a licence forbids it."""
+
+import json
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+import medexam
+from medexam.datasets import load_exam_set, load_task_set
+from medexam.errors import DatasetError
+from medexam.experiments import RunFolder, load_items
+from medexam.specs import DatasetSpec
+from stored_runs import write_run
+from task_data import write_squad
+
+
+def _keep(place, items, program, **dataset) -> RunFolder:
+    return write_run(place / "run", items, program, lambda item, gold: None, dataset=dataset)
+
+
+def test_questions_and_golds_come_back_as_they_were(tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec(name="headqa_sample"))
+    folder = _keep(tmp_path, exams, {"kind": "longest"})
+    assert vars(load_items(folder)) == {**vars(exams), "golds": load_items(folder).golds}
+    assert dict(load_items(folder).golds) == {key: exams.golds[key] for key in exams.golds}
+    columns = pq.read_schema(folder.path / "items.parquet").names
+    assert [name for name in columns if name.startswith("gold_")] == ["gold_number", "gold_others"]
+
+
+def test_tasks_come_back_as_they_were(tmp_path) -> None:
+    rows = [(f"{n}_CQ#E", "It is the heart. It beats.", "What?", "the heart") for n in (1, 2, 3)]
+    path = str(write_squad(tmp_path / "en.jsonl", rows))
+    tasks = load_task_set(DatasetSpec(name="casimedicos_spans", path=path))
+    folder = _keep(tmp_path, tasks, {"kind": "extract_explanation"}, path=path)
+    assert load_items(folder) == replace(tasks, golds=dict(tasks.golds))
+
+
+def test_pictures_lie_beside_the_questions_once(tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec(name="headqa_sample", limit=3))
+    shown = "data:image/png;base64,aGVsbG8="
+    first, second, third = exams.questions
+    seen = tuple(question.model_copy(update={"picture": shown}) for question in (first, second))
+    folder = _keep(tmp_path, replace(exams, questions=(*seen, third)), {"kind": "longest"})
+    (picture,) = (folder.path / "pictures").iterdir()
+    assert (picture.read_bytes(), picture.suffix) == (b"hello", ".png")
+    assert load_items(folder).questions == (*seen, third)
+
+
+def test_a_run_without_its_questions_needs_the_data_set(ask, spec, replies, tmp_path) -> None:
+    table = tmp_path / "own.jsonl"
+    rows = [{"stem": f"{word} of these?", "options": ["left", "right"], "answer": "left"} for word in ("Which", "What")]
+    table.write_text("\n".join(map(json.dumps, rows)))
+    (run,) = ask(spec | {"dataset": {"kind": "choice", "path": str(table)}}, keep_items=False)
+    (again,) = ask(spec | {"dataset": {"kind": "choice", "path": str(table)}})
+    held = b"".join(path.read_bytes() for path in again.folder.iterdir() if path.is_file())
+    assert (again.n, b"of these" in held, (again.folder / "items.parquet").exists()) == (2, False, False)
+    assert load_items(RunFolder(run.folder)).questions[0].stem == "Which of these?"
+    table.unlink()
+    assert medexam.load_run(run.folder).accuracy == run.accuracy
+    with pytest.raises(DatasetError, match=r"own\.jsonl"):
+        load_items(RunFolder(run.folder))
