@@ -29,8 +29,11 @@ class _StoredReplies:
     def __init__(self, calls: Sequence[ModelCall], like: object) -> None:
         self._waiting = [call for call in calls if call.has_reply]
         # What DSPy's adapters look up, under DSPy's names.
-        self.supports_function_calling: bool = getattr(like, "supports_function_calling", False)
-        self.supports_response_schema: bool = getattr(like, "supports_response_schema", False)
+        sent = {name for call in calls for name in call.fields}
+        self.supports_function_calling: bool = getattr(like, "supports_function_calling", False) or "tools" in sent
+        self.supports_response_schema: bool = (
+            getattr(like, "supports_response_schema", False) or "response_format" in sent
+        )
         self.supported_params = frozenset(getattr(like, "supported_params", ()))
 
     def reply(self, dialogue: Dialogue) -> list[Generation]:

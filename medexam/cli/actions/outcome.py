@@ -1,5 +1,6 @@
 """What `medexam run` says of runs that have ended; a run that is complete is shown without its models and data."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun, describe_lookups, run_document
-from medexam.experiments.track.copies import named_tracking_uri
 
 
 def show_complete(resume: str, specs: list[str], settings: RunSettings, *, as_json: bool) -> bool:
@@ -27,7 +27,7 @@ def show_complete(resume: str, specs: list[str], settings: RunSettings, *, as_js
             "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
         )
     check_resumed(resume, settings.runs_dir)
-    if settings.tracking_uri or named_tracking_uri():
+    if settings.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI"):
         return False
     complete = load_complete(resume, settings.runs_dir or default_runs_dir(), print_notice)
     if complete is not None:

@@ -7,9 +7,10 @@ from medexam.cli.flags.report import ReportSettings
 from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_bibtex, write_file
-from medexam.cli.views.runs import read_current
+from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
 from medexam.experiments.entry.report import Report
+from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.report.tables import check_shown
 from medexam.experiments.store.paths import default_runs_dir, run_paths
@@ -28,6 +29,8 @@ def report_runs(settings: ReportSettings) -> None:
     named = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
     paths = [*run_paths(named, root), *([] if settings.runs else [root])]
     stored_runs = read_current(find_runs(paths), settings.metric, rescore=settings.rescore)
+    if settings.reread:
+        stored_runs = [read_today(run, print_notice) for run in stored_runs]
     check_shown(stored_runs, layout, plots=settings.plots is not None)
     new_report = Report(stored_runs, parse_weights(settings.weight), protocol=settings.protocol, by=settings.by)
     if html is not None:

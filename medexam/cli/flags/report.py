@@ -77,6 +77,9 @@ class ReportSettings:
     ] = ()
     runs_dir: RunsDirOption = None
     rescore: RescoreOption = False
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Read stored replies by today's reader; nothing is asked or written.")
+    ] = False
     protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False
     weight: Annotated[
         tuple[str, ...],

@@ -3,13 +3,12 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
-from medexam.datasets.kept import keep
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
@@ -82,13 +81,12 @@ def plan_experiment(
     )
 
 
-def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> Plan:
+def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
     """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
-    `run` is a run's folder, or its id in `runs_dir`. `sources` are those of several runs that are planned one after
-    the other; None: its own. Code that the run's spec names is run. Raises `RunFolderError` if there is no such run, or
-    if what its answers depend on, the texts of its data included, has changed, and `DatasetError` if its data cannot be
-    read.
+    `run` is a run's folder, or its id in `runs_dir`. Code that the run's spec names is run. Raises `RunFolderError` if
+    there is no such run, or if what its answers depend on has changed, the texts of its data included and the keys in
+    `but` left out, and `DatasetError` if its data cannot be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
@@ -102,15 +100,16 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
             f"run {record.run_id} cannot continue from its folder, because its module, model and metric are objects "
             "of a script; run that script again to ask the pending examples"
         )
-    prepared = (sources or Sources(only_look=False)).prepare(record.cell, record.cell.dataset.whole, record.questions)
+    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
     if find_data_change(record, data) is DataChange.TEXTS:
         raise RunFolderError(
             f"run {record.run_id} cannot continue: {describe_texts(record, data)}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the present texts in another run"
         )
-    if digest(prepared.identity) != record.spec_digest:
-        keys = ", ".join(differing_keys(prepared.identity, record.identity))
+    changed = [key for key in differing_keys(prepared.identity, record.identity) if key not in but]
+    if changed and digest(prepared.identity) != record.spec_digest:
+        keys = ", ".join(changed)
         raise RunFolderError(
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
             "run its spec to start another run"
@@ -135,18 +134,9 @@ def plan_resume(run: str, *, runs_dir: Path, sources: Sources | None = None) -> 
     )
 
 
-@keep(worth=lambda _: True)
 def plan_stored(path: Path) -> AnyCell:
-    """Plan the run in a folder as it was planned, to show what it asked; raises as `plan_resume` does.
-
-    Within `reads_kept` each run is planned once, and what several runs read is read once.
-    """
-    return plan_resume(str(path), runs_dir=path.parent, sources=_shared_sources()).cells[-1]
-
-
-@keep(worth=lambda _: True)
-def _shared_sources() -> Sources:
-    return Sources(only_look=False)
+    """Plan the run in a folder as it was planned, whatever version read its replies; raises as `plan_resume` does."""
+    return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[-1]
 
 
 def _plan_cells(

@@ -99,6 +99,22 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None, *, a
     return lm
 
 
+class _Unasked:
+    """An engine that is never asked: `look` puts stored replies in its place."""
+
+    sync: Any = None
+    shares_prompts = False
+
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:  # noqa: ARG002
+        """Raise `AssertionError`."""
+        raise AssertionError
+
+
+def unasked_lm(model: ModelSpec, *, asked: str | None = None) -> EngineLM:
+    """Build the language model of a spec as `build_lm` does, over no engine; for looks at stored calls."""
+    return build_lm(model, _Unasked(), asked=asked)
+
+
 async def count_cached(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:
     """Read what the prefix caches of the engine's servers have counted so far; None where no server tells."""
     info = engine.info() if engine else None

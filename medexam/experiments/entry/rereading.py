@@ -1,0 +1,67 @@
+"""The stored replies of a run as today's readers read them; nothing is asked, and nothing is written."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from medexam.experiments.plan.planner import plan_stored
+from medexam.experiments.run.language_model import unasked_lm
+from medexam.experiments.score.own import score_all
+from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.stored_run import AnyRun
+from medexam.predictions import Prediction, Status
+from medexam.programs import build_prediction, look
+from medexam.programs.outcome import read_both
+from medexam.serve.network.event_loop import background_loop
+from medexam.signatures.direct import in_bulk
+
+_KEPT = ("latency_s", "waiting_s", "answered_by", "metric_score")
+
+
+def read_today(run: AnyRun, say: Callable[[str], None]) -> AnyRun:
+    """Return a run with its stored replies read by today's readers, and say in a line how many answers that changes.
+
+    Its program is run, with code of the user's own that it names. An answer whose program asks otherwise today stays as
+    it is, and is counted. Raises `MedExamError` where the run cannot be planned here.
+    """
+    if not run.record.cell.program.asks_model:
+        return run
+    stored = run.folder.read_predictions()
+    predictions, unread = background_loop().run(_read(run, stored))
+    changed = sum(_outcome(predictions[key]) != _outcome(before) for key, before in stored.items())
+    left = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
+    say(f"{run.folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{left}")
+    items = load_items(run.folder)
+    return replace(run, metrics=score_all(run.folder, run.benchmark, items, predictions).metrics, files_fresh=False)
+
+
+async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str, Prediction], int]:
+    """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
+    planned = plan_stored(run.folder.path)
+    if planned.retrieval is not None:
+        planned.retrieval.recall(planned.question_set.questions)
+    questions = {question.key: question for question in planned.question_set.questions}
+    others = {name: unasked_lm(model, asked=name) for name, model in planned.cell.asked_models.items()}
+    predictions, unread = dict(stored), 0
+    with in_bulk(unasked_lm(planned.cell.model), others):
+        for key, before in stored.items():
+            if before.status is Status.FAILED or before.last_call is None or key not in questions:
+                continue
+            seen = await look(planned.program, questions[key], before.calls)
+            if seen.output is None:
+                unread += 1
+                continue
+            after = build_prediction(
+                questions[key],
+                seen.output,
+                seen.calls,
+                program=before.program,
+                spec_digest=before.spec_digest,
+                latency_s=before.latency_s or 0.0,
+            )
+            kept = {name: getattr(before, name) for name in _KEPT}
+            predictions[key] = await read_both(planned.program, questions[key], after.model_copy(update=kept))
+    return predictions, unread
+
+
+def _outcome(prediction: Prediction) -> tuple[object, ...]:
+    return prediction.status, prediction.reason, prediction.answer, prediction.text
