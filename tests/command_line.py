@@ -5,8 +5,6 @@ import sys
 import pytest
 
 from medexam.cli import run_command
-from medexam.errors import ServerError
-from medexam.serve import ScriptedEngine
 
 WITHOUT_MLFLOW = "MLflow is not installed: "
 """What a run says on a line of its own that is sent to no store."""
@@ -44,19 +42,3 @@ def tracked() -> None:
 @pytest.fixture(autouse=True)
 def _untracked() -> None:
     """Where it is imported, `medexam run` finds no MLflow, unless the test asks for `tracked`: sending takes long."""
-
-
-@pytest.fixture
-def failing(monkeypatch):
-    """Have the scripted model fail at prompts that `fits` accepts, under the same script; call again for others."""
-    answer = ScriptedEngine.answer
-
-    def fail(fits) -> None:
-        def answer_or_fail(engine, dialogue):
-            if fits(dialogue.messages[-1]["content"]):
-                raise ServerError("scripted server failure")
-            return answer(engine, dialogue)
-
-        monkeypatch.setattr(ScriptedEngine, "answer", answer_or_fail)
-
-    return fail

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
@@ -22,6 +23,9 @@ LONG = ("tests/browser/", "tests/companions/corpus_map/", "tests/embedded/", "te
 """What takes longest begins first: a file that began last would keep one worker while the others have no work."""
 WHOLE = frozenset(("medexam", "empty_store", "pip_and_setuptools", "tiny_llama"))
 """Fixtures of whole commands, of MLflow's store, and of what takes seconds to make: `make check` leaves them out."""
+
+FAILURE = {"error": "server"}
+"""A reply of a script that fails."""
 
 # Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
@@ -78,6 +82,20 @@ def question() -> Question:
         stem="Excitatory postsynaptic potentials:",
         options=tuple(Option(number=n, text=text) for n, text in enumerate(texts, start=1)),
     )
+
+
+@pytest.fixture
+def failing(tmp_path: Path) -> Callable[..., None]:
+    """`failing("nerve")`: scripts of the test fail at prompts with these words, and at no others; "" is in all."""
+
+    def fail(*words: str) -> None:
+        for path in tmp_path.glob("replies*.yaml"):
+            table = yaml.safe_load(path.read_text(encoding="utf-8"))
+            kept = {key: reply for key, reply in table.items() if reply != FAILURE}
+            table = dict.fromkeys(words, FAILURE) | kept
+            path.write_text(yaml.safe_dump(table, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+    return fail
 
 
 @pytest.fixture(scope="session")

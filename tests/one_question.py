@@ -14,6 +14,7 @@ from medexam.model_calls import Dialogue
 from medexam.programs import ProgramContext, build_prediction, build_program, kept_calls, look
 from medexam.serve import ScriptedEngine
 from medexam.specs import build_cells
+from scripted_engines import LAST_MADE, MADE
 
 STEM = "Excitatory postsynaptic potentials:"
 OPTIONS = (
@@ -76,11 +77,18 @@ def finder(tmp_path):
     return write
 
 
-@pytest.fixture
-def ask(tmp_path, monkeypatch):
-    """`ask(program, replies)` -> a question's `Asked`; `replies` are a text, a table, or a function of a turn."""
+def make_engine(replies) -> ScriptedEngine:
+    """Make the engine that `LAST_MADE` means, of a text, a table or a function of a turn; it may be given itself."""
+    if not isinstance(replies, ScriptedEngine):
+        table = replies if isinstance(replies, dict) else {"*": replies}
+        replies = ScriptedEngine((lambda turn, _, reply=replies: reply(turn)) if callable(replies) else table)
+    MADE.append(replies)
+    return replies
 
-    read_script = ScriptedEngine.from_file
+
+@pytest.fixture
+def ask(tmp_path):
+    """`ask(program, replies)` -> a question's `Asked`; `replies` are a text, a table, or a function of a turn."""
 
     def call(
         program, replies, *, row=None, options=OPTIONS, dataset=None, language="en", model=None, fresh=True, **parts
@@ -88,15 +96,11 @@ def ask(tmp_path, monkeypatch):
         """`row` are fields of the question, `dataset` is the part of a spec for questions of another kind."""
         asked = {"stem": STEM, "options": list(options), "answer": 1} if dataset is None else {}
         (tmp_path / "exam.jsonl").write_text(json.dumps(asked | (row or {})) + "\n")
-        (tmp_path / "replies.yaml").write_text("'*': none\n")
-        script = read_script(tmp_path / "replies.yaml").info().revision
-        table = replies if callable(replies) or isinstance(replies, dict) else {"*": replies}
-        engine = ScriptedEngine(table, revision=script)
-        monkeypatch.setattr(ScriptedEngine, "from_file", lambda _: engine)
+        engine = make_engine(replies)
         spec = {
             "name": "asked",
             "dataset": {"path": str(tmp_path / "exam.jsonl"), "language": language, **(dataset or CHOICE)},
-            "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml"), **(model or {})},
+            "model": {"engine": LAST_MADE, **(model or {})},
             "program": program if isinstance(program, dict) else {"kind": program},
             **parts,
         }
@@ -108,15 +112,14 @@ def ask(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def ask_task(tmp_path, monkeypatch):
+def ask_task():
     """`ask_task(program, task, replies)` -> the `Asked` of a question in words; `more` are parts of its context."""
 
     def call(program, task, replies, dataset="cliniqlink", **more):
-        engine = ScriptedEngine(replies if callable(replies) else {"*": replies})
-        monkeypatch.setattr(ScriptedEngine, "from_file", lambda _: engine)
+        engine = make_engine(replies if callable(replies) else {"*": replies})
         _, (cell,) = build_cells({"name": "x", "dataset": DATASETS.get(dataset, dataset), "program": program}, {})
         made = build_program(cell.program, task.language, ProgramContext(**more))
-        with dspy.context(lm=medexam.lm("scripted", path=tmp_path)):
+        with dspy.context(lm=medexam.lm(LAST_MADE)):
             with kept_calls() as kept:
                 outcome = made(question=task)
             said = build_prediction(task, outcome, kept.all(), program="p", spec_digest="d", latency_s=0.1)

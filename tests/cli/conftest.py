@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from command_line import _untracked, failing, medexam, tracked
+from command_line import _untracked, medexam, tracked
 
-__all__ = ["_untracked", "failing", "medexam", "tracked"]
+__all__ = ["_untracked", "medexam", "tracked"]
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """A document with a scripted model, runs of it by `medexam.run`, and stored runs made by hand."""
 
-import os
-import signal
-from collections.abc import Callable
-
 import pytest
 import yaml
 
 import medexam
 from hash_server import serving_hashes
 from made_runs import answer_key, exam_questions, make_run, no_collection
-from medexam.errors import ServerError
-from medexam.serve import ScriptedEngine
+from scripted_engines import MADE, SCRIPTED
 
 __all__ = ["answer_key", "exam_questions", "make_run", "no_collection"]
 
@@ -24,12 +19,14 @@ def hash_server():
 
 
 @pytest.fixture
-def replies(tmp_path):
+def replies(tmp_path, request):
     """`replies("{Answer: 1}")` -> the model of a spec that always replies so; a mapping replies by words asked."""
 
-    def write(table="{Answer: 1}", name="replies"):
-        path = tmp_path / f"{name}.yaml"
+    def write(table="{Answer: 1}", name=""):
+        path = tmp_path / f"replies{name}.yaml"
         path.write_text(yaml.safe_dump(table if isinstance(table, dict) else {"*": table}))
+        if "asked" in request.fixturenames:
+            return {"engine": SCRIPTED, "args": {"path": str(path)}}
         return {"engine": "scripted", "path": str(path)}
 
     return write
@@ -64,37 +61,20 @@ def resume(monkeypatch):
 
 
 class Asked:
-    """What scripted models are asked; a test has them fail, or does something once so many prompts are asked."""
+    """What scripted models were asked since the last `take`."""
 
-    def __init__(self) -> None:
-        self.prompts: list[str] = []
-        self.fails: Callable[[str], bool] = lambda prompt: False
-        self.acts: dict[int, Callable[[], object]] = {}
-        """Number of prompts -> what is done at the last of them."""
+    @property
+    def prompts(self) -> list[str]:
+        return [dialogue.messages[-1]["content"] for engine in MADE for dialogue in engine.dialogues]
 
     def take(self) -> list[str]:
-        """The prompts since the last call."""
-        prompts = list(self.prompts)
-        self.prompts.clear()
+        prompts = self.prompts
+        for engine in MADE:
+            engine.dialogues.clear()
         return prompts
-
-    def interrupt_at(self, count: int) -> None:
-        """Press Ctrl-C once so many prompts are asked."""
-
-        self.acts[count] = lambda: os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
-def asked(monkeypatch) -> Asked:
-    kept, answer = Asked(), ScriptedEngine.answer
-
-    def answer_or_fail(engine, dialogue):
-        prompt = dialogue.messages[-1]["content"]
-        kept.prompts.append(prompt)
-        kept.acts.get(len(kept.prompts), bool)()
-        if kept.fails(prompt):
-            raise ServerError("scripted failure of a server")
-        return answer(engine, dialogue)
-
-    monkeypatch.setattr(ScriptedEngine, "answer", answer_or_fail)
-    return kept
+def asked() -> Asked:
+    MADE.clear()
+    return Asked()

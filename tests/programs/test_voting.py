@@ -135,6 +135,22 @@ def test_votes_that_cannot_differ_are_refused(program, said) -> None:
         build_cells({"name": "x", "program": {"kind": "zero_shot", **program}}, {})
 
 
+class BySeed(ScriptedEngine):
+    """An engine that brings several replies to a prompt, if `shares`: reply `i` of a request answers by its seed."""
+
+    def __init__(self, shares):
+        self.shares_prompts, self.seed = shares, 0
+        super().__init__(lambda *_: f"Seed {self.seed}.\n\n{{Answer: {self.seed % 3 + 1}}}")
+
+    async def reply(self, dialogue):
+        replies = []
+        for self.seed in range(dialogue.sampling.seed, dialogue.sampling.seed + dialogue.sampling.samples):
+            replies += await super().reply(dialogue)
+            self.dialogues.pop()
+        self.dialogues.append(dialogue)
+        return replies
+
+
 @pytest.mark.parametrize(
     ("program", "asked"),
     [
@@ -142,25 +158,8 @@ def test_votes_that_cannot_differ_are_refused(program, said) -> None:
         ({"kind": "chain_of_thought", "samples": 3, "answer_format": "guided"}, [(5, 3), (5, 1), (6, 1), (7, 1)]),
     ],
 )
-def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, monkeypatch, program, asked) -> None:
-    """An engine that brings several replies to a prompt: reply `i` of a request answers by its seed."""
-    own = ScriptedEngine.answer
-
-    def answer(engine, dialogue):
-        first = dialogue.sampling.seed
-        seeds = range(first, first + dialogue.sampling.samples)
-        engine.dialogues.append(dialogue)
-        kept, replies = list(engine.dialogues), []
-        for seed in seeds:
-            engine._replies = lambda _, seed=seed: f"Seed {seed}.\n\n{{Answer: {seed % 3 + 1}}}"
-            replies += own(engine, dialogue)
-        engine.dialogues[:] = kept
-        return replies
-
-    monkeypatch.setattr(ScriptedEngine, "answer", answer)
-    apart = ask(program, "x", **DRAWN)
-    monkeypatch.setattr(ScriptedEngine, "shares_prompts", True, raising=False)
-    shared = ask(program, "x", **DRAWN)
+def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, program, asked) -> None:
+    apart, shared = (ask(program, BySeed(shares), **DRAWN) for shares in (False, True))
     assert [(one.sampling.seed, one.sampling.samples) for one in shared.dialogues] == asked
     assert (shared.said.answer, shared.said.votes) == (apart.said.answer, apart.said.votes)
     replies = [(one.sampling["seed"], one.text) for one in shared.said.calls]

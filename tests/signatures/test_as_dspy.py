@@ -12,6 +12,7 @@ import pytest
 from dspy.utils.callback import BaseCallback
 
 import medexam
+from scripted_engines import LAST_MADE
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 TEXT = "[[ ## answer ## ]]\nyés\n\n[[ ## completed ## ]]"
@@ -185,14 +186,14 @@ def test_a_program_asks_and_answers_alike_whoever_listens(ask, question, program
     drawn = {"temperature": 0.7, "seed": 1}
     run = ask(program, "It is the third one. {Answer: 3}", model=drawn)
     run.dialogues.clear()
-    lm = medexam.lm("scripted", path="none", **drawn)
+    lm = medexam.lm(LAST_MADE, **drawn)
     for called in (False, True):
         made = medexam.build_program(program)
         with dspy.context(lm=lm, **listens):
             said = made(question=question) if called else asyncio.run(made.acall(question=question))
         assert said.answer == run.said.answer
         if listens.get("track_usage") and not called:
-            tokens = said.get_lm_usage()["medexam/scripted"]
+            tokens = said.get_lm_usage()["medexam/last_made"]
             assert tokens["prompt_tokens"] == run.said.prompt_tokens
 
 

@@ -7,7 +7,6 @@ import pytest
 
 import medexam
 from medexam.programs import OptionProbabilities
-from medexam.serve import ScriptedEngine
 
 GUIDED = {"kind": "signature", "answer_format": "guided"}
 
@@ -58,10 +57,9 @@ def own_guided(ask, tmp_path):
     return call
 
 
-def test_choices_are_weighed_by_their_probabilities(tmp_path, monkeypatch) -> None:
-    engine = ScriptedEngine({"*": {"text": "x", "logprobs": [[-1.0], [-0.25], [-3.0]]}})
-    monkeypatch.setattr(ScriptedEngine, "from_file", lambda _: engine)
-    with dspy.context(lm=medexam.lm("scripted", path=tmp_path)):
+def test_choices_are_weighed_by_their_probabilities(tmp_path) -> None:
+    (tmp_path / "replies.yaml").write_text("'*': {text: x, logprobs: [[-1.0], [-0.25], [-3.0]]}\n")
+    with dspy.context(lm=medexam.lm("scripted", path=tmp_path / "replies.yaml")):
         said = OptionProbabilities("question -> answer: Literal['a', 'b', 'c']")(question="Which?")
     weights = [math.exp(value) for value in (-1.0, -0.25, -3.0)]
     assert said.answer == "b"

@@ -132,7 +132,9 @@ class Scheduler:
         except asyncio.CancelledError:
             if self.tasks:
                 self.observer.stopping(len(self.tasks))
-            await self.stop(GRACE_S)
+            task = asyncio.current_task()
+            # Two cancellations within one turn of the loop arrive as one.
+            await self.stop(0.0 if task is not None and task.cancelling() > 1 else GRACE_S)
             raise
         finally:
             # The flusher writes to the same log: it must have ended before the last flush, and before the log closes.

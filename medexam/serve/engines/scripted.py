@@ -1,13 +1,16 @@
 """The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
 
-It replaces the server alone, so everything above it is the real thing. It keeps every dialogue and fails on demand. It
-does not tokenise: its token counts are counts of words. It looks at no picture that it is shown.
+It replaces the server alone, so everything above it is the real thing. It keeps every dialogue, and fails or waits
+where the table says so. It does not tokenise: its token counts are counts of words. It looks at no picture.
 """
 
+import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -56,7 +59,7 @@ class ScriptedReply(FrozenModel, strict=True):
     """One reply, or one failure."""
 
     text: str = ""
-    """What the model writes, with or without the opening words that the request prescribes."""
+    """What the model writes, with or without the opening words that the request prescribes; of a failure, its words."""
     finish_reason: Literal["stop", "length"] = "stop"
     logprobs: list[list[float]] | None = None
     """The log-probabilities of the tokens of each continuation, if continuations are asked for; every word of a
@@ -64,7 +67,10 @@ class ScriptedReply(FrozenModel, strict=True):
     tool_calls: list[ScriptedToolCall] = Field(default_factory=list)
     """The tools that the model calls, beside the text or without one."""
     error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
-    """Raise this failure instead of replying."""
+    """Raise this failure instead of replying. All but `context` may be over next time, so they are no part of what
+    tells one script from another: who takes one out goes on with the same run."""
+    wait_s: float = Field(default=0.0, ge=0)
+    """How long the reply takes, in seconds."""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,16 +78,17 @@ class ScriptedReply(FrozenModel, strict=True):
         return {"text": value} if isinstance(value, str) else value
 
 
-ReplySource = str | Mapping[str, str] | ScriptedReply
-ReplyTable = Mapping[str, ReplySource] | Callable[[str], ReplySource]
+ReplySource = str | Mapping[str, Any] | ScriptedReply
+ReplyTable = Mapping[str, ReplySource | Sequence[ReplySource]] | Callable[[str, Dialogue], ReplySource]
 
 
 class ScriptedEngine:
-    """Answers from `replies`, a table or a function of the last user message.
+    """Answers from `replies`, a table or a function of the last user message and the whole dialogue.
 
     The first key of the table that the last user message, or a tool's later result, contains gives the reply; else the
-    key `"*"` does. A reply is its text, or a mapping: `{error: transport}` raises the failure, `{text: ...,
-    finish_reason: length}` is a reply cut short, `{tool_calls: [{name: ..., args: {...}}]}` calls tools.
+    key `"*"` does. A reply is its text, or a mapping: `{error: transport}` raises the failure, `{text: ..., wait_s: 2}`
+    takes two seconds, `{text: ..., finish_reason: length}` is a reply cut short, `{tool_calls: [{name: ..., args:
+    {...}}]}` calls tools. A list gives its replies one after the other, and then again from the first.
     """
 
     concurrency = 64
@@ -89,9 +96,11 @@ class ScriptedEngine:
     def __init__(self, replies: ReplyTable, *, model: str = "scripted", revision: str | None = None):
         self.dialogues: list[Dialogue] = []
         """Every dialogue received, in order."""
-        self.sync = SyncTwin(self.answer)
+        self.sync = SyncTwin(self._reply_blocking)
         self._model = model
-        self._replies = replies if callable(replies) else {key: _check_reply(key, r) for key, r in replies.items()}
+        table = {} if callable(replies) else {key: _check_replies(key, one) for key, one in replies.items()}
+        self._replies = replies if callable(replies) else {key: cycle(turns) for key, turns in table.items()}
+        self._calls_tools = any(reply.tool_calls for turns in table.values() for reply in turns)
         self._revision = revision
 
     @classmethod
@@ -105,22 +114,27 @@ class ScriptedEngine:
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the scripted reply to one dialogue, alone in a list."""
-        return self.answer(dialogue)
+        reply = self._reply_to(dialogue)
+        if reply.wait_s:
+            await asyncio.sleep(reply.wait_s)
+        return self._send(reply, dialogue)
+
+    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
+        reply = self._reply_to(dialogue)
+        time.sleep(reply.wait_s)
+        return self._send(reply, dialogue)
 
     @property
     def supports_function_calling(self) -> bool:
         """Whether any reply of the table calls a tool; a function's replies are not known before."""
-        return not callable(self._replies) and any(reply.tool_calls for reply in self._replies.values())
+        return self._calls_tools
 
-    def answer(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the scripted reply to one dialogue, alone in a list; `reply` of both engines ends here."""
-        self.dialogues.append(dialogue)
-        messages: Sequence[Mapping[str, Any]] = tool_turns(dialogue) or dialogue.messages
-        reply = self._reply_to(_last_words(messages))
+    def _send(self, reply: ScriptedReply, dialogue: Dialogue) -> list[Generation]:
         if reply.error is not None:
-            raise _ERRORS[reply.error](f"scripted {reply.error} failure")
+            raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
         if dialogue.continuations is not None:
             return [self._read(dialogue.continuations, reply)]
+        messages = _turns(dialogue)
         text = reply.text.removeprefix(dialogue.opening)
         finish_reason: str = reply.finish_reason
         if dialogue.choices:
@@ -164,19 +178,25 @@ class ScriptedEngine:
     async def aclose(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def _reply_to(self, question: str) -> ScriptedReply:
+    def _reply_to(self, dialogue: Dialogue) -> ScriptedReply:
+        self.dialogues.append(dialogue)
+        question = _last_words(_turns(dialogue))
         if callable(self._replies):
-            return _check_reply(question, self._replies(question))
+            return _check_replies(question, self._replies(question, dialogue))[0]
         key = next((key for key in self._replies if key != ANY and key in question), ANY)
         if key not in self._replies:
             raise InvalidRequestError(
                 f"no scripted reply fits {question[:80]!r}: add a key that it contains, or {ANY!r}"
             )
-        return self._replies[key]
+        return next(self._replies[key])
 
 
 def _count_words(*texts: str) -> int:
     return sum(len(text.split()) for text in texts)
+
+
+def _turns(dialogue: Dialogue) -> Sequence[Mapping[str, Any]]:
+    return tool_turns(dialogue) or dialogue.messages
 
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -188,11 +208,10 @@ def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(words for _, words in dialogue[replies[-1] :])
 
 
-def _check_reply(key: str, reply: Any) -> ScriptedReply:
-    if isinstance(reply, ScriptedReply):
-        return reply
+def _check_replies(key: str, replies: Any) -> list[ScriptedReply]:
+    turns = replies if isinstance(replies, list) and replies else [replies]
     try:
-        return ScriptedReply.model_validate(reply)
+        return [ScriptedReply.model_validate(reply) for reply in turns]
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         field = ".".join(map(str, fault["loc"]))
@@ -212,7 +231,20 @@ def script_digest(path: Path) -> str:
 
 def _digest(table: Mapping[str, Any]) -> str:
     # The order counts, so keys are not sorted: the first one that matches gives the reply.
-    return hashlib.sha256(json.dumps(table, default=str).encode()).hexdigest()[:12]
+    lasting = {key: kept[0] if len(kept) == 1 else kept for key, one in table.items() if (kept := _lasting(one))}
+    return hashlib.sha256(json.dumps(lasting, default=str).encode()).hexdigest()[:12]
+
+
+def _lasting(replies: Any) -> list[Any]:
+    """Leave out waits, and failures that may be over next time: answers do not depend on them."""
+    turns: list[Any] = []
+    for reply in replies if isinstance(replies, list) else [replies]:
+        if not isinstance(reply, dict):
+            turns.append(reply)
+        elif reply.get("error") in (None, "context"):
+            kept = {name: value for name, value in reply.items() if name != "wait_s"}
+            turns.append(kept["text"] if kept.keys() == {"text"} else kept)
+    return turns
 
 
 def _read_table(path: Path) -> dict[str, Any]:

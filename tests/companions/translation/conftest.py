@@ -10,7 +10,7 @@ import yaml
 
 from data_folders import full_data
 from medexam.model_calls import Dialogue
-from medexam.serve import ScriptedEngine
+from scripted_engines import MADE, SCRIPTED
 
 __all__ = ["full_data"]
 
@@ -50,40 +50,27 @@ def untracked(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Dialogue]:
-    """What the scripted models were asked."""
-    dialogues: list[Dialogue] = []
-    answer = ScriptedEngine.answer
-
-    def remember(engine, dialogue):
-        dialogues.append(dialogue)
-        return answer(engine, dialogue)
-
-    monkeypatch.setattr(ScriptedEngine, "answer", remember)
-    return dialogues
-
-
-@pytest.fixture
 def script(tmp_path: Path):
     """`script(replies, "base")`: the words that give a role of a translation these replies."""
 
     def write(replies, role="model", file=None):
         path = tmp_path / (file or f"{role}.yaml")
         path.write_text(yaml.safe_dump(replies, allow_unicode=True), encoding="utf-8")
-        return ("--set", f"{role}.engine=scripted", "--set", f"{role}.path={path}")
+        return ("--set", f"{role}.engine={SCRIPTED}", "--set", f"{role}.args={{path: {path}}}")
 
     return write
 
 
 @pytest.fixture
-def translate(medexam, asked, untracked, tmp_path: Path):
+def translate(medexam, untracked, tmp_path: Path):
     """`translate(*words)`: a translation of four sample questions with four options."""
 
     def call(*words, limit=4, dataset="headqa_sample", code=0) -> Translated:
-        asked.clear()
+        MADE.clear()
         fixed = ("--limit", limit, "--set", "dataset.option_counts=[4]", "--json", "--runs-dir", tmp_path)
         ended, out, err = medexam("data", "translate", dataset, *fixed, *untracked, *words)
         assert ended == code, err
-        return Translated(json.loads(out) if out else {}, list(asked), err)
+        asked = [dialogue for engine in MADE for dialogue in engine.dialogues]
+        return Translated(json.loads(out) if out else {}, asked, err)
 
     return call

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.datasets import check_exam_set, load_exam_set
-from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
@@ -117,49 +116,38 @@ def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(tr
     assert found.counts["expert"]["faults"]["empty_text"] == 1
 
 
-def _answer_by_another(monkeypatch, file):
-    """Have another model answer for the script in `file`: what a server serves is not seen before it is asked."""
-    build = ScriptedEngine.from_file
-
-    def build_another(path):
-        engine = build(path)
-        if path.name == file:
-            info = engine.info()
-            other = info.model_copy(update={"identity": info.identity.model_copy(update={"dtype": "float16"})})
-            engine.info = lambda: other
-        return engine
-
-    monkeypatch.setattr(ScriptedEngine, "from_file", build_another)
-
-
-def test_another_model_or_translation_does_not_go_on(translate, script, monkeypatch) -> None:
-    two = (*script({"*": GOOD}), *script({"*": GOOD, "no such words": GOOD}, "base"))
+def test_another_model_or_translation_does_not_go_on(translate, script) -> None:
+    tables = {"model": {"*": GOOD}, "base": {"*": GOOD, "no such words": GOOD}}
+    two = (*script(tables["model"]), *script(tables["base"], "base"))
     found = translate(*two, limit=2)
     known = {*json.loads((found.folder / "models.json").read_text())}
     known |= {*json.loads((found.folder / "base_models.json").read_text())}
     assert {reply["answered_by"] for reply in found.replies} == known
-    for file, answers in (("base.yaml", 4), ("model.yaml", 2)):
-        with monkeypatch.context() as patch:
-            _answer_by_another(patch, file)
-            refused = translate(*two, limit=4, code=2)
+    for role, answers in (("base", 4), ("model", 2)):
+        script({"of another": GOOD, **tables[role]}, role)
+        refused = translate(*two, limit=4, code=2)
+        script(tables[role], role)
         assert f"its {answers} answers are of scripted" in refused.err
         assert refused.err.splitlines()[-1].endswith("with --out DIR")
         assert {reply["answered_by"] for reply in found.replies} == known
     refused = translate(*two, "--to", "gl", "--out", found.folder, limit=2, code=2)
     assert "holds another translation (it differs in target)" in refused.err
     other = script({"*": "Another"}, "model", "other.yaml")
-    assert "it differs in model.script" in translate(*other, *two[4:], "--out", found.folder, code=2).err
+    assert "it differs in model.args.path" in translate(*other, *two[4:], "--out", found.folder, code=2).err
     whole = translate(*two, limit=4)
     # The base model's pending questions were asked before the other model was refused.
     assert (len(whole.asked), sum(one["answers"] for one in whole.document["answered_by"])) == (2, 12)
 
 
 def test_the_same_model_from_another_place_goes_on(translate, script, tmp_path) -> None:
-    found = translate(*script({"*": GOOD}), limit=2)
+    def by(file):
+        script({"*": GOOD}, "model", file)
+        return ("--set", "model.engine=scripted", "--set", f"model.path={tmp_path / file}")
+
+    found = translate(*by("model.yaml"), limit=2)
     found.folder.rename(tmp_path / "translate-renamed")
-    moved = script({"*": GOOD}, "model", "moved.yaml")
-    whole = translate(*moved, limit=3)
-    assert (whole.folder.name, len(whole.asked)) == ("translate-renamed", 3)
+    whole = translate(*by("moved.yaml"), limit=3)
+    assert (whole.folder.name, len(whole.replies)) == ("translate-renamed", 9)
 
 
 def test_replies_of_two_models_are_counted_apart(translate, script) -> None:

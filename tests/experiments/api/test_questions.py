@@ -11,6 +11,7 @@ import medexam
 from medexam.errors import DatasetError, MedExamError, SpecError
 from medexam.questions import Question
 from medexam.serve import ScriptedEngine
+from scripted_engines import LAST_MADE, MADE
 
 
 def test_what_is_offered_can_be_imported() -> None:
@@ -101,23 +102,17 @@ def test_a_model_is_an_lm_with_settings(scripted) -> None:
         medexam.lm(scripted, temperatur=0.5)
 
 
-def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other(scripted, monkeypatch) -> None:
-    seeds, answer = [], ScriptedEngine.answer
-
-    def keep_seed(engine, dialogue):
-        seeds.append(dialogue.sampling.seed)
-        return answer(engine, dialogue)
-
-    monkeypatch.setattr(ScriptedEngine, "answer", keep_seed)
-    lm = medexam.lm(scripted, temperature=0.7, seed=11)
+def test_equal_requests_at_a_temperature_are_drawn_one_after_the_other() -> None:
+    MADE.append(engine := ScriptedEngine({"*": "A and D."}))
+    lm = medexam.lm(LAST_MADE, temperature=0.7, seed=11)
     lm("Which vitamin?")
     lm("Which vitamin?", n=2)
     lm("Which mineral?")
     asyncio.run(lm.acall("Which vitamin?"))
     lm.copy(rollout_id=4)("Which vitamin?")
-    assert seeds == [11, 12, 13, 11, 14, 15]
-    seeds.clear()
+    assert [one.sampling.seed for one in engine.dialogues] == [11, 12, 13, 11, 14, 15]
+    engine.dialogues.clear()
     for _ in range(3):
         lm("Which vitamin?", temperature=0.0)
-        medexam.lm(scripted, temperature=0.7, seed=11)("Which vitamin?")
-    assert seeds == [11] * 6
+        medexam.lm(LAST_MADE, temperature=0.7, seed=11)("Which vitamin?")
+    assert [one.sampling.seed for one in engine.dialogues] == [11] * 6

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import dspy
@@ -12,6 +13,7 @@ import medexam as package
 from medexam.errors import MedExamError, SpecError
 from medexam.plugins import load_object
 from medexam.serve import ScriptedEngine
+from scripted_engines import LAST_MADE, MADE
 
 MODULE = """
 import dspy
@@ -79,23 +81,22 @@ def module(writing, tmp_path):
 
 
 @pytest.fixture
-def learning(monkeypatch, sample):
-    """Have the scripted model answer each question right once it is told what it wrote; gives its prompts."""
-    prompts, scripted = [], ScriptedEngine.answer
+def learning(document, sample):
+    """Have the model answer each question right once it is told what it wrote; gives its engine."""
+    path = Path(document["model"]["path"])
+    read_table = cache(lambda: yaml.safe_load(path.read_text()))
 
-    def answer(engine, dialogue):
-        text = dialogue.messages[-1]["content"]
-        prompts.append(text)
+    def reply(text, dialogue):
         asked = [one for one in sample.questions if one.stem in text]
         told = any(WRITTEN in message["content"] for message in dialogue.messages)
         if not asked or not told or any(words in text for words in ("`new_instruction`", *ASKS_FOR_WORDS)):
-            return scripted(engine, dialogue)
+            return next(words for key, words in read_table().items() if key in text or key == "*")
         number = sample.golds[max(asked, key=lambda one: len(one.stem)).key].number
-        reply = answer_fields(number) if "[[ ##" in text else f"{{Answer: {number}}}"
-        return scripted(ScriptedEngine({"*": reply}), dialogue)
+        return answer_fields(number) if "[[ ##" in text else f"{{Answer: {number}}}"
 
-    monkeypatch.setattr(ScriptedEngine, "answer", answer)
-    return prompts
+    MADE.append(engine := ScriptedEngine(reply))
+    document["model"]["engine"] = LAST_MADE
+    return engine
 
 
 @pytest.mark.parametrize("kind", ["copro", "mipro", "gepa"])
@@ -197,7 +198,8 @@ def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(module, learnin
     metric = f"{tmp_path / 'metric.py'}:brief"
     done = optimize({"optimizer.kind": "gepa", "optimizer.candidates": 2, "optimizer.metric": metric}, module)
     assert done.record["ending"] == "complete", done.record["why"]
-    reflections = [text for text in learning if "`new_instruction`" in text]
+    asked = [dialogue.messages[-1]["content"] for dialogue in learning.dialogues]
+    reflections = [text for text in asked if "`new_instruction`" in text]
     assert reflections
     assert all("right, says my metric." in text for text in reflections)
 

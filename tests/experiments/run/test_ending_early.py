@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from threading import Timer
+from threading import Thread
 
 import pytest
 
@@ -14,35 +14,37 @@ from medexam.experiments import Spending, Stop
 from medexam.predictions import Failure, Prediction, Status
 from medexam.serve import ScriptedEngine
 from predicted import predicted
+from scripted_engines import LAST_MADE, MADE
+from waiting import until
 
 
 @pytest.fixture
-def slow(monkeypatch):
-    """`slow(0.5)`: every reply takes so many seconds, and Ctrl-C is heard meanwhile; the times at which replies were
-    given up.
-    """
-    given_up = []
+def meanwhile():
+    """`meanwhile(act)`: do it in a thread, which has ended when the test has."""
+    threads = []
 
-    def make(seconds):
-        async def reply(engine, dialogue):
-            generations = engine.answer(dialogue)
-            try:
-                await asyncio.sleep(seconds)
-            except asyncio.CancelledError:
-                given_up.append(time.monotonic())
-                raise
-            return generations
+    def start(act):
+        threads.append(Thread(target=act))
+        threads[-1].start()
 
-        monkeypatch.setattr(ScriptedEngine, "reply", reply)
-        return given_up
-
-    return make
+    yield start
+    for thread in threads:
+        thread.join()
 
 
-def test_ctrl_c_keeps_every_answer_and_the_run_is_resumed(ask, spec, asked, slow, resume) -> None:
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_keeps_every_answer_and_the_run_is_resumed(ask, spec, replies, asked, meanwhile, resume) -> None:
+    spec = spec | {"model": replies({"*": {"text": "{Answer: 1}", "wait_s": 0.5}})}
     spec["dataset"]["limit"] = 110
-    asked.interrupt_at(5)
-    slow(0.5)
+
+    @meanwhile
+    def press_once() -> None:
+        until(lambda: len(asked.prompts) >= 5, "5 prompts")
+        press()
+
     runs = ask(spec)
     (run,) = runs
     kept = len(asked.take())
@@ -52,42 +54,48 @@ def test_ctrl_c_keeps_every_answer_and_the_run_is_resumed(ask, spec, asked, slow
     assert (len(asked.prompts), resumed.n, resumed.complete) == (110 - kept, 110, True)
 
 
-@pytest.mark.nightly  # both within one turn of a busy event loop are one
-def test_a_second_ctrl_c_does_not_wait_for_what_is_in_flight(ask, spec, asked, slow) -> None:
-    pressed = []
+class Interrupted(ScriptedEngine):
+    """An engine that presses Ctrl-C twice within one turn of its loop, and notes when a reply is given up."""
 
-    def press() -> None:
-        pressed.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
+    pressed = given_up = 0.0
 
-    def press_twice() -> None:
-        press()
-        Timer(0.5, press).start()
+    async def reply(self, dialogue):
+        if not self.pressed:
+            for _ in range(2):
+                press()
+                time.sleep(0.5)  # the main thread hears them
+            self.pressed = time.monotonic()
+        try:
+            return await super().reply(dialogue)
+        except asyncio.CancelledError:
+            self.given_up = time.monotonic()
+            raise
 
-    asked.acts[1] = press_twice
-    given_up = slow(300)
-    runs = ask(spec)
-    assert (runs.stop, len(runs[0].predictions), len(pressed)) == ("interrupted", 0, 2)
-    assert given_up[0] - pressed[1] < 4, "one Ctrl-C waits for 5 seconds"
+
+def test_a_second_ctrl_c_does_not_wait_for_what_is_in_flight(ask, spec) -> None:
+    MADE.append(Interrupted({"*": {"wait_s": 300}}))
+    runs = ask(spec | {"model": {"engine": LAST_MADE}})
+    assert (runs.stop, len(runs[0].predictions)) == ("interrupted", 0)
+    assert 0 < MADE[-1].given_up - MADE[-1].pressed < 4, "one Ctrl-C waits for 5 seconds"
 
 
-def test_after_many_failures_in_a_row_the_rest_stays_pending(ask, spec, asked) -> None:
+def test_after_many_failures_in_a_row_the_rest_stays_pending(ask, spec, asked, failing, replies) -> None:
     spec["dataset"]["limit"] = 110
-    asked.fails = lambda prompt: True
+    failing("")
     (run,) = ask(spec)
     failed = len(asked.take())
     assert 32 <= failed < 110
     assert (run.n, run.metrics.failed, run.complete) == (0, failed, False)
-    asked.fails = lambda prompt: len(asked.prompts) % 2
+    replies({"*": [{"error": "server"}, "{Answer: 1}"]})
     (run,) = ask(spec)
     assert (run.metrics.failed, len(asked.take()), run.complete) == (55, 110, False), "no 32 of them in a row"
-    asked.fails = lambda prompt: False
+    replies()
     (run,) = ask(spec)
     assert (run.n, len(asked.prompts), run.complete) == (110, 55, True)
 
 
-def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(ask, spec, asked, tmp_path) -> None:
-    asked.fails = lambda prompt: True
+def test_as_many_failures_as_are_allowed_stop_the_cells_that_follow(ask, spec, failing, tmp_path) -> None:
+    failing("")
     runs = ask(spec, program=["zero_shot", "few_shot", "chain_of_thought"], limits=medexam.Limits(failures=13))
     assert (runs.stop, [run.metrics.failed for run in runs]) == ("failures", [12, 12])
     assert (runs[1].folder / "report.md").is_file()

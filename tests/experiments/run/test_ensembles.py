@@ -56,12 +56,13 @@ def test_members_are_runs_of_their_own_and_asked_once(combine, ensemble, asked) 
     assert {run.id: (run.folder / "spec.json").read_bytes() for run in members} == before
 
 
-def test_a_question_that_a_member_failed_waits_and_is_combined_later(combine, ensemble, asked, replies) -> None:
+def test_a_question_that_a_member_failed_waits_and_is_combined_later(combine, ensemble, asked, failing) -> None:
     hopeless = medexam.load_questions("headqa_sample", years=2016, limit=12)[3]
-    asked.fails = lambda prompt: hopeless.stem in prompt
+    failing(hopeless.stem)
     *_, combined = combine(ensemble)
     assert (combined.metrics.missing, combined.n) == (1, 11)
-    asked.fails, _ = lambda prompt: False, asked.take()
+    failing()
+    asked.take()
     *_, combined = combine(ensemble)
     assert (len(asked.prompts), combined.n) == (3, 12)
     assert combined.predictions[hopeless.key].votes[1] == 3

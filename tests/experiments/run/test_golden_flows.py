@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 import medexam
-from medexam.model_calls import Dialogue, Generation
+from medexam.model_calls import Dialogue
 from medexam.serve import ScriptedEngine, ScriptedReply
+from scripted_engines import LAST_MADE, MADE
 
 GOLDEN = Path(__file__).with_name("golden_flows.json")
 BM25 = {"kind": "bm25", "corpus": "corpus.jsonl"}
@@ -85,22 +86,15 @@ def keep_request(dialogue: Dialogue) -> str:
 
 
 def keep(prediction: medexam.Prediction) -> str:
-    """Return what is kept of a prediction, without times and with digits that every processor computes."""
+    """Return what is kept of a prediction but for times and digests, with digits that every processor computes."""
     parts = json.loads(prediction.to_line(), parse_float=lambda number: round(float(number), 9))
-    return json.dumps({name: part for name, part in parts.items() if not name.endswith("_s")}, sort_keys=True)
+    left_out = ("spec_digest", "answered_by", *(name for name in parts if name.endswith("_s")))
+    return json.dumps({name: part for name, part in parts.items() if name not in left_out}, sort_keys=True)
 
 
 def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, object]:
     """Run a program on the sample's questions in two languages, and seal what was sent and answered."""
-    requests: list[str] = []
-    answer = ScriptedEngine.answer
-
-    def answer_kept(_engine: ScriptedEngine, dialogue: Dialogue) -> list[Generation]:
-        requests.append(keep_request(dialogue))
-        return answer(ScriptedEngine(lambda words: write_reply(words, dialogue)), dialogue)
-
     patch.chdir(folder)
-    patch.setattr(ScriptedEngine, "answer", answer_kept)
     passages = medexam.load_questions("headqa_sample")
     lines = [{"id": str(n), "title": "", "text": f"{one.stem} {one.options[0].text}"} for n, one in enumerate(passages)]
     Path("corpus.jsonl").write_text("".join(json.dumps({**line, "source": "x"}) + "\n" for line in lines))
@@ -113,9 +107,16 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
         "matrix": {"dataset.language": ["en", "es"]},
     }
     digests = [cell["spec_digest"] for cell in medexam.plan(document, runs_dir="runs").cells]
+    MADE.append(engine := ScriptedEngine(write_reply))
+    document["model"] = {"engine": LAST_MADE, **DRAWN}
     runs = medexam.run(document, runs_dir="runs", progress=False, track=False)
     kept = [keep(prediction) for run in runs for prediction in run.predictions.values()]
-    return {"questions": len(kept), "requests": seal(requests), "predictions": seal(kept), "digests": digests}
+    return {
+        "questions": len(kept),
+        "requests": seal(list(map(keep_request, engine.dialogues))),
+        "predictions": seal(kept),
+        "digests": digests,
+    }
 
 
 @pytest.mark.parametrize("name", FLOWS)

@@ -1,6 +1,5 @@
 """From a spec to scored run folders: what is asked, kept, and asked no second time."""
 
-import asyncio
 import json
 
 import pytest
@@ -11,6 +10,7 @@ from medexam.experiments import build_lm
 from medexam.model_calls import Sampling
 from medexam.serve import ScriptedEngine
 from medexam.specs import ModelSpec
+from scripted_engines import LAST_MADE, MADE
 
 
 def read(run, name):
@@ -87,8 +87,8 @@ def test_other_words_are_another_run(ask, spec, prompt) -> None:
     assert len(ids) == 3
 
 
-def test_a_run_whose_words_or_data_were_edited_is_not_continued(ask, spec, asked, resume, prompt) -> None:
-    asked.fails = lambda prompt: True
+def test_a_run_whose_words_or_data_were_edited_is_not_continued(ask, spec, failing, resume, prompt) -> None:
+    failing("")
     (run,) = ask(spec, program__prompt=prompt("Choose."))
     prompt("Choose!")
     with pytest.raises(RunFolderError, match=r"changed \(words\..*restore it, or run its spec"):
@@ -148,16 +148,17 @@ def test_an_endpoint_that_does_not_answer_stops_the_run_before_it_begins(ask, sp
         ask(spec | {"model": model})
 
 
-def test_a_prompt_that_is_too_long_is_unanswered_and_a_failure_is_pending(ask, spec, replies, asked) -> None:
+def test_a_prompt_that_is_too_long_is_unanswered_and_a_failure_is_pending(ask, spec, replies, asked, failing) -> None:
     for _ in "12":
         (run,) = ask(spec | {"model": replies({"*": {"error": "context"}}, "context")})
         assert (run.metrics.unanswered, run.metrics.failed, run.complete) == (12, 0, True)
     assert len(asked.take()) == 12, "what is unanswered is asked no second time"
     first = medexam.load_questions("headqa_sample", limit=12)[0].stem
-    asked.fails = lambda prompt: first in prompt
+    failing(first)
     (run,) = ask(spec)
     assert (run.n, run.metrics.failed, run.complete) == (11, 1, False)
-    asked.fails, _ = lambda prompt: False, asked.take()
+    failing()
+    asked.take()
     (run,) = ask(spec)
     assert (run.n, run.complete, len(asked.prompts)) == (12, True, 1)
 
@@ -169,19 +170,21 @@ def test_no_name_of_a_model_changes_its_settings(name) -> None:
     assert (sampling.max_tokens, sampling.temperature, sampling.seed) == (2048, 0.5, 3)
 
 
-def test_as_many_questions_are_in_flight_as_the_engine_takes(ask, spec, monkeypatch) -> None:
+def test_as_many_questions_are_in_flight_as_the_engine_takes(ask, spec) -> None:
     in_flight, seen = set(), []
 
-    async def reply(engine, dialogue):
-        in_flight.add(id(dialogue))
-        seen.append(len(in_flight))
-        await asyncio.sleep(0.01)
-        in_flight.discard(id(dialogue))
-        return engine.answer(dialogue)
+    class Counting(ScriptedEngine):
+        concurrency = 4
 
-    monkeypatch.setattr(ScriptedEngine, "reply", reply)
-    monkeypatch.setattr(ScriptedEngine, "concurrency", 4)
-    ask(spec)
+        async def reply(self, dialogue):
+            in_flight.add(id(dialogue))
+            seen.append(len(in_flight))
+            generations = await super().reply(dialogue)
+            in_flight.discard(id(dialogue))
+            return generations
+
+    MADE.append(Counting({"*": {"text": "{Answer: 1}", "wait_s": 0.01}}))
+    ask(spec | {"model": {"engine": LAST_MADE}})
     assert (max(seen), len(seen)) == (4, 12)
 
 

@@ -80,8 +80,8 @@ def test_a_budget_ends_it_between_blocks_and_the_same_command_goes_on(ask, docum
     assert ended == ["all comparisons ended", "better", "no difference"]
 
 
-def test_a_server_that_is_gone_ends_it_after_one_block(ask, document, asked) -> None:
-    asked.fails = lambda prompt: True
+def test_a_server_that_is_gone_ends_it_after_one_block(ask, document, asked, failing) -> None:
+    failing("")
     runs = ask(document)
     assert (runs.stop, len(asked.prompts), [run.complete for run in runs]) == (None, 30, [False] * 3)
 

@@ -1,11 +1,11 @@
 """The scripted engine, alone and behind `dspy.LM`."""
 
+import time
+
 import pytest
 from engine_calls import ask, reply, reply_blocking
 
-from medexam.errors import (
-    SpecError,
-)
+from medexam.errors import ServerError, SpecError
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -47,6 +47,26 @@ async def test_from_a_file(tmp_path) -> None:
     assert (await reply(engine, ask("France?"))).reply == "Paris"
     assert engine.info().revision
     await engine.aclose()
+
+
+FALTERING = '"*": [{error: server, text: "no"}, {text: "Yes", wait_s: 0.01}]'
+
+
+@pytest.mark.parametrize("asks", [reply, reply_blocking])
+async def test_replies_come_in_turn_and_neither_failures_nor_waits_make_another_script(tmp_path, asks) -> None:
+    (path := tmp_path / "replies.yaml").write_text(FALTERING)
+    engine = ScriptedEngine.from_file(path)
+    for _ in range(2):
+        with pytest.raises(ServerError, match="no"):
+            reply_blocking(engine, ask("Why?"))
+        begun = time.monotonic()
+        answer = asks(engine, ask("Why?"))
+        assert (answer if asks is reply_blocking else await answer).reply == "Yes"
+        assert time.monotonic() - begun >= 0.01
+    path.write_text('"*": "Yes"')
+    assert ScriptedEngine.from_file(path).info().revision == engine.info().revision
+    path.write_text('"*": {error: context}')
+    assert ScriptedEngine.from_file(path).info().revision != engine.info().revision
 
 
 @pytest.mark.parametrize(
