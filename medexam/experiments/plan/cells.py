@@ -54,8 +54,6 @@ class PlannedCell(Generic[S_co]):
     """The runs whose answers an ensemble combines; None for any other program."""
     training: S_co | None = None
     """Further questions, which an ensemble of this run is fitted on; no score of this run counts them."""
-    borrowed: bool = False
-    """Whether it is a run of another experiment, which an ensemble needs more answers of: its `spec.json` stays."""
     lender: RunFolder | None = None
     """Another run of the same digest, which has answers to `lent`; None: all that is not answered is asked."""
     lent: tuple[Any, ...] = ()

@@ -12,9 +12,8 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
-from medexam.experiments.plan.leakage import check_demonstrations
+from medexam.experiments.plan.leakage import check_apart, check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
-from medexam.experiments.plan.member_runs import borrow, training_of
 from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
@@ -63,7 +62,7 @@ def plan_experiment(
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = Sources(only_look=only_look)
     prepared = [sources.prepare(cell) for cell in cells]
-    planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh), fresh=fresh)
+    planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh))
     planned = tuple(replace(cell, place=place) for place, cell in enumerate(planned))
     if not fresh and experiment.stop_when is None:
         planned = tuple(map(with_lender, planned))
@@ -139,34 +138,47 @@ def plan_stored(path: Path) -> AnyCell:
     return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[-1]
 
 
-def _plan_cells(
-    prepared: Sequence[Prepared], folder_of: Callable[[Prepared], RunFolder], *, fresh: bool = False
-) -> tuple[AnyCell, ...]:
-    """Plan the cells in their order, before each ensemble those of its members that are not listed and have to be
-    asked.
+def _plan_cells(prepared: Sequence[Prepared], folder_of: Callable[[Prepared], RunFolder]) -> tuple[AnyCell, ...]:
+    """Plan the cells in their order, before each ensemble those of its members that are not listed.
 
     Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
     """
-    listed_keys = {_key(item) for item in prepared}
-    training = training_of(prepared)
+    training = _training_of(prepared)
     planned: dict[Key, AnyCell] = {}
     for item in (part for entry in prepared for part in (*entry.members, entry) if not part.members):
         if (key := _key(item)) in planned:
             continue
-        cell = _planned(item, folder_of(item), training=training.get(digest(item.identity)))
-        if key not in listed_keys and not fresh and not cell.folder.exists():
-            cell = borrow(cell) or cell
-        planned[key] = cell
+        planned[key] = _planned(item, folder_of(item), training=training.get(digest(item.identity)))
     for item in prepared:
         if item.members:
             planned[_key(item)] = _planned(item, folder_of(item), members=_members(item, planned))
-    parts = [
-        part
-        for entry in prepared
-        for part in (*entry.members, entry)
-        if _key(part) in listed_keys or _asks(planned[_key(part)])
-    ]
+    parts = [part for entry in prepared for part in (*entry.members, entry)]
     return tuple(planned[key] for key in dict.fromkeys(map(_key, parts)))
+
+
+def _training_of(prepared: Sequence[Prepared]) -> dict[str, AnySet]:
+    """Map each member's digest to the questions that ensembles of it are fitted on.
+
+    Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
+    """
+    training_by_digest: dict[str, AnySet] = {}
+    for item in prepared:
+        if item.training is None:
+            continue
+        check_apart({"dataset": item.question_set, "program.train": item.training})
+        for member in item.members:
+            training = training_by_digest.get(digest(member.identity))
+            training_by_digest[digest(member.identity)] = (
+                item.training if training is None else _merge_questions(training, item.training)
+            )
+    return training_by_digest
+
+
+def _merge_questions(first: AnySet, second: AnySet) -> AnySet:
+    """Merge the questions of both, each once."""
+    questions = {item.key: item for item in (*first.questions, *second.questions)}
+    golds = {key: (first if key in first.golds else second).golds[key] for key in questions}
+    return replace(first, questions=tuple(questions.values()), golds=type(first.golds)(golds))
 
 
 def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: int) -> list[AnyCell]:
@@ -180,11 +192,6 @@ def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: in
         for item in asking
         for number in range(1, times + 1)
     ]
-
-
-def _asks(cell: AnyCell) -> bool:
-    """Return whether a member's run is begun or continued here; one that was borrowed is if it lacks answers."""
-    return bool(cell.pending) or not cell.borrowed
 
 
 def _key(item: Prepared) -> Key:

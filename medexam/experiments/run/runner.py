@@ -179,10 +179,9 @@ class Runner:
             if planned.pending:
                 return await self._run_cell(planned, ahead=ahead)
         folder = planned.folder
-        if not planned.borrowed:
-            # A run that was begun without its questions stays so.
-            keeps_items = self._plan.keeps_items and (not folder.exists() or folder.read_record().keeps_items)
-            begin_run(folder, replace(self._plan.record(planned), keeps_items=keeps_items), planned.question_set)
+        # A run that was begun without its questions stays so.
+        keeps_items = self._plan.keeps_items and (not folder.exists() or folder.read_record().keeps_items)
+        begin_run(folder, replace(self._plan.record(planned), keeps_items=keeps_items), planned.question_set)
         before = folder.read_environment()
         if before and not planned.pending:
             return False

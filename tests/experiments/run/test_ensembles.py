@@ -50,7 +50,7 @@ def test_members_are_runs_of_their_own_and_asked_once(combine, ensemble, asked) 
     again = combine(ensemble)
     mean = combine({**ensemble, "combine": "mean_probability"}, name="second")
     assert asked.prompts == []
-    assert (again[-1].metrics, [run.id[:6] for run in mean]) == (combined.metrics, ["second"])
+    assert (again[-1].metrics, {run.id[:6] for run in mean}) == (combined.metrics, {"second"})
     wider = combine(ensemble, name="third", limit=18)[-1]
     assert (len(asked.take()), wider.n) == (18, 18)
     assert {run.id: (run.folder / "spec.json").read_bytes() for run in members} == before
@@ -73,7 +73,7 @@ def test_a_member_that_answers_otherwise_is_combined_anew(combine, ensemble) -> 
     log = first.folder / "predictions.jsonl"
     line = json.loads(log.read_text().splitlines()[0])
     with log.open("a") as stream:
-        stream.write(json.dumps(line | {"answer": 4, "reply": "{Answer: 4}"}) + "\n")
+        stream.write(json.dumps(line | {"answer": 4}) + "\n")
     *_, combined = combine(ensemble)
     assert combined.predictions[line["question"]].votes[0] == 4
 
@@ -87,7 +87,7 @@ def test_weights_are_fitted_on_other_exams_alone(combine, ensemble, asked) -> No
     stored = []
     for run in members:
         lines = map(json.loads, (run.folder / "predictions.jsonl").read_text().splitlines())
-        stored.append({line["question"]: line["answer"] for line in lines})
+        stored.append({line["question"]: line.get("answer") for line in lines})
     chances, rights = [], []
     for question in training:
         numbers = question.option_numbers
