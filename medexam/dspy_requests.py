@@ -3,11 +3,9 @@
 Adapters and engines of ours know the first two alone. DSPy, and engines and models of one's own, know the others.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -174,24 +172,6 @@ def stream_response(response: Response) -> Iterator[Any]:
             continue
         for begin in range(0, len(delta.text), _PIECE):
             yield replace(event, delta=replace(delta, text=delta.text[begin : begin + _PIECE]))
-
-
-def digest_request(request: Request) -> str:
-    """Compute half a SHA-256 over everything that the reply depends on."""
-    text = json.dumps(_plain(request), sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
 
 
 def _has_more(config: Config) -> bool:

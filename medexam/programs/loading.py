@@ -30,9 +30,6 @@ PROGRAM = "program.json"
 _CARD = "medexam"
 _NEAREST = "nearest"
 _TURN = "turn"
-_LAYOUT = "layout"
-_BARE = "bare"
-"""Predictors are named as the user's module names them. Files of earlier versions have `module.` before each name."""
 _OWN = "module"
 """What the user's module is called in a program, and its predictors' names begin with in identities."""
 _read_turn: TypeAdapter[Turn] = TypeAdapter(Turn)
@@ -52,8 +49,6 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
     card = _card(spec, language)
-    if program_copy.stated is not program_copy:
-        card[_LAYOUT] = _BARE
     if isinstance(program, ExamProgram) and program.adapter.turn != "system":
         card[_TURN] = program.adapter.turn
     if isinstance(program, WithNearest):
@@ -151,10 +146,9 @@ def predictor_states(state: Mapping[str, Any], *, of_module: bool) -> dict[str, 
 
     A module that is one predictor has its state at the top.
     """
-    card = _card_of(state)
     is_single = "signature" in state and "demos" in state
     parts = {"": state} if is_single else {name: part for name, part in state.items() if name != "metadata"}
-    if not of_module or (card and card.get(_LAYOUT) != _BARE):
+    if not of_module:
         return parts
     return {f"{_OWN}.{name}" if name else _OWN: part for name, part in parts.items()}
 

@@ -53,8 +53,6 @@ _FORM = (
 class OwnProgram(AskingProgram):
     """A module with what it takes of a question; predictions are as those of the programs that ship."""
 
-    replayed = True
-
     def __init__(
         self,
         module: dspy.Module,

@@ -1,6 +1,5 @@
 """What the adapters share: one call for one question, never a second, and a reply as the engine gave it."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import dspy
@@ -62,23 +61,3 @@ def call_settings(lm: dspy.LM, overrides: Fields) -> Fields:
     stops = (overrides.get("stop") or (), lm.kwargs.get("stop") or ())
     stop = [text for texts in stops for text in ([texts] if isinstance(texts, str) else texts)]
     return {**lm.kwargs, **overrides, **({"stop": stop} if stop else {})}
-
-
-def add_usage(generation: Generation, earlier: Generation) -> Generation:
-    """Return the generation with the tokens of an earlier one that it continues."""
-    return replace(
-        generation,
-        prompt_tokens=_sum(generation.prompt_tokens, earlier.prompt_tokens),
-        completion_tokens=_sum(generation.completion_tokens, earlier.completion_tokens),
-        thinking_tokens=_sum_known(generation.thinking_tokens, earlier.thinking_tokens),
-    )
-
-
-def _sum(first: int | None, second: int | None) -> int | None:
-    """Return the sum; None if either is unknown."""
-    return None if first is None or second is None else first + second
-
-
-def _sum_known(first: int | None, second: int | None) -> int | None:
-    """Return the sum of what is known; None if nothing is."""
-    return None if first is None and second is None else (first or 0) + (second or 0)

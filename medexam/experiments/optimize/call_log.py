@@ -4,19 +4,17 @@ DSPy's optimizers are deterministic in what the model says, so an interrupted on
 asked before costs nothing, and it continues from there.
 """
 
+import hashlib
 import json
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
-from medexam.model_calls import Generation
-
-_GENERATIONS = TypeAdapter(list[Generation])
+from medexam.frozen_model import FrozenModel
+from medexam.model_calls import Dialogue, Generation
+from medexam.predictions import ModelCall
 
 
 @dataclass(frozen=True)
@@ -30,31 +28,30 @@ class CallUsage:
         return CallUsage(self.calls + other.calls, self.tokens + other.tokens)
 
 
-class LoggedCall(BaseModel):
-    """One line of the log."""
+class LoggedCall(FrozenModel):
+    """One line of the log: a request and its replies."""
 
-    model_config = ConfigDict(validate_by_name=True)
-
-    group: str = Field(alias="for")
+    group: str
     """What the call was made for: a trial's digest, or what is done beside the trials, such as `bootstrapping`."""
     key: str
-    """Digest of the request."""
+    """Hash of all that was sent."""
     answered_by: str
     """Print of the model."""
     tokens: int
-    reply: dict[str, Any] | None
-    """What `write_reply` wrote; None if the call failed."""
+    calls: tuple[ModelCall, ...]
+    """The request with each of its replies; one without where the call failed."""
+
+    @property
+    def replies(self) -> list[Generation] | None:
+        """The replies; None where the call failed."""
+        return [call.generation() for call in self.calls] if all(call.has_reply for call in self.calls) else None
 
 
-def write_reply(generations: list[Generation]) -> dict[str, Any]:
-    """Write the replies to one call as JSON holds them."""
-    own = [replace(generation, source=None) for generation in generations]
-    return {"generations": _GENERATIONS.dump_python(own, mode="json", exclude_defaults=True)}
-
-
-def read_reply(reply: dict[str, Any]) -> list[Generation]:
-    """Read the replies to one call."""
-    return _GENERATIONS.validate_python(reply["generations"])
+def hash_request(dialogue: Dialogue) -> str:
+    """Hash all that a dialogue sends, so that equal requests are told."""
+    call = ModelCall.of(dialogue)
+    text = json.dumps([call.words_sent, call.sampling, dialogue.sampling.samples], sort_keys=True)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 class CallLog:
@@ -66,7 +63,7 @@ class CallLog:
         Raises `RunFolderError` if it cannot be read.
         """
         self._path = path
-        self._replies: defaultdict[tuple[str, str], deque[dict[str, Any]]] = defaultdict(deque)
+        self._replies: defaultdict[tuple[str, str], deque[list[Generation]]] = defaultdict(deque)
         self._usage: defaultdict[str, CallUsage] = defaultdict(CallUsage)
         self.times_asked: Counter[tuple[str, str]] = Counter()
         """Print of a model and key -> how often it was asked before this session."""
@@ -75,7 +72,7 @@ class CallLog:
         cut_torn_line(path)
         for _, _, call in parse_lines(path, LoggedCall.model_validate_json):
             self.times_asked[call.answered_by, call.key] += 1
-            self._count(call, replayed=True)
+            self._count(call, recalled=True)
 
     @property
     def total(self) -> CallUsage:
@@ -86,8 +83,8 @@ class CallLog:
         """Return what the calls of one group have cost, in all sessions together."""
         return self._usage[group]
 
-    def recall(self, model: str, key: str, *, repeatable: bool) -> dict[str, Any] | None:
-        """Return the logged reply of the model of this print to a request of this key; None if there is none left.
+    def recall(self, model: str, key: str, *, repeatable: bool) -> list[Generation] | None:
+        """Return the logged replies of the model of this print to a request of this key; None if there is none left.
 
         `repeatable` says that the same request gets the same reply, so that one line answers it any number of times.
         """
@@ -101,16 +98,15 @@ class CallLog:
         """Put one call on the disk; raises `RunFolderError` if it does not fit."""
         try:
             with self._path.open("ab") as stream:
-                line = json.dumps(call.model_dump(by_alias=True), ensure_ascii=False)
-                stream.write(line.encode("utf-8") + b"\n")
+                stream.write(call.model_dump_json(exclude_none=True).encode("utf-8") + b"\n")
         except OSError as error:
             raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None
         # A sampled reply of this session was given out already and must not answer the next request as well.
-        self._count(call, replayed=repeatable)
+        self._count(call, recalled=repeatable)
 
-    def _count(self, call: LoggedCall, *, replayed: bool) -> None:
+    def _count(self, call: LoggedCall, *, recalled: bool) -> None:
         self._usage[call.group] += CallUsage(1, call.tokens)
-        if call.reply is not None:
+        if (replies := call.replies) is not None:
             self.answered += 1
-            if replayed:
-                self._replies[call.answered_by, call.key].append(call.reply)
+            if recalled:
+                self._replies[call.answered_by, call.key].append(replies)

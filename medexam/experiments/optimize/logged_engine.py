@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from medexam.dspy_requests import digest_request, send_request
 from medexam.experiments.optimize.budget import Budget
-from medexam.experiments.optimize.call_log import CallLog, LoggedCall, read_reply, write_reply
+from medexam.experiments.optimize.call_log import CallLog, LoggedCall, hash_request
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
+from medexam.predictions import ModelCall
 from medexam.serve import Engine
 from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.serve.network.event_loop import background_loop
@@ -48,10 +48,9 @@ def call_group(group: CallGroup) -> Iterator[None]:
 class LoggedEngine:
     """The engine of one model of an optimization."""
 
-    def __init__(self, engine: Engine, answerer: Answerer, log: CallLog, budget: Budget, model: str) -> None:
-        """Stand before the engine of an answerer, which is asked as `model`."""
+    def __init__(self, engine: Engine, answerer: Answerer, log: CallLog, budget: Budget) -> None:
+        """Stand before the engine of an answerer."""
         self._engine = engine
-        self._model = model
         self._answerer = answerer
         # What the server of a script's own `dspy.LM` calls its model is known with the first reply.
         self._served_name = None if engine.info().engine == "dspy" else answerer.name
@@ -81,11 +80,11 @@ class LoggedEngine:
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the logged replies, or the engine's; raises `StoppedError` if the budget allows no further call."""
-        key = digest_request(send_request(self._model, dialogue))
+        key = hash_request(dialogue)
         repeatable = not dialogue.sampling.temperature
-        reply = self._log.recall(self._answerer.print, key, repeatable=repeatable)
-        if reply is not None:
-            return read_reply(reply)
+        replies = self._log.recall(self._answerer.print, key, repeatable=repeatable)
+        if replies is not None:
+            return replies
         if not repeatable:
             return await self._call(self._reseed(dialogue, key), key, repeatable=False)
         if key in self._in_flight:
@@ -115,19 +114,20 @@ class LoggedEngine:
         reserved = group.reserved > 0
         group.reserved -= reserved
         await self._budget.begin(most_tokens, reserved=reserved)
-        tokens, reply, answered_by = most_tokens, None, self._answerer.print
+        tokens, answered_by, sent = most_tokens, self._answerer.print, ModelCall.of(dialogue)
+        calls: tuple[ModelCall, ...] = (sent,)
         try:
             generations = [self._renamed(generation) for generation in await self._engine.reply(dialogue)]
             counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
             if None not in counts:
                 tokens = sum(count or 0 for count in counts)
-            reply = write_reply(generations)
+            calls = tuple(sent.with_reply(generation, number) for number, generation in enumerate(generations))
             answered_by = self._answerer.print_of(generations[0].model, cut=False)
             return generations
         finally:
             # A failed or cancelled call may have cost as much as it could, and is counted so.
             await self._budget.end(most_tokens, tokens)
-            call = LoggedCall(group=group.name, key=key, answered_by=answered_by, tokens=tokens, reply=reply)
+            call = LoggedCall(group=group.name, key=key, answered_by=answered_by, tokens=tokens, calls=calls)
             self._log.add(call, repeatable=repeatable)
 
     def _renamed(self, generation: Generation) -> Generation:

@@ -151,10 +151,9 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
             observer.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model))
         admitted = [_admit(course, *pair) for pair in zip(engines, (MODELS, PROMPT_MODELS), strict=False)]
-        names = [f"medexam/{spec.label}" for spec in (model, prompt_model) if spec is not None]
         logged_engines = [
-            LoggedEngine(engine, answerer, course.log, course.budget, name)
-            for engine, answerer, name in zip(engines, admitted, names, strict=True)
+            LoggedEngine(engine, answerer, course.log, course.budget)
+            for engine, answerer in zip(engines, admitted, strict=True)
         ]
         engine, writer = logged_engines[0], logged_engines[-1]
         lm, prompt_lm = build_lm(model, engine), build_lm(prompt_model or model, writer)
