@@ -1,6 +1,7 @@
 """Questions, golds, predictions, and the data sets and benchmarks that they come from."""
 
 from medexam.benchmarks import find_benchmark
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets import find_files, load_exam_set, sample_evenly
 from medexam.datasets.exam_table import FIELDS, SOURCE_METADATA, WHOLE, render_record, write_exam_table
 from medexam.datasets.examples import ExampleRecord, read_examples
@@ -43,6 +44,7 @@ __all__ = [
     "draw_lot",
     "find_benchmark",
     "find_files",
+    "find_stored_benchmark",
     "load_exam_set",
     "parse_discipline",
     "parse_exam",

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from medexam.toolkit.data import AuditItem, answer_digest, draw_lot, find_benchmark
+from medexam.toolkit.data import AuditItem, answer_digest, draw_lot, find_stored_benchmark
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.runs import RunFolder, RunRecord, load_items
 
@@ -19,8 +19,9 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
     items: list[AuditItem] = []
     for folder, record in zip(folders, records, strict=True):
         data = load_items(folder)
+        benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
         with folder.opened_predictions() as predictions:
-            answers = list(find_benchmark(record.cell.dataset).audit_items(record.run_id, data, predictions))
+            answers = list(benchmark.audit_items(record.run_id, data, predictions))
         if not answers:
             raise SpecError(
                 f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): name runs whose model "
@@ -36,7 +37,8 @@ def read_current_answers(folder: RunFolder) -> tuple[dict[str, AuditItem], dict[
     Raises `DatasetError` where the data set cannot be read.
     """
     record = folder.read_record()
-    benchmark, data = find_benchmark(record.cell.dataset), load_items(folder)
+    data = load_items(folder)
+    benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
     with folder.opened_predictions() as predictions:
         items = {item.key: item for item in benchmark.audit_items(record.run_id, data, predictions)}
         digests = {

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from medexam.benchmarks import find_benchmark
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.distributions import rate_interval
 from medexam.errors import SpecError
@@ -133,7 +134,7 @@ def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, 
     """Map the key of each item to its value; None where it has none."""
     if column in _MADE and all(hasattr(item, "options") or column != "options" for item in items.questions):
         return {item.key: _MADE[column](item) for item in items.questions}
-    place = find_benchmark(dataset).place
+    place = find_stored_benchmark(dataset, in_words=items.in_words).place
     rows = {item.key: {**place(item), "language": item.language} for item in items.questions}
     names = sorted({name for row in rows.values() for name in row})
     if column in names:

@@ -188,7 +188,7 @@ def test_marks_of_answers_that_changed_since_are_left_out_and_named(export, take
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         if line["question"] in {item["key"] for item in changed}:
-            line["reply"] = "Something else."
+            line["calls"] = [{"text": "Something else."}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     document, err = take_in("audit", "--markdown", "audit.md")
     assert "medexam: 2 marks left out, because the answer has changed since it was rated: " in err

@@ -154,7 +154,8 @@ def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
     found = translate(*script({"*": GOOD}), *EXPERT, limit=2)
     (path,) = (found.folder / "replies").glob("*/predictions.jsonl")
     first, second = path.read_text().splitlines(keepends=True)
-    other = json.loads(second) | {"answered_by": "0" * 8, "model": "other"}
+    other = json.loads(second) | {"answered_by": "0" * 8}
+    other["calls"][0]["model"] = "other"
     path.write_text(first + json.dumps(other) + "\n")
     again = translate(*script({"*": GOOD}), *EXPERT, limit=2)
     assert sorted((one["name"], one["answers"]) for one in again.document["answered_by"]) == [

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from medexam import Prediction, __version__
-from medexam.toolkit.data import AuditItem, Status, Task, TaskSet, find_benchmark
+from medexam.toolkit.data import AuditItem, Status, Task, TaskSet
 from medexam.toolkit.errors import SpecError
 from medexam.toolkit.files import file_name, write_whole
 from medexam.toolkit.runs import AnyRun, load_items
@@ -45,8 +45,7 @@ class ExportedWords:
         )
         if not answers:
             raise SpecError(f"{run.folder.name} has no answer yet, so there is nothing to export: run its spec first")
-        benchmark = find_benchmark(run.record.cell.dataset)
-        scored = benchmark.audit_items(run.folder.name, items, predictions)
+        scored = run.benchmark.audit_items(run.folder.name, items, predictions)
         return cls(run, items, answers, {answer.key: answer for answer in scored})
 
     @property
