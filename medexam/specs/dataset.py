@@ -206,7 +206,7 @@ class DatasetSpec(Spec):
 
     @model_serializer(mode="wrap")
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Store a data set without the fields of others, as it always was: of one's own, and of altered ones."""
+        """Store a data set without the fields of others: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
         left_out |= {name for name in ("only", "answers") if getattr(self, name) is None}

@@ -56,8 +56,8 @@ class KeyEntry(FrozenModel):
     group: str
     scores: dict[str, float]
     """Automatic measure -> score of this answer."""
-    shown: str | None = None
-    """Digest of the words that the raters saw; None in audits of earlier versions."""
+    shown: str
+    """Digest of the words that the raters saw."""
 
 
 class AuditKey(FrozenModel):
