@@ -55,10 +55,6 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "compare:compare",
             "Compare stored runs with the first one on the questions that all have scored; asks no model.",
         ),
-        "trend": (
-            "trend:trend",
-            "Show a score over dated runs, a line for each strategy, model and data set; asks no model.",
-        ),
         "board": (
             "stored.board:board",
             "Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model.",
@@ -85,7 +81,7 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
-        "Compare": ("compare", "board", "trend", "import", "export", "audit"),
+        "Compare": ("compare", "board", "import", "export", "audit"),
         "Your own": ("data", "index", "finetune", "finetune-grid", "show-program", "schema"),
         "Serve": ("serve", "doctor"),
         "Papers": ("reproduce",),

@@ -24,7 +24,7 @@ SHIPPED_COMMANDS: Mapping[str, CompanionCommand] = MappingProxyType(
     {
         "import": CompanionCommand(
             "medexam.companions.harnesses.commands:import_results",
-            "trend",
+            "board",
             "Make runs of the results of other harnesses; asks no model.",
         ),
         "export": CompanionCommand(

@@ -1,15 +1,10 @@
-"""What `medexam report` and `medexam trend` split, date and cite."""
+"""What `medexam report` splits and cites."""
 
 import json
 from pathlib import Path
 
 import pytest
 import yaml
-from scipy.stats import binomtest
-
-from medexam.datasets import load_exam_set
-from medexam.specs import DatasetSpec
-from stored_runs import write_run
 
 ROOT = Path(__file__).parents[2]
 LONGEST = ("--set", "program.kind=longest", "--limit", 60)
@@ -66,38 +61,6 @@ def test_an_exam_and_its_open_setting_are_split_by_the_same_values(run, by, spec
     run("headqa_open", "--set", "model={engine: scripted, path: replies.yaml}", "--limit", 60)
     documents = {each["dataset"]: each["by"] for each in by("discipline", "options", "year")}
     assert [*map(_groups, documents["headqa_sample"])] == [*map(_groups, documents["headqa_sample_open"])]
-
-
-def test_a_trend_is_a_line_for_each_way_of_asking_in_the_order_of_dates(medexam, refused, tmp_path) -> None:
-    def run(name, program, day, right, questions=120):
-        ended = f"2026-11-{day:02}T10:00:00+00:00"
-        dataset = {"limit": questions} if questions < 120 else {}
-        chosen = load_exam_set(DatasetSpec(name="headqa_sample", **dataset))
-
-        def answer(question, gold):
-            wrong = next(number for number in question.option_numbers if number != gold)
-            return {"status": "answered", "answer": gold if chosen.questions.index(question) < right else wrong}
-
-        times = {"started_at": ended, "ended_at": ended, "git_commit": f"{day:040x}"}
-        return write_run(tmp_path / name, chosen, {"kind": program}, answer, environment=times, dataset=dataset)
-
-    first = run("b", "zero_shot", 20, 60)
-    run("a", "zero_shot", 2, 48)
-    run("c", "zero_shot", 21, 30, questions=60)
-    run("d", "random", 5, 24)
-    code, out, err = medexam("trend", "--runs-dir", tmp_path, "--json", "--plots", "pictures")
-    assert (code, err) == (0, "medexam: wrote pictures/trend.png\n")
-    assert (tmp_path / "pictures" / "trend.png").read_bytes().startswith(b"\x89PNG")
-    lines = {line["name"].partition(" · ")[0]: line for line in json.loads(out)["lines"]}
-    assert [point["run_id"] for point in lines["zero_shot"]["points"]] == ["a", "b", "c"]
-    assert [point["value"] for point in lines["random"]["points"]] == [0.2]
-    for point in (point for line in lines.values() for point in line["points"]):
-        known = binomtest(round(point["value"] * point["n"]), point["n"]).proportion_ci(method="wilson")
-        assert point["interval"] == pytest.approx([known.low, known.high])
-    code, out, _ = medexam("trend", "--runs-dir", tmp_path)
-    steps = [line.split() for line in out.splitlines() if "2026-11-2" in line]
-    assert (code, "+10.0" in steps[0], "+10.0" in steps[1]) == (0, True, False), "the last was asked other questions"
-    assert "no run has it; the runs have accuracy" in refused("trend", first.path, "--measure", "luck")
 
 
 def test_bibtex_cites_the_data_the_harness_and_what_ran_and_makes_nothing_up(run, medexam, tmp_path) -> None:

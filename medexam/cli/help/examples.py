@@ -26,7 +26,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0 --junit gate.xml"),
         "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
         "export": ("medexam export 3c2aae --to lm-eval --out export",),
-        "trend": ("medexam trend runs",),
         "board": ("medexam board runs --html board.html",),
         "reproduce": ("medexam reproduce --list", "medexam reproduce headqa-v1/table-5 --plan"),
         "optimize": ("medexam optimize headqa_optimize --plan",),
