@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,27 +134,24 @@ def _sample_prompts(program: Any, inputs: Mapping[str, Any]) -> list[str | None]
 
     They have the fields of `inputs`, and none is made up unless all values are texts, numbers, lists or mappings.
     """
-    predictors = program.predictors() if isinstance(program, dspy.Module) else []
 
-    def ask(values: dict[str, Any]) -> None:
-        own_models = [(predictor, predictor.lm) for predictor in predictors]
-        try:
-            for predictor in predictors:
-                predictor.lm = None
+    def prepare() -> Callable[[Any], Any]:
+        # What a module remembers of an invented example must not reach a real one.
+        asked = program.deepcopy() if isinstance(program, dspy.Module) else program
+        for predictor in asked.predictors() if isinstance(asked, dspy.Module) else ():
+            predictor.lm = None
+
+        def ask(values: dict[str, Any]) -> None:
             with dspy.context(trace=[]):
-                if awaits_itself(program):
-                    asyncio.run(program.acall(**values))
-                else:
-                    program(**values)
-        finally:
-            for predictor, lm in own_models:
-                predictor.lm = lm
+                asyncio.run(asked.acall(**values)) if awaits_itself(asked) else asked(**values)
+
+        return ask
 
     try:
         invented = [{name: _invent(value, text) for name, value in inputs.items()} for text in SAMPLE_TEXTS]
     except TypeError:
         return None
-    return prompts_of(ask, invented, twice=not type(program).__module__.startswith("dspy."))
+    return prompts_of(prepare, invented, twice=not type(program).__module__.startswith("dspy."))
 
 
 def _invent(value: Any, text: str) -> Any:
@@ -272,7 +269,6 @@ def _cell(name: str, calls: ExampleCalls, lm: Any, identity: Mapping[str, Any], 
             **({} if calls.price is None else {"price": calls.price}),
         },
         "program": {"kind": kind},
-        "trace_questions": 0,
     }
     return validate(CellSpec, parts)
 

@@ -134,25 +134,31 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
         nearest=_First,
         in_order=lambda _: (),
     )
-    built = build_program(program, language, context)
-    is_own = bool(program.codes or program.adapter_code)
-    return prompts_of(lambda question: built(question=question), _questions(cell), twice=is_own)
+
+    def prepare() -> Callable[[Any], Any]:
+        built = build_program(program, language, context)
+        return lambda question: built(question=question)
+
+    return prompts_of(prepare, _questions(cell), twice=bool(program.codes or program.adapter_code))
 
 
-def prompts_of(ask: Callable[[Any], Any], inputs: Sequence[Any], *, twice: bool) -> list[str | None] | None:
-    """Return a hash of the prompts that `ask` sends for each input; None as `sample_prompts` has it.
+def prompts_of(
+    prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any], *, twice: bool
+) -> list[str | None] | None:
+    """Return a hash of the prompts that what `prepare` returns sends for each input; None as `sample_prompts` has it.
 
     `twice`: it is the user's code, which may draw lots or read a clock, and is kept from the network.
     """
     with ThreadPoolExecutor(1, "medexam-prompts") as thread:  # a loop may be running in this one
-        hashes = thread.submit(copy_context().run, _ask_all, ask, inputs, offline=twice).result()
+        hashes = thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=twice).result()
         if twice:
-            again = thread.submit(copy_context().run, _ask_all, ask, inputs, offline=True).result()
+            again = thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=True).result()
             hashes = [first if first == second else None for first, second in zip(hashes, again, strict=True)]
     return hashes if any(hashes) else None
 
 
-def _ask_all(ask: Callable[[Any], Any], inputs: Sequence[Any], *, offline: bool) -> list[str | None]:
+def _ask_all(prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any], *, offline: bool) -> list[str | None]:
+    ask = prepare()
     if offline:
         _install_guard()
         _offline.set(True)
@@ -167,7 +173,8 @@ def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
     settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
     with dspy.context(**settings, **no_other_model(lm)), suppress(Exception, OtherModelError, _EnoughError):
         ask(value)
-    keys = "\n".join(dialogue.key for dialogue in recorder.dialogues)
+    # Calls that threads make at once come in any order.
+    keys = "\n".join(sorted(dialogue.key for dialogue in recorder.dialogues))
     return hashlib.sha256(keys.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS] if keys else None
 
 

@@ -87,8 +87,7 @@ def test_only_new_examples_are_asked_and_metrics_may_return_feedback(evaluate) -
     first, wider, narrower = Guess(), Guess(), Guess()
     runs = [evaluate(build_devset(n))(program) for n, program in ((5, first), (8, wider), (3, narrower))]
     assert [run.n for run in runs] == [5, 8, 3]
-    asked = [[text for text in program.asked if text.startswith("q0")] for program in (first, wider, narrower)]
-    assert list(map(len, asked)) == [5, 3, 0]
+    assert [len(program.asked) for program in (first, wider, narrower)] == [5, 3, 0]
     devset = build_devset(6)
     theirs, ours = dspy.Evaluate(devset=devset, metric=graded)(Guess()), evaluate(devset, graded)(Guess())
     assert ours.score == theirs.score == 25.0
