@@ -17,11 +17,11 @@ from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-pytest_plugins = ["suite.costs", "suite.isolation", "suite.stores"]
+pytest_plugins = ["suite.costs", "suite.isolation"]
 
 LONG = ("tests/browser/", "tests/companions/corpus_map/", "tests/embedded/", "tests/experiments/", "tests/ray/")
 """What takes longest begins first: a file that began last would keep one worker while the others have no work."""
-WHOLE = frozenset(("medexam", "empty_store", "pip_and_setuptools", "tiny_llama"))
+WHOLE = frozenset(("medexam", "runs_dir", "pip_and_setuptools", "tiny_llama"))
 """Fixtures of whole commands, of MLflow's store, and of what takes seconds to make: `make check` leaves them out."""
 
 FAILURE = {"error": "server"}
@@ -106,23 +106,11 @@ def pip_and_setuptools() -> None:
         pytest.skip("needs pip and setuptools")
 
 
-@pytest.fixture(scope="session")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An MLflow store with its tables made, to be copied: making them takes two seconds."""
-    from medexam.experiments import open_store
-
-    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
-    with open_store(f"sqlite:///{path}") as client:
-        client.search_experiments()
-    return path
-
-
 @pytest.fixture
-def runs_dir(tmp_path: Path, empty_store: Path) -> Path:
-    """The folder of the test's runs, with an empty MLflow store."""
+def runs_dir(tmp_path: Path) -> Path:
+    """The folder of the test's runs."""
     path = tmp_path / "runs"
     path.mkdir(exist_ok=True)
-    shutil.copy(empty_store, path)
     return path
 
 

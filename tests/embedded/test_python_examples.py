@@ -168,12 +168,10 @@ def test_every_snippet_of_a_page_runs(name, least, check, run_cells, drawn_cache
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.ipynb")))
-def test_a_notebook_runs(name: str, run_cells, drawn_cache: Path, tmp_path: Path, empty_store: Path) -> None:
+def test_a_notebook_runs(name: str, run_cells, drawn_cache: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(
         EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("runs", "proposed.yaml", "subject_first.py")
     )
-    (folder / "runs").mkdir()
-    shutil.copy(empty_store, folder / "runs")
     book = json.loads((folder / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
     assert not any(cell["outputs"] for cell in code), "notebooks are kept without outputs"
