@@ -30,7 +30,8 @@ def print_prediction(console: Terminal, prediction: Prediction | None) -> None:
 
 def _print_call(console: Terminal, call: ModelCall) -> None:
     for message in call.messages:
-        console.print(f"{message['role']}:\n{message['content']}\n", markup=False, highlight=False)
+        words = f"\n{message['content']}" if message["content"] else " (empty)"
+        console.print(f"{message['role']}:{words}\n", markup=False, highlight=False)
     fields = call.model_dump(mode="json", exclude_none=True)
     if "text" in fields:
         fields["reply"] = fields.pop("text")

@@ -1,16 +1,20 @@
 """The stored replies of a run as today's readers read them; nothing is asked, and nothing is written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.run.language_model import unasked_lm
 from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction, Status
-from medexam.programs import build_prediction, look
+from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look
+from medexam.programs.nearest import find_nearest
 from medexam.programs.outcome import read_both
+from medexam.questions import Question, Task
 from medexam.serve.network.event_loop import background_loop
 from medexam.signatures.direct import in_bulk
 
@@ -36,17 +40,15 @@ def read_today(run: AnyRun, say: Callable[[str], None]) -> AnyRun:
 
 async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str, Prediction], int]:
     """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
-    planned = plan_stored(run.folder.path)
-    if planned.retrieval is not None:
-        planned.retrieval.recall(planned.question_set.questions)
-    questions = {question.key: question for question in planned.question_set.questions}
-    others = {name: unasked_lm(model, asked=name) for name, model in planned.cell.asked_models.items()}
+    cell, items = run.record.cell, load_items(run.folder).questions
+    program, questions = _build(run, items), {item.key: item for item in items}
+    others = {name: unasked_lm(model, asked=name) for name, model in cell.asked_models.items()}
     predictions, unread = dict(stored), 0
-    with in_bulk(unasked_lm(planned.cell.model), others):
+    with in_bulk(unasked_lm(cell.model), others):
         for key, before in stored.items():
             if before.status is Status.FAILED or before.last_call is None or key not in questions:
                 continue
-            seen = await look(planned.program, questions[key], before.calls)
+            seen = await look(program, questions[key], before.calls)
             if seen.output is None:
                 unread += 1
                 continue
@@ -59,8 +61,25 @@ async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str
                 latency_s=before.latency_s or 0.0,
             )
             kept = {name: getattr(before, name) for name in _KEPT}
-            predictions[key] = await read_both(planned.program, questions[key], after.model_copy(update=kept))
+            predictions[key] = await read_both(program, questions[key], after.model_copy(update=kept))
     return predictions, unread
+
+
+def _build(run: AnyRun, items: Sequence[Question | Task]) -> AskingProgram:
+    """Build the program of a run; one that looks up passages needs its data and corpus, any other the folder alone."""
+    cell = run.record.cell
+    if cell.program.retrieval is not None:
+        planned = plan_stored(run.folder.path)
+        if planned.retrieval is not None:
+            planned.retrieval.recall(items)
+        program = planned.program
+    else:
+        budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
+        context = ProgramContext(cell.model.max_tokens, nearest=NearestDemonstrations, budgets=budgets)
+        program = build_program(cell.program, cell.dataset.language, context)
+    if isinstance(finder := find_nearest(program), NearestDemonstrations):
+        finder.fill([item for item in items if isinstance(item, Question)])
+    return cast("AskingProgram", program)
 
 
 def _outcome(prediction: Prediction) -> tuple[object, ...]:
