@@ -134,7 +134,7 @@ class StoredPredictions(Mapping[str, Prediction]):
 class PredictionLog:
     """Appends predictions as lines and flushes them to the disk."""
 
-    def __init__(self, path: Path, descriptor: int, *, keeps_prompts: bool) -> None:
+    def __init__(self, path: Path, descriptor: int, *, keeps_prompts: bool = True) -> None:
         """Take `descriptor` as the open end of the file at `path`."""
         self._path = path
         self._keeps_prompts = keeps_prompts
