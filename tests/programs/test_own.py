@@ -9,7 +9,6 @@ import yaml
 
 import medexam
 from medexam.errors import SpecError
-from medexam.experiments import plan_resume
 from medexam.predictions import Reason, Status
 from medexam.specs import build_cells, load_document
 
@@ -267,14 +266,6 @@ def test_a_file_beside_the_spec_is_found_from_anywhere(tmp_path, monkeypatch) ->
     monkeypatch.chdir(Path("/"))
     _, (_, own) = build_cells(load_document(tmp_path / "spec.yaml"), {})
     assert (own.program.label, own.program.kind) == ("Debate", f"{tmp_path / 'mine.py'}:Debate")
-
-
-def test_code_that_a_run_from_elsewhere_names_is_not_imported(own_run, tmp_path, monkeypatch) -> None:
-    run = own_run(DEBATE, "Debate", {"*": FIELD})
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of another installation"))
-    said = r"mine.py:Debate is not executed, because another installation made .*: read the code, the"
-    with pytest.raises(SpecError, match=said):
-        plan_resume(str(run.folder), runs_dir=tmp_path)
 
 
 OTHER = """

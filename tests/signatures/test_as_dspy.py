@@ -10,6 +10,7 @@ from typing import Literal
 import dspy
 import pytest
 from dspy.utils.callback import BaseCallback
+from wire_server import is_identifying
 
 import medexam
 from scripted_engines import LAST_MADE
@@ -29,7 +30,7 @@ def refuses(status, **headers):
 
 @contextmanager
 def provider(script):
-    """Answer from a list, the last of it for ever; gives the address and the requests."""
+    """Answer from a list, the last of it for ever; gives the address and what a program asks."""
     left, requests = list(script), []
 
     class Handler(BaseHTTPRequestHandler):
@@ -38,8 +39,11 @@ def provider(script):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             kept = {name: self.headers[name] for name in ("Authorization", "Content-Type", "Accept", "User-Agent")}
-            requests.append((kept, body))
-            status, headers, reply = left.pop(0) if len(left) > 1 else left[0]
+            if is_identifying({"prompt": json.loads(body)}):
+                status, headers, reply = replies()
+            else:
+                requests.append((kept, body))
+                status, headers, reply = left.pop(0) if len(left) > 1 else left[0]
             data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(status)
             for name, value in {"Content-Length": str(len(data)), **headers}.items():

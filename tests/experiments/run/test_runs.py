@@ -40,7 +40,7 @@ def test_a_run_is_asked_scored_and_kept(ask, spec, asked) -> None:
     assert run.metrics.right == sum(gold == 1 for gold in golds.values())
     assert run.metrics.right + run.metrics.wrong == 12
     assert {path.name for path in run.folder.iterdir() if not path.name.startswith(".")} == {
-        *("spec.json", "environment.json", "models.json", "predictions.jsonl"),
+        *("spec.json", "environment.json", "models.json", "items.parquet", "predictions.jsonl", "prompts.jsonl"),
         *("predictions.parquet", "metrics.json", "report.md", "made_from.json"),
     }
     assert read(run, "environment.json")["engine"]["engine"] == "scripted"
@@ -91,7 +91,7 @@ def test_a_run_whose_words_or_data_were_edited_is_not_continued(ask, spec, faili
     failing("")
     (run,) = ask(spec, program__prompt=prompt("Choose."))
     prompt("Choose!")
-    with pytest.raises(RunFolderError, match=r"changed \(words\..*restore it, or run its spec"):
+    with pytest.raises(RunFolderError, match=r"changed \(.*words\..*restore it, or run its spec"):
         resume(run)
     (run,) = ask(spec)
     (run.folder / "spec.json").write_text(json.dumps(read(run, "spec.json") | {"dataset_fingerprint": "0" * 64}))
