@@ -5,7 +5,7 @@
 
 Asks 200 questions with `few_shot`, guided and free, once with one reply and once with several. Before
 each run the server's prefix cache is emptied, which it allows in its development mode alone. Prints one JSON document:
-for each format the seconds of asking (the median round), their ratio, and the share of prompt tokens from the cache.
+for each format the seconds of asking (the median round) and their ratio.
 With the process of `medexam serve` on the same machine (`--pid`), seconds are those that processors worked for the
 server, which other work on the machine changes less.
 """
@@ -44,7 +44,7 @@ def worked(pid: int | None) -> float:
 
 
 def ask(asked: argparse.Namespace, form: str, samples: int, runs: Path) -> dict[str, Any]:
-    """One run; its seconds of asking and what of its prompts was cached."""
+    """One run; its seconds of asking and its tokens."""
     spec = {
         "name": "self-consistency",
         "dataset": {"name": asked.dataset, "language": "en", "limit": asked.questions},
@@ -55,13 +55,11 @@ def ask(asked: argparse.Namespace, form: str, samples: int, runs: Path) -> dict[
     before = worked(asked.pid)
     (run,) = medexam.run(spec, runs_dir=runs, progress=False, track=False)
     environment = json.loads((run.folder / "environment.json").read_text())
-    cache = environment.get("prefix_cache") or {}
     return {
         "seconds": environment["asked_s"] if asked.pid is None else round(worked(asked.pid) - before, 2),
         "asked_s": environment["asked_s"],
         "prompt_tokens": run.metrics.prompt_tokens,
         "completion_tokens": run.metrics.completion_tokens,
-        "cached": round(cache["hits"] / cache["tokens"], 3) if cache.get("tokens") else None,
     }
 
 

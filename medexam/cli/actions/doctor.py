@@ -182,7 +182,6 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
     if record is None:
         return {"server": "silent" if diagnosis.silent else "cannot be used"}
     refusals = {feature: f"refused ({reply})" for feature, reply in record.refusals.items()}
-    share = "" if diagnosis.prefix_hit_rate is None else f", {diagnosis.prefix_hit_rate:.0%} hits since its start"
     return {
         "server": record.server_version or "unknown",
         "models": ", ".join(record.models) or "none listed",
@@ -210,7 +209,7 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "guided answers": _guided(diagnosis, record.guided_by),
         **{f"OpenAI's {check.what}": check.describe() for check in diagnosis.api},
         **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in diagnosis.reads},
-        "remembers prompts": _memory(record.prefix_block, share) if record.prefix_told else "not told",
+        "remembers prompts": _memory(record.prefix_block) if record.prefix_told else "not told",
         "one call, one token": f"{record.call_s * 1000:.0f} ms",
         "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
         "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",
@@ -230,8 +229,8 @@ def _sampling(sampling: SamplingRecord) -> str:
     return f"{sampling.stated}; filled by the server: {fills}"
 
 
-def _memory(block: int | None, share: str) -> str:
-    return f"in blocks of {block} tokens{share}" if block else "no"
+def _memory(block: int | None) -> str:
+    return f"in blocks of {block} tokens" if block else "no"
 
 
 def _agreement(replicas: ReplicaComparison) -> str:

@@ -13,7 +13,6 @@ from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
-from medexam.experiments.store.environment import Invocation
 from medexam.gc_pause import gc_paused
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
@@ -69,7 +68,6 @@ class ObjectExecutor:
         planned: AnyCell,
         observer: RunObserver,
         spending: Spending,
-        invocation: Invocation,  # noqa: ARG002 - the model's servers are not looked at
     ) -> None:
         """Ask the pending examples."""
         with planned.folder.appending() as log, self._settings(), gc_paused(), prices_looked_up_once():

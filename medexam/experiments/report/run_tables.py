@@ -1,11 +1,7 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from medexam.distributions import WILSON
 from medexam.experiments.score.refusals import TIMES, find_refused
-from medexam.experiments.store.costs import Cost
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.metrics import Metrics
 from medexam.tables import NONE, Captioned, Table, amount, percent, with_interval
@@ -28,7 +24,6 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
         "Thinking tokens": costs.thinking_tokens,
         "Seconds": costs.seconds,
         "GPU-seconds": costs.gpu_seconds,
-        "kWh": costs.kwh,
         "US dollars": costs.usd,
     }
     rows = tuple(
@@ -48,29 +43,13 @@ def cost_tables(run: AnyRun) -> list[Captioned]:
             f" {amount(costs.questions_per_s)} questions a second: seconds count while questions were asked, "
             "failures included."
         )
-    if costs.prefix_hits is not None:
-        caption += f" The servers had {100 * costs.prefix_hits:.1f} % of the prompts' tokens in their prefix caches."
     if costs.usd is not None:
         caption += " Dollars by litellm's price list on the day of the run."
-    caption += _describe_energy(run.environment, costs.gpu_seconds, costs.kwh)
+    if costs.gpu_seconds is not None:
+        caption += f" {amount(costs.gpu_seconds.total / 3600)} GPU-hours, counting one GPU."
+    elif (run.environment.get("engine") or {}).get("engine") in _ELSEWHERE:
+        caption += " GPU-hours are not known, because the server does not report its GPUs: compare tokens instead."
     return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
-
-
-def _describe_energy(environment: Mapping[str, Any], gpu_seconds: Cost | None, kwh: Cost | None) -> str:
-    """Describe how long GPUs were held and what told of their energy, or that nothing did."""
-    engine, energy = environment.get("engine") or {}, environment.get("energy")
-    hours = "" if gpu_seconds is None else f" {amount(gpu_seconds.total / 3600)} GPU-hours, counting one GPU."
-    if kwh is not None and energy:
-        source = "NVML" if energy["by"] == "nvml" else "the servers' metrics"
-        asked = environment.get("asked") or energy["asked"]
-        part = f" while {energy['asked']:,} of {asked:,} questions were asked" if energy["asked"] < asked else ""
-        cards = f"{energy['gpus']} GPUs by {source}{part}"
-        return f"{hours} kWh are those of {cards}, idle time and the work of others included."
-    if hours:
-        return f"{hours} kWh are not known: NVML reported none (pip install nvidia-ml-py)."
-    if engine.get("engine") in _ELSEWHERE:
-        return " GPU-hours and kWh are not known, because the server does not report its GPUs: compare tokens instead."
-    return ""
 
 
 def _describe_counted(run: AnyRun, unknown: bool) -> str:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.language_model import build_lm, count_cached
+from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
-from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.gc_pause import gc_paused
 from medexam.serve import Engine, EngineInfo, build_engine
@@ -52,7 +51,7 @@ class Executor(Protocol):
         None where no model was prepared for it.
         """
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
         """Do what `Scheduler.run` does, and leave the answers in the run's folder or in its shards."""
 
     async def find_changes(self, planned: AnyCell) -> list[str]:
@@ -80,12 +79,9 @@ class LocalExecutor:
         engine = self._engine(planned) if name is None else self._engines.get(planned.cell.models[name])
         return engine.info() if engine else None
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
         """Ask the cell's pending questions."""
-        model, engine = planned.cell.model, self._engine(planned)
-        before = await count_cached(model, engine)
         await self._ask(planned, observer, spending, ahead=False)
-        invocation.count_cached(before, await count_cached(model, engine))
 
     async def find_changes(self, planned: AnyCell) -> list[str]:
         """Look again at each of the cell's models."""

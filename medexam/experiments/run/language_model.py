@@ -1,4 +1,4 @@
-"""A live engine as the language model that DSPy asks, and what its servers had read before."""
+"""A live engine as the language model that DSPy asks."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,9 +9,7 @@ from medexam.dspy_internals import dspy_faults
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.programs import AsyncRecordingEngine, RecordingEngine
 from medexam.programs.recording import Draws
-from medexam.serve import Engine
 from medexam.serve.contract import SyncTwin
-from medexam.serve.pool.prefix_cache import PrefixCount, count_prefixes
 from medexam.specs import ModelSpec
 
 
@@ -113,9 +111,3 @@ class _Unasked:
 def unasked_lm(model: ModelSpec, *, asked: str | None = None) -> EngineLM:
     """Build the language model of a spec as `build_lm` does, over no engine; for looks at stored calls."""
     return build_lm(model, _Unasked(), asked=asked)
-
-
-async def count_cached(model: ModelSpec, engine: Engine | None) -> PrefixCount | None:
-    """Read what the prefix caches of the engine's servers have counted so far; None where no server tells."""
-    info = engine.info() if engine else None
-    return await count_prefixes(info.endpoints, model.ca_bundle) if info and info.engine == "vllm" else None

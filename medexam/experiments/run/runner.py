@@ -34,7 +34,6 @@ from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
-from medexam.serve.pool.energy import count_energy
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.identity import digest
 from medexam.specs.programs.needs import NO_NEEDS
@@ -280,13 +279,9 @@ class Runner:
         self._spending.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
         invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
         self._spending.further_tokens = invocation.further_tokens
-        info, ca_bundle = executor.info(planned), planned.cell.model.ca_bundle
         try:
-            energy_before = await count_energy(info, ca_bundle)
-            await executor.ask(planned, self._observer, self._spending, invocation)
+            await executor.ask(planned, self._observer, self._spending)
             await self._look_at_models_again(planned, executor)
-            if energy_before is not None:
-                invocation.count_energy(energy_before, await count_energy(info, ca_bundle))
         finally:
             planned.folder.merge_shards()
             invocation.seconds, invocation.questions = (

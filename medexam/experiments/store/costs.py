@@ -9,8 +9,7 @@ from typing import Any
 
 from medexam.metrics.results import RunMetrics
 
-_USUALLY_NONE = ("thinking_tokens", "counted", "kwh")
-_JOULES_PER_KWH = 3.6e6
+_USUALLY_NONE = ("thinking_tokens", "counted")
 
 
 @dataclass(frozen=True)
@@ -40,27 +39,21 @@ class Costs:
     """While questions were asked; without starting the engine and without scoring."""
     gpu_seconds: Cost | None
     """None where the model runs on the CPU, or behind a server that does not tell on how many GPUs."""
-    kwh: Cost | None
-    """What the GPUs' own counters say, idle time and the work of others included; None where none tells."""
     usd: Cost | None
     """US dollars by the price list of the day; None without a price, and where no tokens are known."""
     questions_per_s: float | None
     """Failed ones included."""
     counted: int | None
     """Questions that tokens and dollars count; None unless the server reported no tokens of other replies."""
-    prefix_hits: float | None
-    """The share of all prompts' tokens that the servers had in their prefix caches, by the servers' own counters, which
-    hold what others asked meanwhile; None where they tell none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON-ready dictionary; without thinking tokens, `counted` and `kwh` if they are None."""
+        """Return it as a JSON-ready dictionary; without thinking tokens and `counted` if they are None."""
         return {name: value for name, value in asdict(self).items() if name not in _USUALLY_NONE or value is not None}
 
 
 def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
     """Compute the costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
     engine = environment.get("engine") or {}
-    cache = environment.get("prefix_cache") or {}
     asked_s, question_count = environment.get("asked_s") or 0.0, environment.get("asked") or 0
     is_timed = asked_s > 0 and question_count > 0 and metrics.n > 0
     seconds = _cost(asked_s, asked_s / question_count * metrics.n, metrics) if is_timed else None
@@ -71,19 +64,10 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
         thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics.completion_tokens_counted, metrics),
         seconds=seconds,
         gpu_seconds=seconds if on_gpu else None,
-        kwh=_energy(environment.get("energy"), metrics),
         usd=_money(metrics, environment.get("prices"), (environment.get("models") or {}).values()),
         questions_per_s=question_count / asked_s if is_timed else None,
         counted=_fewest_counted(metrics),
-        prefix_hits=cache["hits"] / cache["tokens"] if cache.get("tokens") else None,
     )
-
-
-def _energy(record: Mapping[str, Any] | None, metrics: RunMetrics) -> Cost | None:
-    if not record or not record["asked"] or not metrics.n:
-        return None
-    kwh = record["joules"] / _JOULES_PER_KWH
-    return _cost(kwh, kwh / record["asked"] * metrics.n, metrics)
 
 
 def _tokens(total: int | None, question_count: int | None, metrics: RunMetrics) -> Cost | None:

@@ -15,8 +15,6 @@ from typing import Any
 from medexam.plugins import __version__
 from medexam.serve import EngineInfo
 from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.pool.energy import EnergyCount
-from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import ModelSpec
 
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy")
@@ -29,26 +27,8 @@ class Invocation:
     seconds: float = 0.0
     questions: int = 0
     """Questions, failed ones included."""
-    prompt_tokens: int = 0
-    """Tokens that the servers looked for in their prefix caches, as far as they tell."""
-    cached_tokens: int = 0
-    """Those that were there."""
     further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Name of each further model -> the tokens of its prompts and of its replies, as far as they are reported."""
-
-    energy: dict[str, Any] | None = None
-    """Joules that the GPUs used, how many GPUs these were, and what told; None where nothing tells."""
-
-    def count_energy(self, before: EnergyCount | None, after: EnergyCount | None) -> None:
-        """Take what the GPUs' counters say between two looks; nothing if a counter began anew."""
-        if before is not None and after is not None and after.joules >= before.joules and after.gpus == before.gpus:
-            self.energy = {"joules": round(after.joules - before.joules, 3), "gpus": after.gpus, "by": after.by}
-
-    def count_cached(self, before: PrefixCount | None, after: PrefixCount | None) -> None:
-        """Take what the servers' prefix caches counted between two looks."""
-        if before is not None and after is not None:
-            self.prompt_tokens += after.tokens - before.tokens
-            self.cached_tokens += after.hits - before.hits
 
 
 def build_environment(
@@ -59,30 +39,15 @@ def build_environment(
     `info` None stands for a run that asks no model.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    cache = before.get("prefix_cache") or {}
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
         "asked_s": round(before.get("asked_s", 0.0) + invocation.seconds, 3),
         "asked": before.get("asked", 0) + invocation.questions,
-        "prefix_cache": {
-            "tokens": cache.get("tokens", 0) + invocation.prompt_tokens,
-            "hits": cache.get("hits", 0) + invocation.cached_tokens,
-        },
-        **_add_energy(before.get("energy"), invocation),
         "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
         "prices": list_prices(model) if info else None,
         **describe_environment(),
     }
-
-
-def _add_energy(earlier: Mapping[str, Any] | None, invocation: Invocation) -> dict[str, Any]:
-    """Return the energy of all invocations that measured it, with the questions these asked; empty if none did."""
-    if invocation.energy is None or not invocation.questions:
-        return {"energy": dict(earlier)} if earlier else {}
-    before = earlier or {"joules": 0.0, "asked": 0}
-    joules = round(before["joules"] + invocation.energy["joules"], 3)
-    return {"energy": {**invocation.energy, "joules": joules, "asked": before["asked"] + invocation.questions}}
 
 
 def describe_further(

@@ -30,18 +30,6 @@ class _Engine(_Form):
     details: dict[str, Any] | None = None
 
 
-class _PrefixCache(_Form):
-    tokens: Count = 0
-    hits: Count = 0
-
-
-class _Energy(_Form):
-    joules: _Number
-    asked: Count
-    gpus: Count
-    by: str
-
-
 class _Prices(_Form):
     prompt_usd: _Number
     completion_usd: _Number
@@ -71,8 +59,6 @@ class EnvironmentRecord(_Form):
     asked_s: _Number | None = None
     asked: Count | None = None
     engine: _Engine | None = None
-    prefix_cache: _PrefixCache | None = None
-    energy: _Energy | None = None
     prices: _Prices | None = None
     ensemble: _Ensemble | None = None
     medexam: str | None = None

@@ -29,7 +29,6 @@ from medexam.serve.discovery.registry import RegisteredServer, Registry, local_r
 from medexam.serve.discovery.server_calls import ServerCalls
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.pool.prefix_cache import count_prefixes
 from medexam.serve.timing import TIMING
 from medexam.specs.model import REGISTRY, ModelSpec
 from medexam.specs.validation import validate
@@ -52,8 +51,6 @@ class Diagnosis(FrozenModel):
     """What came of each way of reading log-probabilities."""
     api: tuple[ApiCheck, ...] = ()
     """What it honours of OpenAI's API; empty if it takes no dialogues."""
-    prefix_hit_rate: float | None = None
-    """Share of all tokens of prompts since its start that it had read before; None if it does not report it."""
     clock_ahead_s: float | None = None
     """Seconds that its clock is ahead of this machine's, to a second: 0 if the difference cannot be told from none.
     None if it does not report the time."""
@@ -167,7 +164,7 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
     endpoint = _endpoint(target)
     try:
         async with asyncio.timeout(TIMING.probe_deadline_s):
-            diagnosis, sample = await _ask(target, endpoint)
+            return await _ask(target, endpoint)
     except TimeoutError:
         message = (
             f"{endpoint.base} did not answer all requests within {TIMING.probe_deadline_s:.0f} s; look into its log"
@@ -181,13 +178,10 @@ async def _look(target: ModelSpec) -> tuple[Diagnosis, ContinuationLogprobs | No
             f"{endpoint.base} stopped answering while it was asked ({str(fault) or type(fault).__name__}); ask again"
         )
         return Diagnosis(endpoint=endpoint.base, fault=message, silent=True), None
-    counts = await count_prefixes([endpoint.base], endpoint.ca_bundle)
-    rate = round(counts.hits / counts.tokens, 4) if counts and counts.tokens else None
-    return diagnosis.model_copy(update={"prefix_hit_rate": rate}), sample
 
 
 async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, ContinuationLogprobs | None]:
-    """Ask a server everything but its counters; raises what its faults raise."""
+    """Ask a server everything; raises what its faults raise."""
     capabilities = await probe_endpoint(endpoint, target.name, pictures=True)
     engine = await build_engine(target.model_copy(update={"name": capabilities.model}))
     try:

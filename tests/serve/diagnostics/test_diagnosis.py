@@ -28,7 +28,6 @@ from waiting import until
 SILENT = "http://127.0.0.1:9/v1"
 LARGE_BLOCKS = 'vllm:cache_config_info{block_size="128",enable_prefix_caching="True"} 1.0\n'
 NO_CACHE = LARGE_BLOCKS.replace("True", "False")
-COUNTERS = 'vllm:prefix_cache_queries_total{a="b"} 2000.0\nvllm:prefix_cache_hits_total{a="b"} 500.0\n'
 
 Doctor = Callable[..., tuple[int, str, str]]
 Look = Callable[..., dict[str, Any]]
@@ -55,10 +54,10 @@ def look(doctor: Doctor) -> Look:
 
 
 def test_one_server_in_good_health(look: Look) -> None:
-    found = look(Wire(metrics=COUNTERS), burst_s=0.3)
+    found = look(Wire(), burst_s=0.3)
     (one,) = found["endpoints"]
     assert [read["refusal"] for read in one["reads"]] == [None, None, None]
-    assert (one["clock_ahead_s"], one["prefix_hit_rate"], one["revision"]) == (0, 0.25, None)
+    assert (one["clock_ahead_s"], one["revision"]) == (0, None)
     assert one["burst"]["prompts_per_s"] > 0
     assert one["burst"]["in_flight"] >= 16
     assert one["burst"]["failed"] == 0

@@ -1,12 +1,9 @@
 """What a caller sees of several servers: how much is in flight, who answers for a lost one, and what is counted."""
 
 import asyncio
-import json
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,41 +130,3 @@ async def test_a_server_whose_connection_is_lost_rests_and_no_answer_is(monkeypa
             await replies(engine, [FREE] * 10)
     assert len(lost.bodies(CHAT)) == before
     assert len(kept.bodies(CHAT)) == 20
-
-
-@dataclass
-class Counting(Wire):
-    """Its metrics count what it computed, as vLLM, Triton and NVIDIA's exporter write it."""
-
-    unit: str = 'nv_energy_consumption{{gpu_uuid="GPU-1"}} {joules}\n'
-
-    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        found = super().reply(path, body)
-        answered = len(self.bodies(CHAT))
-        self.metrics = (
-            f'vllm:prefix_cache_queries_total{{engine="0"}} {100 * answered}\n'
-            f'vllm:prefix_cache_queries_total{{engine="1"}} {100 * answered}\n'
-            'vllm:prefix_cache_queries_created{engine="0"} 1.7e+09\n'
-            f'vllm:prefix_cache_hits_total{{engine="0"}} {50 * answered}.0\n'
-            'vllm:external_prefix_cache_hits_total{engine="0"} 7.0\n'
-        ) + self.unit.format(joules=1000 + 500 * answered)
-        return found
-
-
-EXPORTER = 'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{gpu="0",UUID="GPU-3"}} {joules}000\n'
-
-
-def environment_of(tmp_path: Path, *wires: Wire) -> dict[str, Any]:
-    model = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address for wire in wires]}
-    settings = {"limit": 8, "runs_dir": tmp_path, "track": False, "progress": False}
-    (run,) = medexam.run("headqa_sample", model=model, program="zero_shot", **settings)
-    found: dict[str, Any] = json.loads((run.folder / "environment.json").read_text(encoding="utf-8"))
-    return found
-
-
-def test_a_run_adds_what_its_servers_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    with serving(Counting()) as one, serving(Counting(unit=EXPORTER)) as other:
-        environment = environment_of(tmp_path, one, other)
-    assert environment["energy"] == {"joules": 4000.0, "gpus": 2, "by": "metrics", "asked": 8}
-    assert environment["prefix_cache"] == {"tokens": 1600, "hits": 400}

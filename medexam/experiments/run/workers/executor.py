@@ -20,18 +20,15 @@ from medexam.experiments.run.workers.dispatcher import Dispatcher
 from medexam.experiments.run.workers.messages import Assignment, LookedUp
 from medexam.experiments.run.workers.remote import Launcher, RemoteWorker, WorkerLostError, ask_all
 from medexam.experiments.run.workers.worker import Worker
-from medexam.experiments.store.environment import Invocation
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
 from medexam.gc_pause import gc_paused
 from medexam.plugins import __version__
 from medexam.serve import EngineInfo
-from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.specs import EngineNeeds, ModelSpec
 
 _OWN = {"endpoints", "details", "server_version", "identity"}
 """What workers of one run may differ in."""
-_LOOPBACK = ("://127.", "://localhost", "://[::1]")
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +70,7 @@ class SpreadExecutor:
         """Return what answers the cell, as the first worker that reached it says."""
         return self._engines[planned.cell.model][1]
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, invocation: Invocation) -> None:
+    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
 
         A worker that dies is warned of, and its questions go to the others. Raises `EngineError` where none is left, or
@@ -88,7 +85,7 @@ class SpreadExecutor:
                 await Dispatcher(planned, workers, observer, spending).run()
         finally:
             survivors = [worker for worker in workers if not worker.lost]
-            _count_cached(await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish)), invocation)
+            await ask_all(survivors, lambda worker: worker.handle.call(Worker.finish))
 
     async def find_changes(self, planned: AnyCell) -> list[str]:
         """Have every worker look again which model answers, and return what the first one that sees another says."""
@@ -147,7 +144,6 @@ class SpreadExecutor:
             elif isinstance(info, Exception):
                 raise info
             else:
-                worker.endpoints = info.endpoints
                 engines.append((worker, info))
         if not engines:
             raise next(info for _, info in answers if isinstance(info, Exception))
@@ -172,15 +168,15 @@ class SpreadExecutor:
         for worker in self.workers:
             worker.question_count = 0
         living = [member for member in self._engines[planned.cell.model][0] if not member.lost]
-        for worker, count in await ask_all(
+        for worker, fault in await ask_all(
             living, lambda member: member.handle.call(Worker.begin, assignment, looked_up)
         ):
-            if isinstance(count, WorkerLostError):
+            if isinstance(fault, WorkerLostError):
                 worker.lose("before it asked anything")
-            elif isinstance(count, Exception):
-                raise count
+            elif fault is not None:
+                raise fault
             else:
-                worker.begin_cell(count)
+                worker.begin_cell()
         if workers := [member for member in living if not member.lost]:
             return workers
         raise EngineError("every worker has stopped; run the same command again to ask the pending questions")
@@ -201,18 +197,6 @@ def _check_same_model(engines: Sequence[tuple[RemoteWorker, EngineInfo]]) -> Non
                 f"{first.host} and {worker.host} reach different models (they differ in {', '.join(names)}: "
                 f"{first_info.model} and {info.model}); give all machines the same one"
             )
-
-
-def _count_cached(counts: Sequence[tuple[RemoteWorker, Any]], invocation: Invocation) -> None:
-    """Add up what the servers' prefix caches counted, each server's once."""
-    counted_servers = set()
-    for worker, after in counts:
-        # A loopback address is another server on each host; any other one is the same for all.
-        is_local = any(mark in endpoint for endpoint in worker.endpoints for mark in _LOOPBACK)
-        servers = (worker.host if is_local else "", worker.endpoints)
-        if servers not in counted_servers and isinstance(after, PrefixCount):
-            counted_servers.add(servers)
-            invocation.count_cached(worker.cached_before, after)
 
 
 def _last_line(error: Exception) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from medexam.experiments.run.workers.worker import Worker
-from medexam.serve.pool.prefix_cache import PrefixCount
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,7 +49,6 @@ class RemoteWorker:
     handle: Handle
     pid: int | None = None
     """None until it has answered for the first time."""
-    endpoints: tuple[str, ...] = ()
     lost: bool = False
     """Whether it died; it asks nothing again."""
     question_count: int = 0
@@ -63,12 +61,10 @@ class RemoteWorker:
     waiting: int = 0
     over: bool = False
     """Whether it begins no more questions of the cell."""
-    cached_before: PrefixCount | None = None
-    """What its servers' prefix caches had counted before the cell."""
 
-    def begin_cell(self, cached_before: PrefixCount | None) -> None:
+    def begin_cell(self) -> None:
         """Forget the cell before."""
-        self.questions, self.in_flight, self.waiting, self.over, self.cached_before = {}, 0, 0, False, cached_before
+        self.questions, self.in_flight, self.waiting, self.over = {}, 0, 0, False
 
     def lose(self, when: str) -> None:
         """Count it as dead and kill it: a worker that is only out of reach must not continue asking."""

@@ -21,7 +21,7 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.plan.words import describe_words
-from medexam.experiments.run.language_model import build_lm, count_cached
+from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
@@ -37,7 +37,6 @@ from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes
 from medexam.serve.network.event_loop import background_loop
-from medexam.serve.pool.prefix_cache import PrefixCount
 from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -226,8 +225,8 @@ class Worker:
         """Look again which model answers, as the function of that name does."""
         return await find_changes(self._engines[model])
 
-    async def begin(self, assignment: Assignment, looked_up: LookedUp) -> PrefixCount | None:
-        """Take up a cell, and return what the servers' prefix caches have counted so far.
+    async def begin(self, assignment: Assignment, looked_up: LookedUp) -> None:
+        """Take up a cell.
 
         Raises `RunFolderError` where its shard cannot be written, or where this machine has other words to ask with.
         """
@@ -247,10 +246,8 @@ class Worker:
         async def start() -> _CellRun:
             return _CellRun(assignment, looked_up, engine, path, stream)
 
-        count = await count_cached(cell.model, engine)
         # Made on the loop of the engine's connections: its events and tasks belong to the loop that made them.
         self._cell = await background_loop().run_async(start())
-        return count
 
     async def exchange(self, questions: Sequence[Question], has_more: bool) -> WorkerReport:
         """Exchange questions and a report, as `_CellRun.exchange` does."""
@@ -264,11 +261,10 @@ class Worker:
         """Stop the cell, as `_CellRun.stop` does."""
         return await background_loop().run_async(self._begun_cell.stop(grace_s))
 
-    async def finish(self) -> PrefixCount | None:
-        """Leave the cell, of which nothing more is asked; return what the servers' prefix caches have counted now."""
+    async def finish(self) -> None:
+        """Leave the cell, of which nothing more is asked."""
         cell, self._cell = self._begun_cell, None
         await background_loop().run_async(cell.finish())
-        return await count_cached(cell.model, cell.engine)
 
     async def close(self) -> None:
         """Stop asking at once, with every answer on the disk, and close the engines."""
