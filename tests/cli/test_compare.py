@@ -49,14 +49,12 @@ def compared(medexam, *arguments) -> dict:
     return json.loads(out)
 
 
-def test_a_gate_fails_and_passes_with_its_exit_code(medexam, refused, stored, tmp_path) -> None:
+def test_a_gate_fails_and_passes_with_its_exit_code(medexam, stored) -> None:
     both = (stored("random"), stored("longest"))
-    code, _, err = medexam("compare", *both, "--fail-if", "worse:1", "--junit", "j.xml")
+    code, _, err = medexam("compare", *both, "--fail-if", "worse:1")
     assert (code, "FAILED: longest may be worse than random by 1.0 percentage points or more" in err) == (1, True)
-    assert 'failures="1"' in (tmp_path / "j.xml").read_text()
     code, _, err = medexam("compare", *both, "--fail-if", "worse:50")
     assert (code, "passed: longest is not worse than random by 50.0 percentage points" in err) == (0, True)
-    assert "give --fail-if worse:POINTS with it" in refused("compare", *both, "--junit", "j.xml")
 
 
 @pytest.mark.parametrize(

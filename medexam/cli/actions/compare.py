@@ -1,25 +1,21 @@
 """What `medexam compare` does: find runs, compare them, and show, send and judge what was found."""
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import typer
 
-from medexam.cli.flags.compare import CompareSettings, GateSettings, SectionSettings, WaySettings
+from medexam.cli.flags.compare import CompareSettings, SectionSettings, WaySettings
 from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import print_notice, read_current
-from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import compare_ensemble
 from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.gate import Gate, check_gate, render_junit
 from medexam.experiments.compare.languages import compare_run_languages
-from medexam.experiments.compare.margins import NonInferiority
+from medexam.experiments.compare.margins import NonInferiority, parse_gate
 from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
@@ -37,14 +33,13 @@ GATE_FAILED = 1
 
 def compare_stored(
     importing: ImportSettings,
-    gating: GateSettings,
     way: WaySettings,
     sections: SectionSettings,
     settings: CompareSettings,
 ) -> None:
     """Compare runs with the first; show, send and judge what differs."""
-    gate = _read_gate(gating)
-    finders = [*find_further(**vars(sections)), *([gate.find] if gate is not None else [])]
+    gates = [] if settings.fail_if is None else [parse_gate(settings.fail_if)]
+    finders = [*find_further(**vars(sections)), *gates]
     root = settings.runs_dir or default_runs_dir()
     paths = replace_files(settings.runs, importing, root) if settings.runs else [root]
     if settings.baseline is not None:
@@ -67,26 +62,17 @@ def compare_stored(
         print_notice(line)
     for note in (*mixed_notes(comparison.runs), *describe_unequal(comparison.runs)):
         print_notice(f"warning: {note}")
-    if gate is not None and not _passes(comparison, gating.junit):
+    if gates and not _passes(comparison):
         raise typer.Exit(GATE_FAILED)
 
 
-def _read_gate(gating: GateSettings) -> Gate | None:
-    if gating.fail_if is None and gating.junit is not None:
-        raise SpecError("--junit writes what --fail-if finds: give --fail-if worse:POINTS with it")
-    return None if gating.fail_if is None else Gate.parse(gating.fail_if)
-
-
-def _passes(comparison: Comparison, junit: Path | None) -> bool:
-    """Return whether every run passes; say why, and write it to the file `junit`."""
-    (margin,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
-    verdicts = check_gate(comparison.names, margin)
-    sys.stderr.writelines(
-        f"medexam: {'passed' if verdict.passed else 'FAILED'}: {verdict.sentence}\n" for verdict in verdicts
-    )
-    if junit is not None:
-        write_file(render_junit(verdicts, comparison.names[0]), junit, "--junit")
-    return all(verdict.passed for verdict in verdicts)
+def _passes(comparison: Comparison) -> bool:
+    """Return whether every run passes, and say why."""
+    (tests,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
+    passed = [tests.passes(position) for position in range(len(tests.tests))]
+    for each, sentence in zip(passed, tests.sentences(comparison.names), strict=True):
+        print_notice(f"{'passed' if each else 'FAILED'}: {sentence}")
+    return all(passed)
 
 
 def _find(

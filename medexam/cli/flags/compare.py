@@ -22,16 +22,6 @@ RunsArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class GateSettings:
-    """What a comparison in continuous integration fails at, and where that is written."""
-
-    fail_if: Annotated[
-        str | None, Setting("Exit 1 unless every run is shown to lose fewer than POINTS.", metavar="worse:POINTS")
-    ] = None
-    junit: Annotated[Path | None, Setting("Write what --fail-if found as JUnit XML.", metavar="FILE")] = None
-
-
-@dataclass(frozen=True)
 class WaySettings:
     """How the runs are compared, if not as usual."""
 
@@ -78,10 +68,14 @@ class SectionSettings:
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """Which runs are compared, and what is written; None or () for what is not asked for."""
+    """Which runs are compared, when that fails, and what is written; None or () for what is not asked for."""
 
     runs: RunsArgument = ()
     baseline: BaselineOption = None
+    fail_if: Annotated[
+        str | None,
+        typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose fewer than POINTS."),
+    ] = None
     as_json: JsonOption = False
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None
     latex: LatexOption = None

@@ -23,7 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "show": ("medexam show 3c2aae", "medexam show 3c2aae headqa-v1/2016/biology/8"),
         "watch": ("medexam watch",),
         "rm": ("medexam rm 3c2aae",),
-        "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0 --junit gate.xml"),
+        "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0"),
         "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
         "export": ("medexam export 3c2aae --to lm-eval --out export",),
         "board": ("medexam board runs --html board.html",),

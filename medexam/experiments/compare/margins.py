@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from medexam.benchmarks.measures import signed
-from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
+from medexam.errors import SpecError
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, Finder
 from medexam.metrics.paired.margins import MarginTest, Told, cluster_test, judge_margin, score_test
 from medexam.metrics.paired.pairs import adjust_holm
 from medexam.metrics.paired.results import Difference
@@ -96,7 +98,12 @@ class Equivalence(Margins):
 
 @dataclass(frozen=True)
 class NonInferiority(Margins):
-    """Whether runs lose less than the margin."""
+    """Whether runs lose less than the margin: the gate of continuous integration.
+
+    A run passes if its paired 95 % interval lies above minus the margin: a test of non-inferiority at 2.5 % (Piaggio et
+    al. 2012, the extension of CONSORT). A run with too few questions for that fails, because nothing shows that it is
+    good. The p-value beside it takes questions as independent.
+    """
 
     name = "non_inferiority"
 
@@ -156,6 +163,18 @@ def find_margins(kind: type[M], points: float, compared: ComparisonScope) -> M:
         subtracted = [{key: run[key] - score for key, score in before.items()} for run in others]
         tests = [cluster_test(cluster_scores(difference, cluster_of), margin) for difference in subtracted]
     return kind(margin, tuple(compared.statistics.known_by), tuple(tests))
+
+
+def parse_gate(text: str) -> Finder:
+    """Parse `worse:1.0`, percentage points that a run may lose; raises `SpecError` for anything else."""
+    rule, _, margin = text.partition(":")
+    try:
+        points = float(margin)
+    except ValueError:
+        points = 0.0
+    if rule != "worse" or not 0 < points < 100:
+        raise SpecError(f"--fail-if {text}: give worse:POINTS, such as worse:1.0, in percentage points over 0")
+    return partial(find_margins, NonInferiority, points)
 
 
 def _in_points(interval: Interval | None) -> str:

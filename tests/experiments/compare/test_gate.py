@@ -1,25 +1,21 @@
 """A gate passes what is shown to lose less than its margin, and nothing else."""
 
 import json
-from xml.etree import ElementTree
 
 import pytest
 
 ZERO_SHOT, THOUGHT, LONGEST = {"kind": "zero_shot"}, {"kind": "chain_of_thought"}, {"kind": "longest"}
 
 
-def test_a_run_passes_exactly_while_its_interval_stays_above_the_margin(medexam, make_run, tmp_path) -> None:
+def test_a_run_passes_exactly_while_its_interval_stays_above_the_margin(medexam, make_run) -> None:
     # Each exam flips one question of five either way, the last loses all.
     runs = [make_run(ZERO_SHOT, "rwrrr"), make_run(THOUGHT, "wrrrr"), make_run(LONGEST, "w")]
 
     def judged(points: float) -> tuple[list[bool], str]:
-        junit = tmp_path / "junit.xml"
-        code, out, err = medexam("compare", *runs, "--fail-if", f"worse:{points}", "--junit", junit, "--json")
+        code, out, err = medexam("compare", *runs, "--fail-if", f"worse:{points}", "--json")
         document = json.loads(out)
         passed = [each["passed"] for each in document["non_inferiority"]["pairs"].values()]
         assert passed == [pair["accuracy"]["interval"][0] > -points / 100 for pair in document["pairs"]]
-        suite = ElementTree.parse(junit).getroot()
-        assert (suite.get("tests"), suite.get("failures")) == ("2", str(passed.count(False)))
         assert code == (0 if all(passed) else 1)
         assert (err.count("medexam: FAILED: "), err.count("medexam: passed: ")) == (
             passed.count(False),
