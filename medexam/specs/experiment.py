@@ -55,9 +55,8 @@ class CellSpec(Spec):
     metrics: tuple[str, ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
-    trace_questions: Annotated[int, Field(ge=0, le=1000)] | None = None
-    """How many questions get a complete trace in MLflow, always the same ones; no answer depends on it. None: all
-    questions of a run of up to 500, and 100 of a longer one."""
+    trace_questions: Annotated[int, Field(ge=0, le=100)] = 20
+    """How many questions at most get a trace in MLflow, always the same ones; no answer depends on it."""
 
     @field_validator("metrics")
     @classmethod

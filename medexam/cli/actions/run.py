@@ -14,7 +14,7 @@ from medexam.cli.views.meaning import print_meaning, save_meaning
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.plan import print_plan
 from medexam.cli.views.runs import describe_stop, print_notice
-from medexam.errors import SpecError
+from medexam.errors import EngineError, SpecError
 from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_entries, plan_lines
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
@@ -50,7 +50,13 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     )
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
-    runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+    try:
+        runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+    except EngineError as error:
+        from medexam.experiments.track.runs import track_failed
+
+        send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=plan.runs_dir)
+        raise
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop), plan.runs_dir
     runs = [run for run in runs if not is_repeat(run.folder)]

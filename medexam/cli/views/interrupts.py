@@ -19,7 +19,7 @@ AGAIN_S = 0.05
 
 @contextmanager
 def interrupts_heard() -> Iterator[None]:
-    """Make of Ctrl-C that ends the block one line on standard error and the exit code `INCOMPLETE`.
+    """Make of Ctrl-C that ends the block one line on standard error and an exit code: `INCOMPLETE`, or 0 of `SERVING`.
 
     What is raised after Ctrl-C counts as Ctrl-C, unless it is an error of this package: libraries in C replace the
     `KeyboardInterrupt` by an exception of their own. Python only prints what is raised while an object is destroyed:
@@ -43,7 +43,7 @@ def interrupts_heard() -> Iterator[None]:
             served = any(word in sys.argv[1:2] for word in SERVING)
             kept = "" if served else ": the same command continues from there"
             sys.stderr.write(f"medexam: {'ended' if served else 'interrupted'}{kept}\n")
-            sys.exit(INCOMPLETE)
+            sys.exit(0 if served else INCOMPLETE)
 
 
 @contextmanager

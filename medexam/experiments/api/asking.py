@@ -1,11 +1,11 @@
 """A plan is carried out, with its progress on the terminal and a copy in MLflow."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from medexam.errors import TrackingError
+from medexam.errors import EngineError, TrackingError
 from medexam.experiments.entry.carry_out import Carriers, carry_out
 from medexam.experiments.entry.progress_bar import ProgressBar
 from medexam.experiments.plan.cells import Plan
@@ -20,19 +20,24 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 
     `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
     """
-    carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
+    from medexam.experiments.track.runs import track as send
+    from medexam.experiments.track.runs import track_failed
+
+    try:
+        carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
+    except EngineError as error:
+        send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
+        raise
     runs = [run for run in carried_out if not is_repeat(run.folder)]
-    send_runs(runs, track, plan.runs_dir)
+    send_to_mlflow(send, runs, track=track, runs_dir=plan.runs_dir)
     return runs, stop
 
 
-def send_runs(runs: Sequence[AnyRun], track: bool | str, runs_dir: Path) -> None:
-    """Send runs to the MLflow store that `track` means, as `ask` takes it; an outage is only said."""
+def send_to_mlflow(send: Callable[..., object], *arguments: object, track: bool | str, runs_dir: Path) -> None:
+    """Call `send` with the MLflow store that `track` means, as `ask` takes it; an outage is only said."""
     if track:
-        from medexam.experiments.track.runs import track as send
-
         try:
-            send(runs, tracking_uri=track if isinstance(track, str) else default_tracking_uri(runs_dir))
+            send(*arguments, tracking_uri=track if isinstance(track, str) else default_tracking_uri(runs_dir))
         except TrackingError as error:
             write_notice(str(error))
 

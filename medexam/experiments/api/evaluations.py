@@ -15,7 +15,7 @@ from dspy.utils.callback import with_callbacks
 
 from medexam.dspy_internals import evaluating_instead
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.api.asking import send_runs, write_notice
+from medexam.experiments.api.asking import send_to_mlflow, write_notice
 from medexam.experiments.api.results import Run
 from medexam.experiments.entry.progress_bar import ProgressBar
 from medexam.experiments.evaluate.executor import ObjectExecutor
@@ -26,6 +26,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.track.runs import track as send
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
 from medexam.predictions import Prediction, Status
@@ -218,7 +219,7 @@ class Evaluate(dspy.Evaluate):
         with ProgressBar(disable=not shows) as bar:
             executor = ObjectExecutor(dspy.settings.lm, in_flight)
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
-        send_runs([stored], self._track, plan.plan.runs_dir)
+        send_to_mlflow(send, [stored], track=self._track, runs_dir=plan.plan.runs_dir)
         return stored, stop
 
 

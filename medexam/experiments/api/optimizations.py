@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.distributions import WILSON
+from medexam.experiments.api.asking import send_to_mlflow
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.entry.progress_bar import WorkBar
 from medexam.experiments.optimize.budget import Budget
@@ -11,6 +12,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimization
+from medexam.experiments.optimize.tracking import track_optimization
 from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.paths import default_runs_dir
@@ -76,6 +78,7 @@ def optimize(
     runs_dir: str | Path | None = None,
     fresh: bool = False,
     progress: bool = True,
+    track: bool | str = True,
     **overrides: Any,
 ) -> Optimized:
     """Optimize a program's demonstrations and instructions, or continue an interrupted optimization.
@@ -88,4 +91,6 @@ def optimize(
         load_document(spec), settings, runs_dir=Path(runs_dir or default_runs_dir()), fresh=fresh, only_look=False
     )
     with TrialBar(disable=not progress) as observer:
-        return Optimized(carry_out(planned, observer))
+        optimization = carry_out(planned, observer)
+    send_to_mlflow(track_optimization, optimization, track=track, runs_dir=planned.folder.path.parent)
+    return Optimized(optimization)

@@ -12,7 +12,6 @@ from medexam.experiments.optimize.optimization import Optimization, Optimization
 from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.track.copies import NOTE, Copy, SentCopy, plain_files, send_copy
-from medexam.experiments.track.runs import TRACES
 from medexam.experiments.track.traces import Asked, sample_keys
 from medexam.plugins import __version__
 from medexam.tables import flatten, percent, with_interval
@@ -76,4 +75,4 @@ def _read_sample(optimization: Optimization) -> list[Asked]:
         return []
     digest = optimization.best.digest
     predictions = RunFolder(optimization.folder.programs / digest, digest).read_predictions()
-    return [Asked(predictions[key]) for key in sample_keys(list(predictions), TRACES)]
+    return [Asked(predictions[key]) for key in sample_keys(list(predictions), optimization.cell.trace_questions)]

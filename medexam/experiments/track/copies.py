@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import posixpath
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ SEND_LATER = "what is answered is on disk; send it later with `medexam track FOL
 _SENT, _KEY = "medexam.sent", "medexam.key"
 """Tags: the digest of all that was sent, which is set last, so a copy that was cut off never counts as whole; and the
 digest of what tells a copy from others."""
-_SQLITE, _URI = "sqlite:///", "MLFLOW_TRACKING_URI"
+_SQLITE, _URI, _EXPERIMENT = "sqlite:///", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID"
 _DEFAULTS = {
     # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -115,9 +116,11 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
         import mlflow
     except ImportError:
         raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
-    path, own_uri = sqlite_path(tracking_uri), os.environ.get(_URI)
+    path = sqlite_path(tracking_uri)
+    own = {name: os.environ.pop(name, None) for name in (_URI, _EXPERIMENT, "MLFLOW_EXPERIMENT_NAME")}
     lock = path or cache_dir() / "mlflow" / hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
-    with silent("mlflow", "alembic", "urllib3"):
+    with silent("mlflow", "alembic", "urllib3"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             # Everybody who may write the folder may take the lock.
@@ -132,8 +135,8 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
             raise TrackingError(f"MLflow at {hide_address(tracking_uri)} took nothing ({detail}); {way_out}") from None
         finally:
             mlflow.set_tracking_uri(None)
-            if own_uri is not None:
-                os.environ[_URI] = own_uri
+            os.environ.pop(_EXPERIMENT, None)
+            os.environ.update({name: value for name, value in own.items() if value is not None})
 
 
 def send_copy(copy: Copy, tracking_uri: str, way_out: str = SEND_LATER) -> SentCopy:
@@ -153,6 +156,8 @@ def put_copies(client: Any, copies: Sequence[Copy]) -> list[SentCopy]:
         if run_id is None:
             run_id = _send(client, experiment_id, copy, {_KEY: key, "medexam.kind": copy.kind})
             sample = [asked for asked in copy.sample() if asked.prediction.calls]
+            # MLflow lists prompts in the experiment that the process names.
+            os.environ[_EXPERIMENT] = experiment_id
             register_prompts(client, sample, copy.prompt, run_id)
             traces.send(sample, copy.began, experiment_id, run_id)
             finished.append((run_id, digest))
@@ -200,7 +205,8 @@ def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) 
 
     run_id = str(client.create_run(experiment_id, start_time=copy.began, run_name=copy.name).info.run_id)
     params, metrics = _storable(copy.params), _storable(name for name, *_ in copy.metrics)
-    tags = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", **copy.tags, **tags}
+    source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
+    tags = {**source, **copy.tags, **tags}
     client.log_batch(
         run_id,
         metrics=[Metric(metrics[name], value, copy.ended, step) for name, value, step in copy.metrics],

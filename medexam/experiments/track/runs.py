@@ -14,6 +14,8 @@ from typing import Any
 
 from medexam.benchmarks.measures import measure_values
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.report.current import current_run
 from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import render_headline, render_table
@@ -23,9 +25,8 @@ from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import NOTE, Copy, SentCopy, open_store, plain_files, put_copies, put_view
 from medexam.experiments.track.traces import Asked, sample_keys
 from medexam.tables import flatten
+from medexam.text import hide_secrets
 
-TRACES = 20
-"""Traces of a run whose spec names no number."""
 _NOTE_LENGTH = 5_000
 """Characters of an experiment's description that every version of MLflow takes; rows of the table are cut for it."""
 
@@ -44,6 +45,29 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[SentCopy]:
                 experiment_id,
             )
     return sent
+
+
+def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[SentCopy]:
+    """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
+    begun = [current_run(cell.folder, lambda _: None) for cell in cells if cell.folder.exists()]
+    now = round(1000 * time.time())
+    attempts = [
+        Copy(
+            experiment=planned.cell.name,
+            name=f"{planned.cell.program.label} · {planned.cell.model.label}",
+            kind="attempt",
+            key=planned.run_id,
+            began=now,
+            ended=now,
+            status="FAILED",
+            params={"program": planned.cell.program.label, "model": planned.cell.model.label},
+            tags={"medexam.run_id": planned.run_id, NOTE: disarm(paragraphs(hide_secrets(why)))},
+        )
+        for planned in cells
+        if not planned.folder.exists()
+    ]
+    with open_store(tracking_uri) as client:
+        return put_copies(client, [*map(_copy, begun), *attempts])
 
 
 def _copy(run: AnyRun) -> Copy:
@@ -98,8 +122,7 @@ def _copy(run: AnyRun) -> Copy:
 
 def _read_sample(run: AnyRun) -> list[Asked]:
     """Read the predictions of some questions, with what the run's table knows of their answers."""
-    limit = run.record.cell.trace_questions
-    keys = sample_keys(run.record.questions, TRACES if limit is None else limit)
+    keys = sample_keys(run.record.questions, run.record.cell.trace_questions)
     table, marks = run.folder.path / PARQUET, {}
     if keys and run.files_fresh and table.is_file():
         import pyarrow.parquet

@@ -16,7 +16,6 @@ from medexam.predictions import Prediction, Status
 if TYPE_CHECKING:
     from medexam.predictions.calls import ModelCall
 
-MOST_TRACES = 100
 _QUEUED, _PROMPT = 900, 100_000
 """Spans that MLflow's queues hold, and characters that it takes of a prompt."""
 
@@ -30,8 +29,8 @@ class Asked(NamedTuple):
 
 
 def sample_keys(keys: Sequence[str], limit: int) -> list[str]:
-    """Choose at most `limit` keys, always the same ones."""
-    return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[: min(limit, MOST_TRACES)]
+    """Choose at most `limit` keys, always the same ones: a larger limit keeps those of a smaller one."""
+    return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
 class Traces:
@@ -139,7 +138,8 @@ def register_prompts(client: Any, sample: Sequence[Asked], stem: str, run_id: st
         known = client.search_prompts(f"name = '{name}'") and client.search_prompt_versions(name)
         prompt = next((one for one in known if one.tags.get("medexam.digest") == digest), None)
         prompt = prompt or client.register_prompt(name, template, tags={"medexam.digest": digest})
-        client.link_prompt_version_to_run(run_id, f"prompts:/{name}/{prompt.version}")
+        prompt = client.load_prompt(f"prompts:/{name}/{prompt.version}", cache_ttl_seconds=0)
+        client.link_prompt_version_to_run(run_id, prompt)
 
 
 def _find_templates(questions: "Sequence[Sequence[ModelCall]]") -> list[list[dict[str, str]]]:

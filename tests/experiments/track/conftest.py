@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from command_line import medexam
+from command_line import medexam, tracked
 from small_exams import exam_files, make_run
 
-__all__ = ["exam_files", "make_run", "medexam"]
+__all__ = ["exam_files", "make_run", "medexam", "tracked"]
 
 
 @pytest.fixture(autouse=True)
