@@ -1,7 +1,4 @@
-"""What is asked of questions in words is sealed: no digest shows that the code asks otherwise.
-
-Where a seal breaks, the code asks otherwise: raise `version` of that kind, so that all is asked anew, and seal it here.
-"""
+"""What is asked of questions in words is sealed: where a seal breaks, the code asks otherwise, and digests change."""
 
 import hashlib
 import json

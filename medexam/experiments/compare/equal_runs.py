@@ -10,6 +10,7 @@ from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Status
+from medexam.predictions.prediction import as_read
 
 _ROUNDED = 0.05
 """Share of the answers in which one model may differ from itself: batches of other sizes round otherwise."""
@@ -68,7 +69,8 @@ def _describe(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
 def _read_answers(folder: RunFolder) -> dict[str, tuple[Any, ...]]:
     """Map each question that has an answer, or none for good, to it."""
     answers: dict[str, tuple[Any, ...]] = {}
-    for prediction in folder.scan_predictions():
+    for stored in folder.scan_predictions():
+        prediction = as_read(stored, "strict")
         if prediction.status is Status.FAILED:
             answers.pop(prediction.question, None)
         else:

@@ -15,6 +15,7 @@ from medexam.experiments.store.environment import Invocation, build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Status
+from medexam.predictions.prediction import as_read
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
         with cell.folder.appending() as log, folder.opened_predictions() as stored:
             for question in cell.lent:
                 if question.key in answered:
-                    log.append(stored[question.key].model_copy(update={"answered_by": own_print}))
+                    prediction = as_read(stored[question.key], cell.cell.program.read_as)
+                    log.append(prediction.model_copy(update={"answered_by": own_print}))
                     taken.add(question.key)
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}

@@ -27,13 +27,21 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_p
     assert (len(asked.take()), fresh.n) == (12, 12)
 
 
-def test_failures_are_not_lent(ask, spec, asked) -> None:
-    asked.fails = lambda prompt: len(asked.prompts) == 3
-    ask(spec)
-    asked.fails = lambda _: False
+def test_failures_are_not_lent(ask, spec, asked, replies) -> None:
+    stem = medexam.load_questions("headqa_sample", limit=12)[3].stem
+    answer, fault = "{Answer: 1}", {"error": "server"}
+    (first,) = ask(spec | {"model": replies({stem[:40]: [fault, answer], "*": answer}, "failing")})
     asked.take()
-    (run,) = ask(spec | {"name": "other"})
-    assert (len(asked.take()), run.n, run.metrics.failed) == (1, 12, 0)
+    (run,) = ask(spec | {"name": "other", "model": replies({stem[:40]: [answer], "*": answer}, "cured")})
+    assert (first.metrics.failed, len(asked.take()), run.n, run.metrics.failed) == (1, 1, 12, 0)
+
+
+def test_lent_answers_are_read_as_the_run_says(ask, spec, asked, replies) -> None:
+    spec = spec | {"model": replies("The answer is 2.")}
+    (strict,) = ask(spec)
+    asked.take()
+    (lenient,) = ask(spec | {"name": "lenient"}, program__reading="lenient")
+    assert (len(asked.take()), strict.metrics.unanswered, lenient.metrics.unanswered) == (0, 12, 0)
 
 
 @pytest.fixture
