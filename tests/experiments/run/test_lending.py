@@ -30,9 +30,9 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_p
 def test_failures_are_not_lent(ask, spec, asked, replies) -> None:
     stem = medexam.load_questions("headqa_sample", limit=12)[3].stem
     answer, fault = "{Answer: 1}", {"error": "server"}
-    (first,) = ask(spec | {"model": replies({stem[:40]: [fault, answer], "*": answer}, "failing")})
+    (first,) = ask(spec | {"model": replies({stem[:40]: [fault, answer], "*": answer}, "once")})
     asked.take()
-    (run,) = ask(spec | {"name": "other", "model": replies({stem[:40]: [answer], "*": answer}, "cured")})
+    (run,) = ask(spec | {"name": "other", "model": replies({stem[:40]: [answer], "*": answer}, "once")})
     assert (first.metrics.failed, len(asked.take()), run.n, run.metrics.failed) == (1, 1, 12, 0)
 
 
