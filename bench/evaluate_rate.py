@@ -44,7 +44,7 @@ def run_side(side: str, endpoint: str, examples: int, folder: str) -> None:
         evaluate: Any = dspy.Evaluate(devset=devset, metric=is_right, num_threads=int(threads))
     else:
         evaluate = medexam.Evaluate(
-            devset=devset, metric=is_right, runs_dir=folder, num_threads=int(threads or 0) or None
+            devset=devset, metric=is_right, runs_dir=folder, num_threads=int(threads or 0) or None, track=False
         )
     program = dspy.Predict("question -> answer")
     program(question="A first question, which loads what is loaded late.")

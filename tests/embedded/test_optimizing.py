@@ -29,7 +29,7 @@ def spec(tiny_llama):
 
 @pytest.fixture(scope="module")
 def done(spec, tmp_path_factory):
-    return medexam.optimize(spec, runs_dir=tmp_path_factory.mktemp("optimized"), progress=False)
+    return medexam.optimize(spec, runs_dir=tmp_path_factory.mktemp("optimized"), progress=False, track=False)
 
 
 def said_in(done, trial):

@@ -170,4 +170,4 @@ def test_what_is_asked_alike_is_asked_at_once_where_the_server_can(ask, program,
 def test_an_optimizer_takes_no_votes(tmp_path) -> None:
     spec = {"name": "x", "program": {"kind": "zero_shot", "orders": "cyclic"}, "optimizer": {"kind": "random_search"}}
     with pytest.raises(SpecError, match="an optimizer asks once: leave samples and orders out"):
-        medexam.optimize(spec, runs_dir=tmp_path, progress=False)
+        medexam.optimize(spec, runs_dir=tmp_path, progress=False, track=False)

@@ -162,7 +162,9 @@ def test_usage_is_counted_and_a_reply_in_dspys_cache_is_not_asked_for(tmp_path, 
     example = dspy.Example(question="q").with_inputs("question")
     with provider([replies()]) as (address, requests), dspy.context(lm=model(address, cache=True)):
         for name in ("first", "second"):
-            evaluate = medexam.Evaluate(devset=[example], metric=lambda *_: 1.0, runs_dir=tmp_path, name=name)
+            evaluate = medexam.Evaluate(
+                devset=[example], metric=lambda *_: 1.0, runs_dir=tmp_path, name=name, track=False
+            )
             (said,) = evaluate(dspy.Predict("question -> answer")).run.predictions.values()
             assert said.text == "yés"
             assert name == "second" or (said.prompt_tokens, said.completion_tokens) == (7, 3)

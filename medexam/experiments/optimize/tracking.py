@@ -25,7 +25,8 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Sent
     Raises `TrackingError` when the store cannot be reached or written.
     """
     best, written, cell = optimization.best, optimization.written, optimization.cell
-    values = {"trials": len(optimization.trials), "seconds": optimization.seconds, "calls": optimization.spent.calls}
+    values = {"trials": len(optimization.trials), "seconds": optimization.seconds}
+    values |= {"calls": optimization.spent.calls, "tokens": optimization.spent.tokens}
     note = "No trial was completed."
     if best is not None:
         low, high = best.accuracy_interval

@@ -218,7 +218,9 @@ def test_programs_ask_and_answer_as_in_plain_dspy(make, server, lm, tmp_path) ->
         plain = {key: as_json(Every()(question=text).made) for key, text in texts.items()}
         sent = take()
         devset = [dspy.Example(question=text, key=key).with_inputs("question") for key, text in texts.items()]
-        evaluate = medexam.Evaluate(devset=devset, metric=lambda *_: 1.0, runs_dir=tmp_path / "evaluations")
+        evaluate = medexam.Evaluate(
+            devset=devset, metric=lambda *_: 1.0, runs_dir=tmp_path / "evaluations", track=False
+        )
         evaluated = {example.key: as_json(output.made) for example, output, _ in evaluate(make()).results}
     assert evaluated == plain
     assert {key: prediction.outputs["made"] for key, prediction in run.predictions.items()} == plain

@@ -53,7 +53,9 @@ def evaluate(tmp_path):
     """`medexam.Evaluate` with runs in a folder of the test's own."""
 
     def make(devset, metric=exact, **settings):
-        return medexam.Evaluate(devset=devset, metric=metric, **{"runs_dir": tmp_path / "runs", **settings})
+        return medexam.Evaluate(
+            devset=devset, metric=metric, **{"runs_dir": tmp_path / "runs", "track": False, **settings}
+        )
 
     return make
 

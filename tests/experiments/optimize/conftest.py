@@ -88,7 +88,7 @@ def document(sample, tmp_path):
 
 def carry_out(spec, runs_dir, overrides=None, *, fresh=False) -> Done:
     overrides = {name.replace(".", "__"): value for name, value in (overrides or {}).items()}
-    return Done(package.optimize(spec, runs_dir=runs_dir, fresh=fresh, progress=False, **overrides).folder)
+    return Done(package.optimize(spec, runs_dir=runs_dir, fresh=fresh, progress=False, track=False, **overrides).folder)
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
+import dspy
 import pytest
+from dspy.utils.dummies import DummyLM
 
 import medexam as package
 
@@ -180,6 +182,22 @@ def test_a_run_is_sent_as_it_ends_and_once_and_the_process_keeps_its_own_store(
     import mlflow
 
     assert mlflow.get_tracking_uri() == "sqlite:////elsewhere.db"
+
+
+def test_an_evaluation_is_sent_with_its_calls_unless_track_is_false(
+    all_runs, client, uri, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    devset = [dspy.Example(question=f"Is it {number}?").with_inputs("question") for number in range(3)]
+    with dspy.context(lm=DummyLM([{"answer": "yes"}] * 6)):
+        for name, settings in (("sent", {}), ("kept", {"track": False})):
+            evaluate = package.Evaluate(devset=devset, metric=lambda *_: 1.0, name=name, runs_dir=tmp_path, **settings)
+            evaluate(dspy.Predict("question -> answer"))
+    (run,) = all_runs()
+    assert run.data.params["program"].startswith("Predict")
+    found = client.search_traces(locations=[run.info.experiment_id], run_id=run.info.run_id)
+    assert {len(trace.data.spans) for trace in found} == {2}
+    assert len(found) == 3
 
 
 def test_the_store_is_that_of_mlflows_variable_or_the_runs_own(make_run, medexam, runs_dir, monkeypatch) -> None:
