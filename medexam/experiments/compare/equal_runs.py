@@ -55,12 +55,12 @@ def _describe(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
             differing = sum(answers[first][key] != answers[second][key] for key in shared)
             if differing:
                 reason = (
-                    "two servers behind one name?"
+                    "two servers may stand behind one name"
                     if differing > _ROUNDED * len(shared)
                     else "as much as batches of other sizes may change"
                 )
                 lines.append(
-                    f"{first} and {second} say that they are the same run, and {differing:,} of {len(shared):,} "
+                    f"the runs {first} and {second} say that they are the same, and {differing:,} of {len(shared):,} "
                     f"answers differ: {reason}"
                 )
     return lines

@@ -109,10 +109,10 @@ def test_equal_runs_whose_answers_differ_are_named(served, command, capsys, tmp_
     first = served(HashServer())
     capsys.readouterr()
     served(HashServer(), fresh=True, repeat=1)
-    assert "same run" not in capsys.readouterr().err
+    assert "are the same" not in capsys.readouterr().err
     second = served(Other(), fresh=True)
-    said = f"{first.id} and {second.id} say that they are the same run, and "
+    said = f"the runs {first.id} and {second.id} say that they are the same, and "
     assert said in capsys.readouterr().err
     (note,) = [note for note in medexam.compare(first, second).document()["notes"] if said in note]
-    assert note.endswith("of 12 answers differ: two servers behind one name?")
+    assert note.endswith("of 12 answers differ: two servers may stand behind one name")
     assert said in command("list", "--runs-dir", tmp_path / "runs")[2]
