@@ -86,10 +86,12 @@ def read_api_key(variable: str | None, usual: str | None = None, *, file: Path |
 
 
 def _split(text: str, address: str) -> SplitResult:
+    import httpx
+
     try:
         parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
+        _ = parts.port, httpx.URL(text)
+    except (ValueError, httpx.InvalidURL):
         # Not repeated: the text after the colon may be a password.
         raise SpecError(f"an endpoint is not an address, or its port is not a number; {_EXAMPLE}") from None
     if not parts.hostname or any(c.isspace() for c in text):

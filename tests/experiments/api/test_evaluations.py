@@ -231,7 +231,7 @@ class Dying(dspy.Module):
         with open("asked.txt", "a") as file:
             file.write(question + "\\n")
         lines = sum(path.read_bytes().count(b"\\n") for path in pathlib.Path("runs").glob("*/predictions.jsonl"))
-        time.sleep(0.01)
+        time.sleep(0.2)  # longer than answers take to reach the disk, eight at a time
         if lines >= int(os.environ["DIES_AT"]):
             os._exit(9)
         return self.answer(question=question)

@@ -96,6 +96,8 @@ def test_one_address_is_written_in_many_ways(written: str, address: str) -> None
         ("", "not the address"),
         ("http://gpu 1", "not the address"),
         ("http://gpu1:port", "its port is not a number"),
+        ("\b", "not an address"),
+        ("http://gpu..é", "not an address"),
         ("http://gpu1:8000/v1?x=1", "no '\\?'"),
         ("http://me:secret@gpu1", "api_key_env"),
     ],
