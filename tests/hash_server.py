@@ -35,7 +35,7 @@ class HashServer(Wire):
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         status, reply = super().reply(path, body)
         if status == 200 and "choices" in reply and not body.get("echo") and not is_identifying(body):
-            prompts = self._prompts(body)
+            prompts = self.texts(body)
             for choice in reply["choices"]:
                 text = self._text(prompts[choice["index"] % len(prompts)], body)
                 self.prompts.append(prompts[choice["index"] % len(prompts)])
@@ -46,7 +46,8 @@ class HashServer(Wire):
                     choice |= {"text": text} | ({"token_ids": list(map(ord, text))} if "token_ids" in choice else {})
         return status, reply
 
-    def _prompts(self, body: dict[str, Any]) -> list[str]:
+    def texts(self, body: dict[str, Any]) -> list[str]:
+        """Return what a request is to have continued."""
         if "messages" in body:
             return ["".join(f"<{turn['role']}>{turn['content']}\n" for turn in body["messages"])]
         prompts = body["prompt"] if isinstance(body["prompt"], list) else [body["prompt"]]

@@ -8,15 +8,30 @@ from dataclasses import replace
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import SlottedModel
 from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Ending, Generation, ToolCall, read_ending
+from medexam.text import writable
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 """Tokens or characters, which tables hold in 64 bits and JSON exactly."""
 _Empty = Field(exclude_if=not_)
+_OF_SERVER = ("text", "finish_reason", "model", "fault")
+
+
+def _writable_reply(arguments: Any) -> Any:
+    """Return what a call is made of, with what a server wrote as `writable` leaves it."""
+    fields = arguments.kwargs or {} if isinstance(arguments, ArgsKwargs) else {}
+    for name in _OF_SERVER:
+        if isinstance(value := fields.get(name), str) and not value.isascii():
+            fields = {**fields, name: writable(value)}
+    if fields.get("tool_calls"):
+        made = [writable(dict(call)) for call in fields["tool_calls"]]
+        fields = {**fields, "tool_calls": tuple(map(ToolCall.model_validate, made))}
+    return ArgsKwargs(arguments.args, fields) if fields else arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", protected_namespaces=()))
@@ -58,6 +73,13 @@ class ModelCall(SlottedModel):
     """The log-probabilities of `texts`."""
     fault: str | None = None
     """What the call broke with: the error's kind and its message."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Store what a server wrote, whatever it wrote; the parser of JSON refuses halves of surrogate pairs itself."""
+        fields = handler(source)
+        checked = core_schema.no_info_before_validator_function(_writable_reply, fields)
+        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
 
     @classmethod
     def of(cls, dialogue: Dialogue, asked: str | None = None) -> "ModelCall":

@@ -36,11 +36,14 @@ def read_whole_lines(path: Path) -> Iterator[bytes]:
                 raise RunFolderError(f"{path}, line {number} {_TOO_LONG}")
 
 
-def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[int, int, Parsed]]:
+def parse_lines(
+    path: Path, parse: Callable[[bytes], Parsed], ways_out: str = "remove the line to ask it again"
+) -> Iterator[tuple[int, int, Parsed]]:
     """Yield each line's number, the byte at which it begins and what `parse` makes of it, as `read_whole_lines` reads
     them.
 
-    Raises `RunFolderError` for a line that `parse` refuses by `ValueError`, `KeyError` or `TypeError`.
+    Raises `RunFolderError`, which ends with `ways_out`, for a line that `parse` refuses by `ValueError`, `KeyError` or
+    `TypeError`.
     """
     start = 0
     for number, line in enumerate(read_whole_lines(path), start=1):
@@ -50,9 +53,7 @@ def parse_lines(path: Path, parse: Callable[[bytes], Parsed]) -> Iterator[tuple[
             from pydantic import ValidationError  # not above: `medexam --help` imports no pydantic
 
             detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise RunFolderError(
-                f"{path}, line {number} is damaged ({detail}); remove the line to ask it again"
-            ) from None
+            raise RunFolderError(f"{path}, line {number} is damaged ({detail}); {ways_out}") from None
         yield number, start, parsed
         start += len(line)
 

@@ -16,7 +16,7 @@ from threading import Lock
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
-from medexam.experiments.store.shared_turns import SharedTurns, complete, prompts_beside, read_turns
+from medexam.experiments.store.shared_turns import SharedTurns, Turns, complete, prompts_beside
 from medexam.predictions import Prediction
 
 _BLOCK = 4096
@@ -65,15 +65,15 @@ def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> _Line
 
 
 def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
-    turns = read_turns(prompts_beside(path))
+    turns = Turns(prompts_beside(path))
     for number, start, prediction in parse_lines(path, lambda line: parse_prediction(line, turns)):
         if prediction.spec_digest != spec_digest:
             check_own(prediction, spec_digest, f"{path}, line {number}")
         yield start, prediction
 
 
-def parse_prediction(line: bytes, turns: Mapping[str, str]) -> Prediction:
-    """Read a line of a log whose shared turns are `turns`; raises `ValueError`, and `KeyError` where one is missing."""
+def parse_prediction(line: bytes, turns: Turns) -> Prediction:
+    """Read a line of a log whose shared turns are `turns`; raises `ValueError`."""
     return complete(Prediction.model_validate_json(line), turns)
 
 
@@ -100,7 +100,7 @@ class StoredPredictions(Mapping[str, Prediction]):
         self._descriptor = descriptor
         self._starts: dict[str, int] = {}
         self._cache: dict[str, Prediction] = {}
-        self._turns = read_turns(prompts_beside(path))
+        self._turns = Turns(prompts_beside(path))
         for start, prediction in scan_predictions(path, spec_digest):
             self._starts[prediction.question] = start
             if start < HELD_BYTES:

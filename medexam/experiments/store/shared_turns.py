@@ -6,15 +6,16 @@ file beside the log holds its words. Within a line, a turn is whole once.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
 from medexam.predictions import Prediction
 
 PROMPTS = "prompts.jsonl"
 SAME = "same"
+_WAYS_OUT = "restore the file, or start another run with --fresh"
 _SHORTEST = 40
 """Characters of a turn that is worth a reference."""
 
@@ -24,9 +25,33 @@ def prompts_beside(log: Path) -> Path:
     return log.with_name(PROMPTS) if log.stem == "predictions" else log.with_suffix(".prompts")
 
 
-def read_turns(path: Path) -> dict[str, str]:
-    """Map the hash of each turn that a file holds to its words; empty without a file."""
-    return {line["hash"]: line["words"] for _, _, line in parse_lines(path, json.loads)}
+class Turns(dict[str, str]):
+    """The words of each turn that a file holds, by its hash; empty without a file.
+
+    A turn that is not there is looked for once more: the file grows while its run goes on. Raises `RunFolderError`
+    where the file is damaged, and where it does not hold the turn.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file."""
+        self._path = path
+        self._read()
+
+    def __missing__(self, key: str) -> str:
+        self._read()
+        if key not in self:
+            raise RunFolderError(f"{self._path} lacks turn {key}, which stored calls were sent: {_WAYS_OUT}")
+        return self[key]
+
+    def _read(self) -> None:
+        self.update(turn for _, _, turn in parse_lines(self._path, _parse_turn, _WAYS_OUT))
+
+
+def _parse_turn(line: bytes) -> tuple[str, str]:
+    turn = json.loads(line)
+    if hash_turn(turn["words"]) != turn["hash"]:
+        raise ValueError("its words are not those of its hash")
+    return turn["hash"], turn["words"]
 
 
 class SharedTurns:
@@ -38,7 +63,7 @@ class SharedTurns:
         self.path = path
         self.waiting: list[bytes] = []
         """Lines that are to be on the disk before the next line of the log."""
-        self._known = set(read_turns(path))
+        self._known = set(Turns(path))
         self._seen: set[str] = set()
 
     def write(self, prediction: Prediction) -> bytes:
@@ -72,18 +97,18 @@ def hash_turn(words: str) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
-def complete(prediction: Prediction, turns: Mapping[str, str]) -> Prediction:
+def complete(prediction: Prediction, turns: Turns) -> Prediction:
     """Put the words of shared turns into a prediction as it was read, in place; return it.
 
-    Raises `KeyError` for a turn that nothing holds.
+    Raises `RunFolderError` for a turn that nothing holds.
     """
-    in_line: dict[str, str] | None = None
+    in_line: dict[str, str] = {}
     for call in prediction.calls:
         for turn in call.messages:
             if (key := turn.pop(SAME, None)) is None:
                 continue
-            if key not in turns and in_line is None:
+            if key not in turns and not in_line:
                 words = (one["content"] for call in prediction.calls for one in call.messages if "content" in one)
                 in_line = {hash_turn(one): one for one in words}
-            turn["content"] = turns[key] if key in turns else (in_line or {})[key]
+            turn["content"] = turns.get(key) or in_line.get(key) or turns[key]
     return prediction

@@ -44,8 +44,8 @@ class StepProgram(AskingProgram):
         is_one_call = len(spec.steps) == 1 and isinstance(spec.steps[0], AskStep) and not spec.votes
         self._records = not is_one_call and any(isinstance(program, OwnProgram) for program in programs.values())
         """Whether calls of modules share their seeds, so that equal ones are drawn anew."""
-        self.reads_options = not any(isinstance(program, OwnProgram) for program in programs.values()) and any(
-            getattr(program, "reads_options", False) for program in programs.values()
+        self.reads_options = any(getattr(program, "reads_options", False) for program in programs.values()) and not any(
+            isinstance(program, OwnProgram) and program.may_ask_again for program in programs.values()
         )
         # A module of their own: a step may be called as anything, and this one has names already.
         self.programs = dspy.Module()

@@ -85,6 +85,17 @@ def keep_request(dialogue: Dialogue) -> str:
     )
 
 
+def calls_sent(dialogue: Dialogue) -> list[str]:
+    """Return the calls of a request as a run stores them: one a reply, each under its own seed."""
+    read, sampling = dialogue.continuations, dialogue.sampling
+    turns = dialogue.turns_with_opening
+    plain = dialogue.plain or (read is not None and not read.template)
+    words = "".join(turn["content"] for turn in turns) if plain else turns
+    weighed = None if read is None else read.texts
+    seeds = [None if sampling.seed is None else sampling.seed + n for n in range(sampling.samples)]
+    return [json.dumps([words, dialogue.choices, weighed, sampling.with_seed(seed).fields()]) for seed in seeds]
+
+
 def keep(prediction: medexam.Prediction) -> str:
     """Return what is kept of a prediction but for times and digests, with digits that every processor computes."""
     parts = json.loads(prediction.to_line(), parse_float=lambda number: round(float(number), 9))
@@ -110,7 +121,14 @@ def run_flow(name: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, ob
     MADE.append(engine := ScriptedEngine(write_reply))
     document["model"] = {"engine": LAST_MADE, **DRAWN}
     runs = medexam.run(document, runs_dir="runs", progress=False, track=False)
-    kept = [keep(prediction) for run in runs for prediction in run.predictions.values()]
+    predictions = [prediction for run in runs for prediction in run.predictions.values()]
+    stored = [
+        json.dumps([call.prompt or call.messages, call.choices, call.texts, call.sampling])
+        for prediction in predictions
+        for call in prediction.calls
+    ]
+    assert sorted(stored) == sorted(call for dialogue in engine.dialogues for call in calls_sent(dialogue))
+    kept = list(map(keep, predictions))
     return {
         "questions": len(kept),
         "requests": seal(list(map(keep_request, engine.dialogues))),

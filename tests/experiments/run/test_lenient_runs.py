@@ -11,7 +11,7 @@ from medexam.predictions import Status
 
 @pytest.fixture
 def document(spec, replies):
-    return spec | {"model": replies("The correct answer is (B).")}
+    return spec | {"model": replies({"## hint ##": "[[ ## hint ## ]]\nNone.", "*": "The correct answer is (B)."})}
 
 
 def test_both_readings_stand_where_the_score_stands_and_either_is_the_score(ask, document, asked) -> None:
@@ -49,8 +49,16 @@ def test_runs_are_compared_under_either_reading(ask, document) -> None:
         medexam.compare(one, other, ensemble="vote", reading="lenient")
 
 
+STEPS = [{"ask": "question -> hint"}, {"use": "zero_shot"}]
+
+
 @pytest.mark.parametrize(
-    "settings", [{"program__samples": 3, "model__temperature": 1.0}, {"program__orders": "reversed"}]
+    "settings",
+    [
+        {"program__samples": 3, "model__temperature": 1.0},
+        {"program__orders": "reversed"},
+        {"program": {"name": "hinted", "steps": STEPS}},
+    ],
 )
 def test_several_replies_vote_under_either_reading(ask, document, settings) -> None:
     (run,) = ask(document, **settings)

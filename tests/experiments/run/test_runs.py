@@ -216,3 +216,39 @@ def test_two_ways_to_ask_the_same_get_the_same_from_a_server_whose_replies_are_h
     changed, asked_otherwise, _ = answers(program__prompt=prompt("Choose well."))
     assert changed != at_once
     assert not set(asked_otherwise) & set(asked_at_once)
+
+
+def received(server):
+    """The texts that a server was to continue, each with the temperature and the seed of every reply."""
+    for path, body in server.requests:
+        if path.endswith("/completions"):
+            chat = "messages" in body
+            for text in [server.render(body["messages"])] if chat else server.texts(body):
+                for number in range(body.get("n", 1)):
+                    yield text, body.get("temperature"), body.get("seed", 0) + number
+
+
+def stored(server, call):
+    """The same of a stored call."""
+    *turns, last = call.messages
+    text = server.render(turns) + last["content"] if last["role"] == "assistant" else server.render(call.messages)
+    return text, call.sampling["temperature"], call.sampling["seed"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "few_shot", "samples": 3},
+        {"kind": "chain_of_thought", "answer_format": "guided", "orders": "reversed"},
+        STEPS,
+    ],
+    ids=str,
+)
+def test_stored_calls_are_what_the_server_received(ask, spec, hash_server, program) -> None:
+    hash_server.requests.clear()
+    model = {"engine": "vllm", "endpoints": [hash_server.address], "temperature": 0.7, "seed": 3}
+    (run,) = ask(spec | {"model": model, "program": program})
+    stems = [question.stem for question in medexam.load_questions("headqa_sample", limit=12)]
+    asked = [sent for sent in received(hash_server) if any(stem in sent[0] for stem in stems)]
+    calls = [call for prediction in run.predictions.values() for call in prediction.calls]
+    assert sorted(asked) == sorted(stored(hash_server, call) for call in calls)

@@ -85,8 +85,7 @@ def test_only_what_stands_behind_the_last_line_is_cut_off(folder, log, torn) -> 
 def test_a_line_that_is_damaged_or_of_another_run_is_named(folder, log, line, said) -> None:
     _write(folder, _prediction("a"))
     first = log.read_bytes()
-    fields = {b'"option_scores"': b'"option_scores":null', b'"spec_digest"': b'"spec_digest":"d"'}
-    whole = next((first.strip().replace(now, line) for name, now in fields.items() if line.startswith(name)), line)
+    whole = b"%b,%b}" % (first.strip()[:-1], line) if line[:1] == b'"' else line
     log.write_bytes(first + whole + b"\n" + first)
     for read in (folder.read_predictions, folder.read_outcomes):
         with pytest.raises(RunFolderError, match=said) as caught:
@@ -94,11 +93,24 @@ def test_a_line_that_is_damaged_or_of_another_run_is_named(folder, log, line, sa
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [((b"{", b""), "line 1 is damaged"), ((b"You are", b"They"), "line 1 is damaged"), ((b"\n", b""), "lacks turn")],
+)
+def test_a_shared_turn_that_is_lost_or_changed_is_named(ask, spec, tmp_path, damage, said) -> None:
+    (run,) = ask(spec)
+    copied = run.folder.rename(tmp_path / "copied")
+    prompts = copied / "prompts.jsonl"
+    prompts.write_bytes(prompts.read_bytes().replace(*damage, 1))
+    with pytest.raises(RunFolderError, match=rf"prompts\.jsonl.* {said}.*restore the file") as caught:
+        medexam.load_run(copied).report()
+    assert "\n" not in str(caught.value)
+
+
 HOLD = """
 import sys, time
 from pathlib import Path
 from medexam.experiments import RunFolder
-from predicted import predicted
 with RunFolder(Path(sys.argv[1])).locked():
     print("held", flush=True)
     time.sleep(60)
@@ -125,7 +137,7 @@ def test_a_file_in_the_place_of_the_runs_is_refused(ask, spec, tmp_path) -> None
 def test_a_folder_without_a_readable_spec_says_so(folder, content) -> None:
     if content is not None:
         (folder.path / "spec.json").write_text(content)
-    with pytest.raises(RunFolderError, match=r"spec\.json|no run") as caught:
+    with pytest.raises(RunFolderError, match=r"spec\.json|no run|another version") as caught:
         medexam.load_run(folder.path)
     assert "\n" not in str(caught.value)
 

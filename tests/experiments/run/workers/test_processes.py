@@ -75,9 +75,8 @@ def meanwhile(kept):
 
 def answers(run) -> dict[str, dict]:
     """What each question was answered, without what no two runs share; each stands there once."""
-    found = [json.loads(line) for line in (run.folder / "predictions.jsonl").read_text().splitlines()]
-    assert len({one["question"] for one in found}) == len(found)
-    return {one.pop("question"): without_times(one) for one in found}
+    assert (run.folder / "predictions.jsonl").read_bytes().count(b"\n") == len(run.predictions)
+    return {key: without_times(json.loads(one.to_line())) for key, one in run.predictions.items()}
 
 
 def executor_of(run):
@@ -101,6 +100,7 @@ def test_two_processes_answer_what_one_does_though_one_is_killed(
     assert (len(answers(spread)), spread.id) == (QUESTIONS, alone.id)
     assert spread.metrics.model_dump(exclude=set(TIMES)) == alone.metrics.model_dump(exclude=set(TIMES))
     assert not (spread.folder / "parts").exists()
+    assert (spread.folder / "prompts.jsonl").read_bytes() == (alone.folder / "prompts.jsonl").read_bytes()
     told = executor_of(spread)
     assert (told["kind"], len(told["lost"]), len(told["workers"])) == ("processes", 1, 2)
     assert "the other workers take its pending questions" in caplog.text
