@@ -1,4 +1,4 @@
-"""How busy workers keep the servers of a cluster, and what a lost or a new server costs, by simulated time.
+"""How busy workers keep the servers of a cluster, and what a lost server costs, by simulated time.
 
     python bench/cluster_simulation.py table
     python bench/cluster_simulation.py faults --servers 16 --workers 4
@@ -54,16 +54,12 @@ def faults(seconds: float) -> dict[str, Fault]:
         "refuses": Fault("it replies with 503 for a while", Event(at, 1, State.REFUSES), again, 1.0),
         "slows": Fault("it works at a quarter of its rate", Event(at, 1, State.WORKS, rate=0.25), None, 0.75),
         "silent": Fault("its machine loses its power", Event(at, 1, State.SILENT), None, 1.0),
-        "joins": Fault("it joins then, and was not there before", Event(at, 1), None, -1.0),
     }
 
 
 def best_s(undisturbed: float, fault: Fault, seconds: float, servers: int) -> float:
     """The time of the undisturbed run if nothing but the server's capacity is lost."""
     at, until = BEGINS * seconds, ENDS * seconds
-    if fault.lost < 0:
-        # Until it joins, the others do all the work.
-        return undisturbed + at / servers
     left = 1 - fault.lost / servers
     if fault.ends is not None:
         return undisturbed + (until - at) * (1 - left)
@@ -105,8 +101,8 @@ def try_faults(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     (servers,), (workers,) = arguments.servers or [16], arguments.workers or [4]
     setting = make_setting(arguments, servers, workers)
     undisturbed = run(setting)
-    say("the second of", servers, "servers", "took s", "best s", "more", "failed", "first answer after s")
-    say("nothing happens", "", "", undisturbed.took_s, "", "", undisturbed.failed, "")
+    say("the second of", servers, "servers", "took s", "best s", "more", "failed")
+    say("nothing happens", "", "", undisturbed.took_s, "", "", undisturbed.failed)
     yield {"setting": asdict(setting), "found": asdict(undisturbed)}
     for name, fault in faults(arguments.seconds).items():
         if arguments.only and name not in arguments.only:
@@ -115,8 +111,7 @@ def try_faults(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         found = run(disturbed)
         best = best_s(undisturbed.took_s, fault, arguments.seconds, servers)
         more = found.took_s / best - 1
-        joined = {place: round(first - fault.begins.at_s, 2) for place, first in found.first_answers_s.items()}
-        say(fault.says, "", "", found.took_s, round(best, 2), f"{more:+.1%}", found.failed, joined.get(1, ""))
+        say(fault.says, "", "", found.took_s, round(best, 2), f"{more:+.1%}", found.failed)
         yield {"fault": name, "best_s": round(best, 3), "more": round(more, 4), "found": asdict(found)}
 
 

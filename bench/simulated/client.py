@@ -20,7 +20,7 @@ from simulated.server import SimulatedServer, State
 from medexam.errors import CallTimeoutError, EndpointSilentError
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.serve import TIMING, Capabilities, Endpoint, VLLMEngine
-from medexam.serve.discovery.finder import ServerFinder, follow
+from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
 from medexam.serve.pool.silence import watch_silence
@@ -126,7 +126,7 @@ class Program:
 async def open_engine(
     servers: Mapping[str, SimulatedServer], finder: ServerFinder, processor: Processor, read_s: float, sharers: int
 ) -> VLLMEngine:
-    """An engine over the servers that the registry lists now, and those that come later."""
+    """An engine over the servers that the registry lists."""
 
     async def probe(endpoint: Endpoint) -> None:
         await asyncio.sleep(PROBE_S)
@@ -140,11 +140,10 @@ async def open_engine(
 
     _processor.set(processor)
     _open.set(lambda endpoint: Client(servers[endpoint.base], processor, read_s))
-    pool = ServerPool((), TIMEOUT_S, finder.spec.wait_s, sharers, probe)
+    pool = ServerPool((), TIMEOUT_S, finder.spec.wait_s, sharers, probe, partial(finder.find, MODEL), probe)
     pool.limit = AdaptiveLimit(TIMEOUT_S, servers=0, sharers=sharers, clock=asyncio.get_running_loop().time)
     for endpoint in finder.find(MODEL):
         pool.add(endpoint)
-    pool.run_in_background(follow(partial(finder.find, MODEL), pool, probe))
     pool.run_in_background(watch_silence(pool, answers))
     return VLLMEngine(pool, [_SEEN], _Renderer())
 

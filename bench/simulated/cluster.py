@@ -40,7 +40,7 @@ class Event:
     server: int
     """Its place."""
     state: State | None = None
-    """None: it joins now, and was not there before."""
+    """None: as before."""
     rate: float = 1.0
     """The share of its rate that it works at from now on."""
 
@@ -95,8 +95,6 @@ class Found:
     driver_busy: float
     in_flight: int
     """Most questions that were in flight at once."""
-    first_answers_s: dict[int, float]
-    """When servers that joined answered for the first time."""
     each_s: tuple[int, ...] = field(repr=False)
     """Questions answered in each second."""
     real_s: float
@@ -183,7 +181,6 @@ class _Cluster:
             )
             for place in range(setting.servers)
         }
-        self.joining = {event.server for event in setting.events if event.state is None and event.rate == 1.0}
         self.registry = Registry(folder / "servers.json")
         self.spec = ModelSpec(engine="vllm", name=MODEL, endpoints=(f"registry:{self.registry.path}",))
         self.finder = ServerFinder(self.registry, self.spec)
@@ -195,8 +192,7 @@ class _Cluster:
     async def run(self) -> Found:
         begun = time.perf_counter()
         for place in range(self.setting.servers):
-            if place not in self.joining:
-                self._register(place)
+            self._register(place)
         beside = [asyncio.create_task(work) for work in (self._send_heartbeats(), self._make_events())]
         processors = [Processor() for _ in range(self.setting.workers)]
         driver = Processor()
@@ -272,7 +268,7 @@ class _Cluster:
                 server.change(event.state)
             if event.rate != 1.0:
                 server.slow_down(event.rate)
-            if event.state in (None, State.WORKS) and event.rate == 1.0:
+            if event.state is State.WORKS and event.rate == 1.0:
                 self._register(event.server)
 
     def _found(self, processors: Sequence[Processor], driver: Processor, real_s: float) -> Found:
@@ -294,11 +290,6 @@ class _Cluster:
             client_busy=round(sum(one.worked_s for one in processors) / (took_s * len(processors)), 3),
             driver_busy=round(driver.worked_s / took_s, 3),
             in_flight=progress.most,
-            first_answers_s={
-                place: round(first, 2)
-                for place, server in enumerate(self.servers.values())
-                if place in self.joining and (first := server.first_answer_at) is not None
-            },
             each_s=tuple(progress.each_s),
             real_s=round(real_s, 1),
         )

@@ -53,7 +53,6 @@ class SimulatedServer:
     state: State = State.WORKS
     answered: dict[int, int] = field(default_factory=dict)
     """Prompts answered in each span of `BIN_S`."""
-    first_answer_at: float | None = None
     ended: Callable[[int], None] = lambda _prompts: None
     """Hears of prompts when they are answered."""
     _held: dict[_Held, None] = field(default_factory=dict)
@@ -119,8 +118,6 @@ class SimulatedServer:
         self._held.pop(held, None)
         self.answered[int(now / BIN_S)] = self.answered.get(int(now / BIN_S), 0) + held.prompts
         self.ended(held.prompts)
-        if self.first_answer_at is None:
-            self.first_answer_at = now
         if not held.done.done():
             held.done.set_result(None)
 

@@ -43,9 +43,9 @@ class ModelSpec(Spec):
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
-    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, whose servers may come and go
-    during a run; none: those that `medexam serve` started on this machine. litellm: at most one, which is asked in
-    OpenAI's API."""
+    """vllm: base addresses such as `http://127.0.0.1:8000/v1`, or one `registry:FILE`, which is read at the start
+    and again after a fault; none: those that `medexam serve` started on this machine. litellm: at most one, which is
+    asked in OpenAI's API."""
     wait_s: Annotated[float, Field(ge=0)] = 300.0
     """vllm: seconds that a run waits for a server of the registry that `endpoints` names: for the first one, and when
     the last one has left."""

@@ -75,7 +75,7 @@ class LocalExecutor:
                 self._engines[model] = await build_engine(model, needs[model])
 
     def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
-        """Return what answers the cell; servers may have come and gone since it was prepared."""
+        """Return what answers the cell; after faults other servers may have come since it was prepared."""
         engine = self._engine(planned) if name is None else self._engines.get(planned.cell.models[name])
         return engine.info() if engine else None
 

@@ -1,4 +1,4 @@
-"""The file that says which servers run where, so that a run finds servers that come and go.
+"""The file that says which servers run where, so that a run finds them.
 
 The process that starts a server writes it there and repeats every few seconds that it still runs. An entry without such
 a heartbeat counts no more, so nobody has to clean up after a machine that lost its power. The file may lie on storage

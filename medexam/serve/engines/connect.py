@@ -19,7 +19,7 @@ from medexam.plugins import load_part
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.finder import ServerFinder, find_endpoints, follow
+from medexam.serve.discovery.finder import ServerFinder, find_endpoints
 from medexam.serve.discovery.probe import check_same, probe_endpoint
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
 from medexam.serve.engines.settings_check import check_vllm_settings
@@ -48,7 +48,7 @@ async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
     servers = await load_part("start", SERVERS)(spec)
     try:
         finder = ServerFinder(servers.registry, spec)
-        engine = await _connect(await finder.wait_for_first(0.0), finder, spec, needs)
+        engine = await _connect(await finder.wait(0.0), finder, spec, needs)
     except BaseException:
         await servers.stop()
         raise
@@ -72,20 +72,23 @@ async def _connect(
         _check_needs(needs, server)
     pool = ServerPool(tuple(answering), spec.timeout_s, spec.wait_s if finder else 0.0, sharers)
     settings = RequestSettings.of(spec)
-    remote = ServerRenderer(pool.available, capabilities[0].model, timeout_s=timeout_s, settings=settings.template)
+    remote = ServerRenderer(
+        pool.available,
+        pool.look_again,
+        capabilities[0].model,
+        timeout_s=timeout_s,
+        settings=settings.template,
+    )
     try:
         renderer = await build_renderer(remote, capabilities[0])
         await check_vllm_settings(spec, needs, settings, capabilities[0], list(answering), remote, renderer)
         tokenizer = renderer or (remote if capabilities[0].tokenizes else None)
-        probe = partial(_check_interchangeable, reference=capabilities[0], look=look)
         pool.check = partial(check_same, capabilities=capabilities[0], timeout_s=timeout_s)
-        if finder is not None:
-            pool.run_in_background(follow(partial(finder.find, capabilities[0].model), pool, probe))
-        elif faults := [fault for fault in outcomes.values() if isinstance(fault, EndpointSilentError)]:
-            for fault in faults:
-                _log.warning("medexam: warning: %s; the run begins without it", fault)
-            # Servers that a spec names do not leave; those that are silent now may still come.
-            pool.run_in_background(follow(lambda: endpoints, pool, probe))
+        pool.admit = partial(_check_interchangeable, reference=capabilities[0], look=look)
+        pool.find = (lambda: endpoints) if finder is None else partial(finder.find, capabilities[0].model)
+        for fault in outcomes.values():
+            if isinstance(fault, EndpointSilentError):
+                _log.warning("medexam: warning: %s; the run goes without it, and looks again if another fails", fault)
         pool.run_in_background(watch_silence(pool, replies))
         opens = renderer is not None and capabilities[0].chat and is_open(await renderer.render(DIALOGUE))
         return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, opens)

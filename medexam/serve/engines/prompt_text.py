@@ -65,15 +65,17 @@ class ServerRenderer:
     def __init__(
         self,
         endpoints: Callable[[], Awaitable[Sequence[Endpoint]]],
+        look_again: Callable[[], Awaitable[None]],
         model: str,
         *,
         timeout_s: float | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """Set up the calls; `endpoints` returns the servers that can be asked now, `settings` is what the chat template
-        is told.
+        """Set up the calls; `endpoints` returns the servers that can be asked now, `look_again` finds out after a fault
+        which these are, and `settings` is what the chat template is told.
         """
         self._endpoints = endpoints
+        self._look_again = look_again
         self._index = 0
         self._model = model
         self._timeout_s = timeout_s or TIMING.probe_silence_s
@@ -121,6 +123,7 @@ class ServerRenderer:
                 # Of many calls that fail together only the first moves on, or they would skip servers that answer.
                 if self._index == index:
                     self._index = (index + 1) % len(endpoints)
+                await self._look_again()
                 raise
 
         return await ask_again(attempt, timeout_s=self._timeout_s)

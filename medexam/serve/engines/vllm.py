@@ -160,7 +160,7 @@ class VLLMEngine(HostedEngine):
             engine="vllm",
             model=self.model,
             identity=first.identity,
-            endpoints=tuple(self.pool.addresses),
+            endpoints=tuple(dict.fromkeys(server.endpoint.base for server in self.pool.servers)),
             server_version=", ".join(sorted(versions)) or None,
             max_context=min(contexts, default=None),
             chat_template=self.renderer.template if self.renderer else None,

@@ -1,17 +1,18 @@
-"""The servers of one model: which one is asked next, which one cools down after a failure, and which one returns.
+"""The servers of one model: which one is asked next, which one cools down after a failure, and which come instead.
 
 It knows addresses and failures; what is said to a server is its callers' business.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from medexam.errors import ConfigurationError, EndpointSilentError, EngineError, TransportError
+from medexam.errors import ConfigurationError, EndpointSilentError, EngineError, MedExamError, TransportError
 from medexam.serve.network.connections import open_model_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
@@ -42,8 +43,8 @@ class Server:
     """Failed calls in a row."""
     retry_at: float = 0.0
     """End of its cooldown, on the monotonic clock."""
-    draining: bool = False
-    """It is asked nothing more; its connections close with its last answer."""
+    gone: bool = False
+    """It is asked nothing more; it may still answer what it was asked."""
     heard_at: float = 0.0
     """When it last answered, or got something to do after it had nothing; on the monotonic clock."""
     calls: set[asyncio.Timeout] = field(default_factory=set)
@@ -110,46 +111,77 @@ class ServerPool:
     timeout_s: float
     """Seconds one request may take, waiting in the server's queue included."""
     wait_s: float = 0.0
-    """Seconds that a call waits for a server if there is none."""
+    """Seconds that a call waits for a server if all are gone."""
     sharers: int = 1
     """Processes that ask the same servers."""
     check: Callable[[Endpoint], Awaitable[None]] | None = None
     """Raises `EngineError` unless the model at an address is still the one that was asked first; `EndpointSilentError`
     while nothing answers there. None: every server is trusted."""
-    active: list[Server] = field(default_factory=list)
-    """Those that take part now."""
-    leaving: list[Server] = field(default_factory=list)
-    """Those that are asked nothing more and have not answered all."""
-    addresses: list[str] = field(default_factory=list)
-    """Addresses of all that ever took part."""
+    find: Callable[[], Iterable[Endpoint]] | None = None
+    """Lists the servers there are; read again after a fault. None: those of `endpoints` alone."""
+    admit: Callable[[Endpoint], Awaitable[None]] | None = None
+    """Raises `EngineError` for a new server that must stay out, `EndpointSilentError` while it does not answer."""
+    servers: list[Server] = field(default_factory=list)
+    """All that ever took part."""
     limit: AdaptiveLimit = field(init=False)
     """How many requests may be in flight; the caller tracks its requests with it."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _any_active: asyncio.Event = field(default_factory=asyncio.Event)
+    _rejected: set[str] = field(default_factory=set)
+    """Addresses of servers that serve something else."""
+    _looked_at: float = 0.0
+    """When it was last found out which servers there are, on the monotonic clock; infinite while it is."""
 
     def __post_init__(self) -> None:
         self.limit = AdaptiveLimit(self.timeout_s, servers=0, sharers=self.sharers)
         for endpoint in self.endpoints:
             self.add(endpoint)
 
+    @property
+    def active(self) -> list[Server]:
+        """Those that take part now."""
+        return [server for server in self.servers if not server.gone]
+
     def add(self, endpoint: Endpoint) -> None:
         """Let a server take part."""
-        self.active.append(Server(endpoint, open_model_client(endpoint, self.timeout_s)))
+        self.servers.append(Server(endpoint, open_model_client(endpoint, self.timeout_s)))
         self.limit.add_server()
-        if endpoint.base not in self.addresses:
-            self.addresses.append(endpoint.base)
-        self._any_active.set()
 
-    async def remove(self, address: str) -> None:
-        """Ask the server at this address nothing more; it may still answer what it was asked."""
-        for server in [server for server in self.active if server.endpoint.base == address]:
-            self.active.remove(server)
-            self.limit.remove_server()
-            server.draining = True
-            self.leaving.append(server)
-            await self._close_drained(server)
-        if not self.active:
-            self._any_active.clear()
+    def remove(self, server: Server) -> None:
+        """Ask a server nothing more."""
+        server.gone = True
+        self.limit.remove_server()
+
+    async def look_again(self) -> None:
+        """Find out after a fault which servers there are: add new ones, and remove those that are listed no more."""
+        if self.find is None or self.admit is None or time.monotonic() < self._looked_at + TIMING.poll_s:
+            return
+        self._looked_at = math.inf
+        try:
+            listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self.find)}
+            for server in self.active:
+                if server.endpoint.base not in listed:
+                    self.remove(server)
+                    if not self.active:
+                        _log.warning(
+                            "medexam: warning: the last server has left the registry; waiting %.0f s for another",
+                            self.wait_s,
+                        )
+            # One that left the registry may come back as another, so it is probed again then.
+            self._rejected &= listed.keys()
+            known = self._rejected | {server.endpoint.base for server in self.active}
+            new = [endpoint for base, endpoint in listed.items() if base not in known]
+            faults = await asyncio.gather(*map(self.admit, new), return_exceptions=True)
+            for endpoint, fault in zip(new, faults, strict=True):
+                if fault is None:
+                    self.add(endpoint)
+                elif not isinstance(fault, EndpointSilentError):
+                    self._rejected.add(endpoint.base)
+                    _log.warning("medexam: warning: %s stays out of this run: %s", endpoint.base, fault)
+        except MedExamError as error:
+            # A file that cannot be read now says nothing of the servers, which may well run on.
+            _log.warning("medexam: warning: %s; the known servers are kept", error)
+        finally:
+            self._looked_at = time.monotonic()
 
     async def available(self) -> list[Endpoint]:
         """List the servers that take part now, waiting for one if there is none; raises `TransportError`."""
@@ -163,14 +195,11 @@ class ServerPool:
 
         None if there is no server.
         """
-        if not self.active:
-            return None
-        now = time.monotonic()
-        ready = [server for server in self.active if server.ready(now)]
-        if ready:
+        now, active = time.monotonic(), self.active
+        if ready := [server for server in active if server.ready(now)]:
             return min(ready, key=lambda server: server.outstanding)
         # All cool down: the one that failed least is the likeliest to be back.
-        return min(self.active, key=lambda server: (server.failures, server.retry_at))
+        return min(active, key=lambda server: (server.failures, server.retry_at), default=None)
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int, first: Server | None = None) -> T:
         """Return what `send` returns for a server; a curable failure is tried again, elsewhere or later.
@@ -181,7 +210,7 @@ class ServerPool:
 
         async def attempt() -> T:
             nonlocal preferred
-            first = None if preferred is None or preferred.draining else preferred
+            first = None if preferred is None or preferred.gone else preferred
             # The preferred one is for the first attempt alone: if it fails, another may be ready.
             server, preferred = first or self.least_busy() or await self._wait_for_server(), None
             try:
@@ -194,9 +223,8 @@ class ServerPool:
                 server.record_failure(fault)
                 if is_refusal(fault):
                     self.limit.record_refusal()
+                await self.look_again()
                 raise
-            finally:
-                await self._close_drained(server)
             server.failures = 0
             return reply
 
@@ -214,7 +242,7 @@ class ServerPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for server in (*self.active, *self.leaving):
+        for server in self.servers:
             await server.client.close()
 
     async def _verify(self, server: Server) -> None:
@@ -233,7 +261,8 @@ class ServerPool:
             except EndpointSilentError as error:
                 raise TransportError(str(error)) from error
             except EngineError as error:
-                await self.remove(server.endpoint.base)
+                self.remove(server)
+                self._rejected.add(server.endpoint.base)
                 if not self.active:
                     raise ConfigurationError(
                         f"{server.endpoint.base} serves another model since it is back: {error}"
@@ -243,19 +272,13 @@ class ServerPool:
             server.unverified = False
 
     async def _wait_for_server(self) -> Server:
-        # After the time is over a server may have come all the same, so the list decides and not the timeout.
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._any_active.wait(), self.wait_s)
-        server = self.least_busy()
-        if server is None:
-            raise TransportError("the last server has left the registry, and no other has joined")
+        deadline = time.monotonic() + self.wait_s
+        while (server := self.least_busy()) is None:
+            if time.monotonic() > deadline:
+                raise TransportError("the last server has left the registry, and no other has joined")
+            await asyncio.sleep(TIMING.poll_s)
+            await self.look_again()
         return server
-
-    async def _close_drained(self, server: Server) -> None:
-        # Closed any earlier, the connections would cut off the answers that are still on their way.
-        if server in self.leaving and not server.outstanding:
-            self.leaving.remove(server)
-            await server.client.close()
 
     def _any_ready(self) -> bool:
         now = time.monotonic()

@@ -27,18 +27,17 @@ async def watch_silence(pool: ServerPool, replies: Callable[[Endpoint], Awaitabl
     while True:
         await asyncio.sleep(TIMING.look_s)
         limit = time.monotonic() - TIMING.look_s
-        servers = [
-            server for server in (*pool.active, *pool.leaving) if server.outstanding and server.heard_at <= limit
-        ]
+        servers = [server for server in pool.servers if server.outstanding and server.heard_at <= limit]
         signs = await asyncio.gather(*(replies(server.endpoint) for server in servers))
         missed = Counter(
             {id(server): missed[id(server)] + 1 for server, sign in zip(servers, signs, strict=True) if not sign}
         )
         for server in servers:
+            if missed[id(server)] < _LOOKS:
+                continue
+            await pool.look_again()
             # Without another server nothing would be gained: its questions could only be asked of it again.
-            if missed[id(server)] >= _LOOKS and any(
-                other is not server and not other.failures for other in pool.active
-            ):
+            if any(other is not server and not other.failures for other in pool.active):
                 server.give_up()
 
 
