@@ -234,13 +234,3 @@ def test_what_is_no_optimizer_or_metric_is_said(module, optimize, tmp_path, monk
     }
     with pytest.raises(MedExamError, match=says):
         optimize(spec={**module, "optimizer": {**module["optimizer"], **optimizer}})
-
-
-def test_code_that_a_changed_folder_names_is_not_run(module, optimize, medexam, tmp_path) -> None:
-    folder = optimize({"optimizer.max_tokens": 3_000}, module).folder
-    (tmp_path / "foreign.py").write_text(MODULE + f"\nopen({str(tmp_path / 'ran')!r}, 'w')\n")
-    record = folder / "optimization.json"
-    record.write_text(record.read_text().replace("mine.py", "foreign.py"))
-    code, _, err = medexam("optimize", "--resume", folder)
-    assert (code, "foreign.py:Judge" in err, "was changed" in err) == (2, True, True)
-    assert not (tmp_path / "ran").exists()

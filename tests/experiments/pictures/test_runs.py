@@ -1,5 +1,6 @@
 """Runs that show pictures: what they ask, what their identity covers, and what their pages and traces show."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,12 @@ def test_the_page_holds_each_picture_that_was_asked_once(spec, carry_out, tmp_pa
         items = Page((tmp_path / "page.html").read_text(encoding="utf-8")).blocks["part-0"]["items"]
         return {item["key"]: item.get("picture") for item in items}
 
-    small = {"q1": scale_picture(draw(), 640, ""), "q2": scale_picture(LARGE, 640, ""), "q3": None}
+    shown = base64.b64decode(scale_picture(LARGE, 1024, "").partition(",")[2])
+    small = {"q1": scale_picture(draw(), 640, ""), "q2": scale_picture(shown, 640, ""), "q3": None}
     assert pictures(*runs) == small
     assert set(pictures(runs[0]).values()) == {None}
     (Path(spec["dataset"]["path"]).parent / "a.png").write_bytes(draw((50, 50)))
-    assert set(pictures(*runs).values()) == {None}, "another picture than the one that was asked"
+    assert pictures(*runs) == small, "those that were asked"
 
 
 def test_a_trace_shows_the_picture_in_its_conversation(spec, carry_out, client, uri) -> None:
