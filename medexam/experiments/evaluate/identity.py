@@ -110,7 +110,7 @@ def describe_value(value: Any, around: frozenset[int] = frozenset()) -> Any:  # 
             return {"partial": [describe(part) for part in (value.func, value.args, value.keywords)]}
         case MethodType():
             return {"method": [describe(value.__func__), describe(value.__self__)]}
-        case type() if issubclass(value, dspy.Signature):
+        case dspy.SignatureMeta():
             fields = {
                 name: [str(field.annotation), describe(field.json_schema_extra)] for name, field in value.fields.items()
             }

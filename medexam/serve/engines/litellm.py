@@ -203,8 +203,9 @@ class LiteLLMEngine(HostedEngine):
         before, differences, patience_s = self.identity, list[str](), self.patience_s
         self.patience_s = TIMING.probe_silence_s
         try:
-            for _ in range(2 if self.identify else 0):
-                await self.identify()
+            for _ in "12":
+                if self.identify is not None:
+                    await self.identify()
                 if not (differences := before.differences(self.identity)):
                     break
         except (CallError, EngineError):
