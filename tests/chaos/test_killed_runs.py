@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import pytest
 from wire_server import Wire, serving
 
 import medexam
@@ -16,6 +17,7 @@ from waiting import until
 
 MEDEXAM = "from medexam.cli import run_command; run_command()"
 QUESTIONS = 60
+COLUMNS = {"options": ["A", "B", "C", "D"], "answer": "answer"}
 FULL = 12_000
 """Bytes that a file may have on the full disk: more than `spec.json` has, fewer than the predictions."""
 
@@ -30,9 +32,8 @@ def call(*arguments: object) -> "subprocess.Popen[str]":
     )
 
 
-def write_spec(tmp_path: Path, model: dict[str, Any]) -> Path:
+def write_spec(tmp_path: Path, model: dict[str, Any], dataset: dict[str, Any]) -> Path:
     path = tmp_path / "spec.json"
-    dataset = {"name": "headqa_sample", "language": "en"}
     document = {"name": "killed", "dataset": dataset, "model": model, "program": {"kind": "zero_shot"}}
     path.write_text(json.dumps(document))
     return path
@@ -40,7 +41,8 @@ def write_spec(tmp_path: Path, model: dict[str, Any]) -> Path:
 
 def scripted(tmp_path: Path) -> Path:
     (tmp_path / "replies.yaml").write_text('{"a": "{Answer: 1}", "*": "{Answer: 2}"}')
-    return write_spec(tmp_path, {"engine": "scripted", "path": str(tmp_path / "replies.yaml")})
+    model = {"engine": "scripted", "path": str(tmp_path / "replies.yaml")}
+    return write_spec(tmp_path, model, {"name": "headqa_sample", "language": "en"})
 
 
 def lines_of(runs_dir: Path) -> list[str]:
@@ -48,27 +50,34 @@ def lines_of(runs_dir: Path) -> list[str]:
     return [line for path in runs_dir.glob("*/predictions.jsonl") for line in path.read_text().splitlines()]
 
 
-def go_on(spec: Path, runs_dir: Path, limit: int) -> None:
+def go_on(spec: Path, runs_dir: Path, limit: int | None = None) -> Any:
     (run,) = medexam.run(spec, limit=limit, runs_dir=runs_dir, track=False, progress=False)
     assert run.complete
+    return run
 
 
 class Stopping(Wire):
     """Holds what it is asked once it has answered half of the questions."""
 
-    free = threading.Event()
+    def __init__(self, questions: int) -> None:
+        super().__init__()
+        self.half, self.free = questions // 2, threading.Event()
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if len(self.bodies("/v1/chat/completions")) > QUESTIONS // 2:
+        if len(self.bodies("/v1/chat/completions")) > self.half:
             self.free.wait()
         return super().reply(path, body)
 
 
-def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    with serving(Stopping()) as wire:
-        spec = write_spec(tmp_path, {"engine": "vllm", "endpoints": [wire.address]})
+@pytest.mark.parametrize("questions", [QUESTIONS, pytest.param(500, marks=pytest.mark.nightly)])
+def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path, questions: int) -> None:
+    rows = "".join(f"Which is number {number}?,one,two,three,four,B\n" for number in range(questions))
+    (tmp_path / "exam.csv").write_text(f"question,A,B,C,D,answer\n{rows}")
+    dataset = {"kind": "choice", "path": str(tmp_path / "exam.csv"), "columns": COLUMNS, "language": "en"}
+    with serving(Stopping(questions)) as wire:
+        spec = write_spec(tmp_path, {"engine": "vllm", "endpoints": [wire.address]}, dataset)
         runs = tmp_path / "runs"
-        process = call("-c", MEDEXAM, "run", spec, "--limit", QUESTIONS, "--runs-dir", runs, "--tracking-uri", "none")
+        process = call("-c", MEDEXAM, "run", spec, "--runs-dir", runs, "--tracking-uri", "none")
         until(lambda: lines_of(runs) or process.poll() is not None, "the first predictions")
         assert process.poll() is None, process.communicate()[1]
         process.send_signal(signal.SIGKILL)
@@ -76,15 +85,19 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         before = lines_of(runs)
         wire.free.set()
         asked = len(wire.bodies("/v1/chat/completions"))
-        go_on(spec, runs, QUESTIONS)
+        run = go_on(spec, runs)
         again = len(wire.bodies("/v1/chat/completions")) - asked
+        sent = {json.dumps(body["messages"]) for body in wire.bodies("/v1/chat/completions")}
     after = lines_of(runs)
     kept = [line for line in before if line in after]
     assert len(before) - len(kept) <= 1, "the last line may be torn"
     keys = [json.loads(line)["question"] for line in after]
-    assert len(keys) == len(set(keys)) == QUESTIONS
+    assert len(keys) == len(set(keys)) == questions
     # What a run asks to identify its server comes on top of the questions.
-    assert QUESTIONS - len(kept) <= again < QUESTIONS
+    assert questions - len(kept) <= again < questions
+    stored = [[json.dumps(call.messages) for call in one.calls] for one in run.predictions.values()]
+    assert {len(calls) for calls in stored} == {1}
+    assert len({calls[0] for calls in stored} & sent) == questions
 
 
 def test_a_full_disk_loses_nothing_that_was_on_it(tmp_path: Path) -> None:
