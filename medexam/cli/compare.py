@@ -27,9 +27,7 @@ def _check(way: WaySettings, sections: SectionSettings, settings: CompareSetting
     if way.languages and (settings.fail_if is not None or sections != SectionSettings()):
         raise SpecError(
             "--languages shows which questions are right in which language: leave out --fail-if, --equivalent-within, "
-            "--strengths, --item-response, --cutoff and --overlap, or compare the runs without --languages"
+            "--ensemble, --strengths, --item-response, --cutoff and --overlap, or compare the runs without --languages"
         )
-    if way.reading is not None and (way.languages or way.ensemble is not None):
-        raise SpecError("--reading goes with neither --languages nor --ensemble: leave it out")
-    if way.ensemble is not None and way.languages:
-        raise SpecError("--ensemble compares runs as they are: leave --languages out")
+    if way.reading is not None and way.languages:
+        raise SpecError("--reading goes without --languages: leave one out")

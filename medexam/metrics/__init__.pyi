@@ -25,5 +25,4 @@ from .results import ScoredRun as ScoredRun
 from .scoring import compute_metrics as compute_metrics
 from .spans import score_span as score_span
 from .spans import score_spans as score_spans
-from .stacking import fit_stacking as fit_stacking
 from .tasks import mean_measure as mean_measure

@@ -13,4 +13,5 @@ from .recording import RecordingEngine as RecordingEngine
 from .recording import kept_calls as kept_calls
 from .retrieval.reading import Entailments as Entailments
 from .retrieval.reading import ReadSpan as ReadSpan
+from .steps.branches import combine as combine
 from .stored_calls import look as look

@@ -12,7 +12,6 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object, ships
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import AskingProgram, TaskProgram
-from medexam.programs.combining.ensembles import Ensemble, MemberAnswers
 from medexam.programs.combining.reordering import Reordered
 from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import Abstention, Control, blind_choice, longest_choice, random_choice, random_in_order
@@ -74,8 +73,6 @@ class ProgramContext:
     """Has a question's passages judged by a local model; only programs that verify by one need it."""
     context_reader: ContextReader | None = None
     """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
-    members: MemberAnswers | None = None
-    """Knows what other runs have answered; only ensembles need one."""
     budgets: Mapping[str, int | None] = field(default_factory=dict)
     """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
@@ -226,9 +223,6 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "random": lambda spec, *_: Control(random_choice(spec.seed)),
         "random_in_order": lambda spec, _, context: Control(
             random_in_order(spec.seed, _needed(context.in_order, "the questions in their order")(spec.split))
-        ),
-        "ensemble": lambda spec, _, context: Ensemble(
-            spec.combine, _needed(context.members, "the answers of its members")
         ),
         "blind": lambda spec, *_: Control(blind_choice(spec.option)),
         "longest": lambda *_: Control(longest_choice),

@@ -85,22 +85,12 @@ class CellSpec(Spec):
         """Those of the further models that the program asks, by name."""
         return {name: self.models[name] for name in self.program.models if name in self.models}
 
-    @property
-    def members(self) -> tuple["CellSpec", ...]:
-        """The runs that an ensemble is made of, on the same questions; empty for any other program."""
-        return tuple(
-            self.model_copy(update={"program": member.program, "model": member.model or self.model})
-            for member in self.program.made_of
-        )
-
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""
         form, program = self.dataset.question_form, self.program
         name = self.dataset.kind or self.dataset.name
         if self.dataset.alter == "question_withheld" and program.pictures is not None:
             raise SpecError("with dataset.alter question_withheld no picture is shown: set program.images to hidden")
-        for member in self.members:
-            member.check_fit()
         if program.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "

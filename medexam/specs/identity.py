@@ -39,7 +39,6 @@ def build_identity(
     translations: str | None = None,
     reader: Mapping[str, Any] | None = None,
     model: Mapping[str, Any] | None = None,
-    combined: Mapping[str, Any] | None = None,
     models: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     pictures: Mapping[str, Any] | None = None,
     prompts: Sequence[str | None] | None = None,
@@ -52,10 +51,9 @@ def build_identity(
     rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
     that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
     model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked, and `models` the same of further models, by name; `combined` is the digests of what an ensemble is
-    made of, None for any other program; `pictures` is what is shown beside the words, None where nothing is;
-    `prompts` is a hash of what is sent for each invented question, None where the user's code shows none; `dspy` is
-    its version where it writes the prompts.
+    is asked, and `models` the same of further models, by name; `pictures` is what is shown beside the words, None
+    where nothing is; `prompts` is a hash of what is sent for each invented question, None where the user's code shows
+    none; `dspy` is its version where it writes the prompts.
     """
     program = cell.program.normal(cell.dataset.language)
     by_facts = ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set())
@@ -72,7 +70,6 @@ def build_identity(
         facts["twins"] = translations  # Stored identities have this key.
     if reader:
         facts["reader"] = dict(reader)
-    facts |= combined or {}
     if pictures:
         facts["pictures"] = dict(pictures)
     if program.asks_model:

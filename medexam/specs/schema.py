@@ -37,7 +37,6 @@ def spec_schema() -> dict[str, Any]:
             part["required"] = sorted({*part.get("required", ()), "kind"})
         elif name == "OwnSpec":
             kind["not"] = {"enum": sorted(KINDS)}
-    _shorten_members(parts)
     _shorten_steps(parts)
     parts["RetrieverSpec"] = {"anyOf": [{"type": "string"}, parts["RetrieverSpec"]]}
     columns = parts["ColumnsSpec"]["properties"]
@@ -50,16 +49,6 @@ def spec_schema() -> dict[str, Any]:
         words = [{"enum": sorted(KINDS)}] if name == "program" else []
         fields[name] = {**notes, "anyOf": [*words, {"type": "string"}, *choices]}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "$defs": parts}
-
-
-def _shorten_members(parts: dict[str, Any]) -> None:
-    """Let a program alone, or its kind, stand for a member of an ensemble, and an engine's name for its model."""
-    member = parts["MemberSpec"]["properties"]
-    programs = [{"enum": sorted(KINDS)}, {"type": "string"}, *member["program"].pop("oneOf")]
-    member["program"]["anyOf"] = programs
-    member["model"]["anyOf"].append({"type": "string"})
-    items = parts["EnsembleSpec"]["properties"]["members"]
-    items["items"] = {"anyOf": [*programs, items["items"]]}
 
 
 def _shorten_steps(parts: dict[str, Any]) -> None:

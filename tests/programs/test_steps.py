@@ -327,17 +327,6 @@ def test_the_digest_covers_steps_and_what_their_files_hold(spec_of, tmp_path) ->
     assert len(set(digests)) == len(digests)
 
 
-def test_stacked_branches_are_runs_that_an_ensemble_weighs(spec_of, tmp_path) -> None:
-    """As kind `ensemble` does: each branch is a run of its own, which also answers the exams that weights come from."""
-    steps = [{"use": "zero_shot"}, [{"ask": "question -> argument"}, {"use": "chain_of_thought", "model": "strong"}]]
-    spec = spec_of([{"all": steps, "combine": "stacked", "train": {"years": [2013]}}])
-    spec["dataset"] = {"name": "headqa_sample", "years": [2016]}
-    runs = medexam.run(spec, runs_dir=tmp_path / "runs", progress=False, track=False)
-    assert [run.program for run in runs] == ["zero_shot", "flow", "ensemble2-stacked"]
-    members = json.loads((runs[-1].folder / "environment.json").read_text())["ensemble"]["members"]
-    assert len(members) == 2
-
-
 WAYS = [
     SIGNED,
     {**SIGNED, "answer_format": "guided"},

@@ -11,7 +11,6 @@ from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import print_notice, read_current
-from medexam.experiments.compare.ensembles import compare_ensemble
 from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.languages import compare_run_languages
@@ -87,10 +86,7 @@ def _find(
             partial(consistency_blocks, found),
             partial(consistency_latex, found),
         )
-    if way.ensemble is None:
-        comparison = compare_runs(folders, finders, way.reading)
-    else:
-        comparison = compare_ensemble(folders, way.ensemble, finders)
+    comparison = compare_runs(folders, finders, way.reading)
     return (
         comparison,
         partial(paired_report, comparison),

@@ -26,10 +26,6 @@ class WaySettings:
     """How the runs are compared, if not as usual."""
 
     languages: Annotated[bool, Setting("Runs in two languages or more: right in all, in some, in none.")] = False
-    ensemble: Annotated[
-        Literal["vote", "mean_probability"] | None,
-        Setting("Compare the runs with their ensemble, which is the baseline."),
-    ] = None
     reading: Annotated[
         Literal["strict", "lenient"] | None,
         Setting("How to read the replies of all runs; by default as each run was scored."),
@@ -43,6 +39,10 @@ class SectionSettings:
     equivalent_within: Annotated[
         float | None,
         Setting("Test whether each run differs from the baseline by less than POINTS, up or down.", metavar="POINTS"),
+    ] = None
+    ensemble: Annotated[
+        Literal["vote", "mean_probability"] | None,
+        Setting("Compare each run with what all would answer together."),
     ] = None
     strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
     item_response: Annotated[

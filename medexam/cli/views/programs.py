@@ -14,7 +14,6 @@ from medexam.specs.validation import validate
 from medexam.text import nearest
 
 _LEAVES = {
-    "ensemble": "It combines stored runs; steps combine answers by `all` with `combine`.",
     "flow": "It is your own list of steps: docs/composing.md.",
     "imported": "It is what `medexam import` read from a file.",
 }

@@ -27,17 +27,15 @@ DEPENDENT = 0.3
 
 @dataclass(frozen=True)
 class ItemResponse(ComparisonSection):
-    """The fitted model, over the runs that are no ensembles."""
+    """The fitted model."""
 
-    fitted: tuple[int, ...]
-    """Positions of these runs among all."""
     fit: ItemFit
     accuracies: tuple[float, ...]
-    """Of these runs."""
+    """Of each run."""
     models: int
     """How many models asked by the strong runs there are, the controls' none counted as one."""
     erring: tuple[int, int, float]
-    """Two of these runs that err together most, by position among all, and their correlation."""
+    """Two runs that err together most, by position, and their correlation."""
     questions: dict[str, ItemQuality]
     golds: dict[str, int]
     name = "item_response"
@@ -45,7 +43,7 @@ class ItemResponse(ComparisonSection):
     @property
     def weak(self) -> bool:
         """Whether there are too few runs for a sound fit."""
-        return len(self.fitted) < FEW_RUNS
+        return len(self.accuracies) < FEW_RUNS
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """List abilities, then suspicious, useless and hard questions."""
@@ -61,7 +59,7 @@ class ItemResponse(ComparisonSection):
         remarks = []
         if self.weak:
             remarks.append(
-                f"The fit is weak: it has {len(self.fitted)} runs and needs {FEW_RUNS} or more, and half of the "
+                f"The fit is weak: it has {len(self.accuracies)} runs and needs {FEW_RUNS} or more, and half of the "
                 f"discriminations have a standard error over {error}. The lists are hints for a review, not results."
             )
         first, second, correlation = self.erring
@@ -78,14 +76,12 @@ class ItemResponse(ComparisonSection):
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build the abilities by run and all findings of each question."""
-        abilities = zip(self.fitted, self.fit.abilities, self.fit.ability_sds, strict=True)
+        abilities = zip(keys, self.fit.abilities, self.fit.ability_sds, strict=True)
         first, second, correlation = self.erring
         return {
             "weak": self.weak,
-            "abilities": {
-                keys[position]: {"ability": float(mean), "sd": float(sd)} for position, mean, sd in abilities
-            },
-            "strong": [keys[self.fitted[index]] for index in strong_runs(self.fit)],
+            "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
+            "strong": [keys[index] for index in strong_runs(self.fit)],
             "erring_together": {"runs": [keys[first], keys[second]], "correlation": correlation},
             "questions": {key: quality.model_dump(mode="json") for key, quality in self.questions.items()},
         }
@@ -97,15 +93,12 @@ class ItemResponse(ComparisonSection):
         ]
 
     def _abilities(self, names: Sequence[str]) -> Captioned:
-        run_fits = zip(self.fitted, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True)
+        run_fits = zip(names, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True)
         rows = tuple(
-            (names[position], percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
-            for position, accuracy, ability, sd in sorted(run_fits, key=lambda run_fit: -run_fit[2])
+            (name, percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
+            for name, accuracy, ability, sd in sorted(run_fits, key=lambda run_fit: -run_fit[2])
         )
-        caption = (
-            "Two-parameter logistic model over the runs that are no ensembles. Ability: in standard deviations of all "
-            "such runs; SD: of its posterior distribution."
-        )
+        caption = "Two-parameter logistic model. Ability: in standard deviations of all runs; SD: of its posterior."
         return Table("Abilities", ("Run", "Accuracy", "Ability", "SD"), rows), caption
 
     def _suspicious(self) -> Captioned:
@@ -149,30 +142,26 @@ class ItemResponse(ComparisonSection):
 
 
 def find_item_response(compared: ComparisonScope) -> ItemResponse:
-    """Fit the model; raises `SpecError` for runs in words, and for fewer than three that are no ensembles."""
+    """Fit the model; raises `SpecError` for runs in words, and for fewer than three."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError(
             "--item-response needs answers that are right or wrong; these runs answer in words: leave it out"
         )
     cells = [folder.read_record().cell for folder in compared.folders]
-    fitted = tuple(position for position, cell in enumerate(cells) if not cell.program.made_of)
-    if len(fitted) < 3:
-        raise SpecError("--item-response needs three runs or more that are no ensembles: name others, or leave it out")
-    right = compared.matrix[list(fitted)]
-    keys = list(compared.scores[0])
-    answers = [[compared.predictions[position][key].answer for key in keys] for position in fitted]
+    if len(cells) < 3:
+        raise SpecError("--item-response needs three runs or more: name others, or leave it out")
+    right, keys = compared.matrix, list(compared.scores[0])
+    answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
     qualities = judge_items(fit, right, answers, [chances[key] for key in keys])
-    strong = [cells[fitted[index]] for index in strong_runs(fit)]
-    first, second, correlation = together(fit, right)
+    strong = [cells[index] for index in strong_runs(fit)]
     golds = compared.sets[0].golds
     return ItemResponse(
-        fitted=fitted,
         fit=fit,
         accuracies=tuple(map(float, right.mean(axis=1))),
         models=len({cell.model.label if cell.program.asks_model else None for cell in strong}),
-        erring=(fitted[first], fitted[second], correlation),
+        erring=together(fit, right),
         questions=dict(zip(keys, qualities, strict=True)),
         golds={key: golds[key].number for key in keys},
     )

@@ -65,18 +65,13 @@ def find_subset(n: int, compared: ComparisonScope) -> Subset:
     """Choose `n` questions; raises `SpecError` if there are too few runs or questions, or runs in words."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--subset needs answers that are right or wrong; these runs answer in words: leave it out")
-    fitted = [
-        position for position, folder in enumerate(compared.folders) if not folder.read_record().cell.program.made_of
-    ]
-    if len(fitted) < FEWEST_RUNS:
-        raise SpecError(
-            f"--subset needs {FEWEST_RUNS} runs or more that are no ensembles: name others, or leave it out"
-        )
-    right, keys = compared.matrix[fitted], list(compared.scores[0])
+    right, keys = compared.matrix, list(compared.scores[0])
+    if len(right) < FEWEST_RUNS:
+        raise SpecError(f"--subset needs {FEWEST_RUNS} runs or more: name others, or leave it out")
     if not 2 <= n < len(keys):
         way_out = f"give a number from 2 to {len(keys) - 1}" if len(keys) > 2 else "run their specs on more"
         raise SpecError(f"--subset {n}: questions that all runs scored: {len(keys)}; {way_out}")
     positions = choose_subset(fit_items(right), n, np.random.default_rng(SEED))
     chosen_error, drawn_error = measure_subsets(right, n)
     questions = tuple(keys[position] for position in positions)
-    return Subset(len(fitted), len(keys), questions, chosen_error, drawn_error)
+    return Subset(len(right), len(keys), questions, chosen_error, drawn_error)

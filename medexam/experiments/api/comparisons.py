@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from medexam.errors import SpecError
 from medexam.experiments.api.asking import write_notice
 from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
-from medexam.experiments.compare.ensembles import compare_ensemble
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.report.comparison_tables import paired_report
@@ -59,13 +57,12 @@ def compare(
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
-    With `ensemble`, compare them with what they would answer together. With `equivalent_within`, test whether they
+    With `ensemble`, compare each with what all would answer together. With `equivalent_within`, test whether they
     differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
     order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
     `subset`, choose that many questions that stand for all. With `cutoff`, a year or a month such as `2023-06`, set
     accuracy on exams before it against that after it. With `overlap`, a corpus, set accuracy on questions that share
-    13 words in a row with it against that on the others. With `reading`, read the replies of all runs so; an ensemble
-    takes none.
+    13 words in a row with it against that on the others. With `reading`, read the replies of all runs so.
 
     Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
     """
@@ -73,18 +70,14 @@ def compare(
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
     finders = find_further(
         equivalent_within,
+        ensemble=ensemble,
         strengths=strengths,
         item_response=item_response,
         subset=subset,
         cutoff=cutoff,
         overlap=overlap,
     )
-    if ensemble is None:
-        comparison = compare_runs(folders, finders, reading)
-    elif reading is None:
-        comparison = compare_ensemble(folders, ensemble, finders)
-    else:
-        raise SpecError("an ensemble answers as its members are scored: leave reading out")
+    comparison = compare_runs(folders, finders, reading)
     for line in comparison.corrected:
         write_notice(line)
     return ComparedRuns(comparison)

@@ -16,7 +16,6 @@ from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
-from medexam.experiments.report.run_tables import member_tables
 from medexam.experiments.report.shown import Block, Displayed, shown_table
 from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.run.spending import NO_LIMITS, Limits
@@ -126,14 +125,13 @@ class Run(Displayed):
             return self
         plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
         runs, _ = ask(plan, Carriers(limits=limits), progress=progress, track=True)
-        # The members of an ensemble are continued with it.
-        return Run(next(run for run in runs if run.folder.path == self.folder))
+        return Run(runs[0])
 
     def blocks(self) -> list[Block]:
         """Show the scores, with the breakdowns and details of `medexam report`."""
         own_blocks = [] if self.stored.benchmark.report_each else facet_tables(self.stored)
         head = overview_blocks([self.stored])
-        details = [*member_tables(self.stored), *self.stored.benchmark.details(self.stored.metrics)]
+        details = self.stored.benchmark.details(self.stored.metrics)
         return [*head, *own_blocks, *details, *pending_blocks(self.stored)]
 
     def __repr__(self) -> str:

@@ -130,8 +130,7 @@ def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
         {
             "key": key,
             "run_id": run.record.run_id,
-            # An ensemble of stored runs has a folder only while it is compared.
-            "run_dir": str(run.folder.path.resolve()) if run.folder.exists() else None,
+            "run_dir": str(run.folder.path.resolve()),
             "spec_digest": run.record.spec_digest,
             "name": name,
             "language": run.record.cell.dataset.language,

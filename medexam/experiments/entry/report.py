@@ -18,7 +18,7 @@ from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
-from medexam.experiments.report.run_tables import cost_tables, member_tables
+from medexam.experiments.report.run_tables import cost_tables
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import check_one_family, facet_tables, split_families, table_runs
 from medexam.experiments.score.breakdowns import Breakdown, break_down
@@ -147,7 +147,7 @@ class Report(Displayed):
         if len(self.runs) == 1:
             run = self.runs[0]
             own_blocks = [] if run.benchmark.report_each else facet_tables(run)
-            blocks += [*own_blocks, *cost_tables(run), *member_tables(run), *run.benchmark.details(run.metrics)]
+            blocks += [*own_blocks, *cost_tables(run), *run.benchmark.details(run.metrics)]
             blocks += model_blocks(run)
         blocks += self._extra
         blocks += map(contrast_table, self._contrasts)

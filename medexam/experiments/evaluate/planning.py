@@ -70,7 +70,7 @@ def plan_evaluation(
     unique = {record.key: record for record in records}
     items = build_example_set(cell.dataset, unique.values(), "")
     calls.examples = dict(zip((record.key for record in records), devset, strict=True))
-    pending, right, answered = take_stock(folder, [items], find_benchmark(cell.dataset))
+    pending, right, answered = take_stock(folder, items, find_benchmark(cell.dataset))
     planned = PlannedCell(
         cell=cell,
         question_set=items,

@@ -10,7 +10,6 @@ import dspy
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
 from medexam.errors import SpecError
-from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
@@ -50,10 +49,6 @@ class PlannedCell(Generic[S_co]):
     """The model that was admitted to the folder; None until it is known, and for a program that asks none."""
     further: Mapping[str, Answerer] = field(default_factory=dict)
     """The further models that were admitted, by name; empty until they are known."""
-    members: StoredMembers | None = None
-    """The runs whose answers an ensemble combines; None for any other program."""
-    training: S_co | None = None
-    """Further questions, which an ensemble of this run is fitted on; no score of this run counts them."""
     lender: RunFolder | None = None
     """Another run of the same digest, which has answers to `lent`; None: all that is not answered is asked."""
     lent: tuple[Any, ...] = ()
@@ -110,22 +105,13 @@ class PlannedCell(Generic[S_co]):
         if not self.benchmark.right_or_wrong:
             return None
         is_right = self.benchmark.is_right
-        golds = {
-            question.key: question_set.golds[question.key]
-            for question_set in self.question_sets
-            for question in question_set.questions
-        }
+        golds = self.question_set.golds
         return lambda prediction: is_right(prediction, golds[prediction.question])
 
     @property
-    def question_sets(self) -> tuple[S_co, ...]:
-        """The questions that are scored, and those that an ensemble is fitted on."""
-        return (self.question_set,) if self.training is None else (self.question_set, self.training)
-
-    @property
     def total(self) -> int:
-        """Questions that are to be answered when the run is done, those that an ensemble is fitted on included."""
-        return sum(len(question_set.questions) for question_set in self.question_sets)
+        """Questions that are to be answered when the run is done."""
+        return len(self.question_set.questions)
 
     @property
     def done(self) -> int:
@@ -152,7 +138,7 @@ class PlannedCell(Generic[S_co]):
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
-        pending, right, answered = take_stock(self.folder, self.question_sets, self.benchmark)
+        pending, right, answered = take_stock(self.folder, self.question_set, self.benchmark)
         return replace(self, pending=pending, right=right, answered=answered, lender=None, lent=())
 
     def build_preview(self, questions: Sequence[Question | Task]) -> dspy.Module:
@@ -262,17 +248,12 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
 
 
 def take_stock(
-    folder: RunFolder, sets: Sequence[AnySet], benchmark: Benchmark[Any, Any, Any]
+    folder: RunFolder, items: AnySet, benchmark: Benchmark[Any, Any, Any]
 ) -> tuple[tuple[Question | Task, ...], int, int]:
-    """Read the pending questions in the data sets' order, how many others are right, and all answers of the folder."""
+    """Read the pending questions in the data set's order, how many others are right, and all answers of the folder."""
     outcomes = folder.read_outcomes() if folder.exists() else {}
-    questions: dict[str, Question | Task] = {
-        question.key: question for question_set in sets for question in question_set.questions
-    }
-    golds = {
-        question.key: question_set.golds[question.key] for question_set in sets for question in question_set.questions
-    }
+    questions: dict[str, Question | Task] = {question.key: question for question in items.questions}
     pending_keys = pending(questions, outcomes)
-    right = sum(benchmark.is_right(outcomes[key], golds[key]) for key in questions.keys() - set(pending_keys))
+    right = sum(benchmark.is_right(outcomes[key], items.golds[key]) for key in questions.keys() - set(pending_keys))
     answered = sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
     return tuple(questions[key] for key in pending_keys), right, answered

@@ -82,7 +82,7 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
             folder.name,
         )
     wanted = {question.key for question in cell.pending} | missing
-    questions = [question for items in cell.question_sets for question in items.questions if question.key in wanted]
+    questions = [question for question in cell.question_set.questions if question.key in wanted]
     return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(taken))
 
 

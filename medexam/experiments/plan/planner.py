@@ -3,7 +3,7 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
-from medexam.experiments.plan.leakage import check_apart, check_demonstrations
+from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
-from medexam.experiments.plan.members import StoredMembers
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
@@ -34,7 +33,7 @@ from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
-from medexam.questions import AnySet, Task
+from medexam.questions import Task
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import differing_keys, digest
@@ -61,9 +60,15 @@ def plan_experiment(
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = Sources(only_look=only_look)
-    prepared = [sources.prepare(cell) for cell in cells]
-    planned = _plan_cells(prepared, lambda item: _folder(item.cell, item.identity, runs_dir, fresh))
-    planned = tuple(replace(cell, place=place) for place, cell in enumerate(planned))
+    by_key: dict[Key, Prepared] = {}
+    for cell in cells:
+        item = sources.prepare(cell)
+        by_key.setdefault(_key(item), item)
+    prepared = tuple(by_key.values())
+    planned = tuple(
+        replace(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)), place=place)
+        for place, item in enumerate(prepared)
+    )
     if not fresh and experiment.stop_when is None:
         planned = tuple(map(with_lender, planned))
     stopping = StoppingRule.of(experiment.stop_when, planned) if experiment.stop_when else None
@@ -113,72 +118,21 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
             "run its spec to start another run"
         )
-    question_set = as_asked(record, data)
-    members = tuple(replace(member, question_set=question_set) for member in prepared.members)
-    resumed = replace(prepared, question_set=question_set, members=members)
-    planned = _plan_cells(
-        [resumed],
-        lambda item: folder if item is resumed else _folder(item.cell, item.identity, folder.path.parent, fresh=False),
-    )
-    planned = tuple(
-        replace(cell, stopped=record.stopped, place=record.place) if cell.folder == folder else cell for cell in planned
-    )
+    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder)
+    planned = replace(planned, stopped=record.stopped, place=record.place)
     return Plan(
         name=record.cell.name,
         description=record.description,
         experiment_digest=record.experiment_digest,
-        cells=planned,
+        cells=(planned,),
         runs_dir=folder.path.parent,
-        news=_news(planned),
+        news=_news([planned]),
     )
 
 
 def plan_stored(path: Path) -> AnyCell:
     """Plan the run in a folder as it was planned, whatever version read its replies; raises as `plan_resume` does."""
-    return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[-1]
-
-
-def _plan_cells(prepared: Sequence[Prepared], folder_of: Callable[[Prepared], RunFolder]) -> tuple[AnyCell, ...]:
-    """Plan the cells in their order, before each ensemble those of its members that are not listed.
-
-    Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
-    """
-    training = _training_of(prepared)
-    planned: dict[Key, AnyCell] = {}
-    for item in (part for entry in prepared for part in (*entry.members, entry) if not part.members):
-        if (key := _key(item)) in planned:
-            continue
-        planned[key] = _planned(item, folder_of(item), training=training.get(digest(item.identity)))
-    for item in prepared:
-        if item.members:
-            planned[_key(item)] = _planned(item, folder_of(item), members=_members(item, planned))
-    parts = [part for entry in prepared for part in (*entry.members, entry)]
-    return tuple(planned[key] for key in dict.fromkeys(map(_key, parts)))
-
-
-def _training_of(prepared: Sequence[Prepared]) -> dict[str, AnySet]:
-    """Map each member's digest to the questions that ensembles of it are fitted on.
-
-    Raises `SpecError` where an ensemble is fitted on an exam that it is asked.
-    """
-    training_by_digest: dict[str, AnySet] = {}
-    for item in prepared:
-        if item.training is None:
-            continue
-        check_apart({"dataset": item.question_set, "program.train": item.training})
-        for member in item.members:
-            training = training_by_digest.get(digest(member.identity))
-            training_by_digest[digest(member.identity)] = (
-                item.training if training is None else _merge_questions(training, item.training)
-            )
-    return training_by_digest
-
-
-def _merge_questions(first: AnySet, second: AnySet) -> AnySet:
-    """Merge the questions of both, each once."""
-    questions = {item.key: item for item in (*first.questions, *second.questions)}
-    golds = {key: (first if key in first.golds else second).golds[key] for key in questions}
-    return replace(first, questions=tuple(questions.values()), golds=type(first.golds)(golds))
+    return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[0]
 
 
 def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: int) -> list[AnyCell]:
@@ -198,17 +152,6 @@ def _key(item: Prepared) -> Key:
     return digest(item.identity), item.cell.dataset
 
 
-def _members(item: Prepared, planned: Mapping[Key, AnyCell]) -> StoredMembers:
-    runs = [planned[_key(member)] for member in item.members]
-    return StoredMembers(
-        labels=tuple(
-            " ".join([run.cell.program.label, *([run.cell.model.label] if run.asks_model else [])]) for run in runs
-        ),
-        folders=tuple(run.folder for run in runs),
-        training=item.training,
-    )
-
-
 def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     """Describe what has changed in the data of the runs that the cells continue, or replace."""
     lines = [describe_lent(cell) for cell in cells]
@@ -221,14 +164,12 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(
-    prepared: Prepared, folder: RunFolder, *, training: AnySet | None = None, members: StoredMembers | None = None
-) -> AnyCell:
+def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
     spec_digest = digest(prepared.identity)
     folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
-    pending, right, answered = take_stock(folder, [data] if training is None else [data, training], benchmark)
+    pending, right, answered = take_stock(folder, data, benchmark)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
@@ -239,8 +180,6 @@ def _planned(
         supports=retrieval if isinstance(retrieval, PassageReading) else None,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
-    if members is not None:
-        context = replace(context, members=members)
     if reader is not None and reader.of_task:
         tasks = [question for question in pending if isinstance(question, Task)]
         context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
@@ -259,8 +198,6 @@ def _planned(
         pending=pending,
         right=right,
         answered=answered,
-        members=members,
-        training=training,
     )
 
 

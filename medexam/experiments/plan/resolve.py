@@ -23,26 +23,16 @@ def resolve_cells(
     for an unknown profile and for a server that does not tell its model.
     """
     experiment, cells = build_cells(document, overrides)
-    models = {part.model for cell in cells for part in (cell, *cell.members) if part.program.asks_model}
+    models = {cell.model for cell in cells if cell.program.asks_model}
     models |= {model for cell in cells for model in cell.asked_models.values()}
     model_by_spec = {model: _named(model, only_look=only_look) for model in models}
     return experiment, [_with_names(cell, model_by_spec) for cell in cells]
 
 
 def _with_names(cell: CellSpec, model_by_spec: Mapping[ModelSpec, ModelSpec]) -> CellSpec:
-    """Return the cell with its model as it is named, and with those of the members that an ensemble has."""
-    program = cell.program
-    if program.made_of:
-        models = [model_by_spec.get(member.model) if member.program.asks_model else None for member in cell.members]
-        members = [
-            part.model_copy(update={"model": part_model})
-            for part, part_model in zip(program.made_of, models, strict=True)
-        ]
-        program = program.model_copy(update={"members": tuple(members)})
+    """Return the cell with its models as they are named."""
     further = {name: model_by_spec.get(model, model) for name, model in cell.asked_models.items()}
-    return cell.model_copy(
-        update={"model": model_by_spec.get(cell.model, cell.model), "models": further, "program": program}
-    )
+    return cell.model_copy(update={"model": model_by_spec.get(cell.model, cell.model), "models": further})
 
 
 def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:

@@ -1,6 +1,6 @@
 """What cells read: data sets, corpora and models' identities, each looked at once for all cells of a plan."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -11,7 +11,6 @@ from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
 from medexam.experiments.plan.fit import check_answerable
-from medexam.experiments.plan.leakage import digest_golds
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.prompt_samples import sample_prompts
 from medexam.experiments.plan.words import asked_words
@@ -40,10 +39,6 @@ class Prepared:
     retrieval: Retrieval | None
     reader: ReaderSettings | None
     """The local model with its content as the revision; None where the program has none."""
-    members: tuple["Prepared", ...] = ()
-    """The runs that an ensemble is made of, in their order."""
-    training: AnySet | None = None
-    """What an ensemble's weights are fitted on; None where nothing is fitted."""
 
 
 class Sources:
@@ -85,9 +80,6 @@ class Sources:
                 retriever_identity = planned.identity
             if reader is not None:
                 retrieval = with_reader(retrieval, reader)
-        members = tuple(self.prepare(member, data, keys) for member in cell.members)
-        fitted_on = cell.program.fitted_on
-        training = None if fitted_on is None else self._question_set(fitted_on.of(cell.dataset))
         cell_identity = build_identity(
             cell,
             fingerprint=question_set.fingerprint,
@@ -97,12 +89,11 @@ class Sources:
             model=self._model(cell.model) if cell.program.asks_model else None,
             models={name: self._model(model) for name, model in cell.asked_models.items()},
             reader=reader_identity(reader) if reader is not None else None,
-            combined=_combined(cell, members, training),
             pictures=pictures,
             prompts=self._prompts_of(cell) if cell.program.asks_model else None,
             dspy=None if cell.program.module_adapter is None else version("dspy"),
         )
-        return Prepared(cell, question_set, cell_identity, retrieval, reader, members, training)
+        return Prepared(cell, question_set, cell_identity, retrieval, reader)
 
     def _with_pictures(
         self, cell: CellSpec, items: AnySet, spec: DatasetSpec, keys: Collection[str] | None
@@ -188,18 +179,6 @@ class Sources:
         # A path names the file of one language.
         dataset = cell.dataset
         return self._question_set(DatasetSpec(name=dataset.name, language=language, as_published=dataset.as_published))
-
-
-def _combined(cell: CellSpec, members: Sequence[Prepared], training: AnySet | None) -> dict[str, Any] | None:
-    """Return what the answers of an ensemble depend on; None for any other program, and `SpecError` if two members are
-    one.
-    """
-    if not members:
-        return None
-    digests = [digest(member.identity) for member in members]
-    if len(set(digests)) < len(digests):
-        raise SpecError(f"program.members: two members of {cell.program.label} are the same run: remove one")
-    return {"members": digests, **({} if training is None else {"fitted_on": digest_golds(training)})}
 
 
 def _by_key(question_set: AnySet) -> dict[str, Question]:

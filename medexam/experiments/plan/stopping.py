@@ -39,8 +39,6 @@ class StoppingRule:
         if len(cells) < 2:
             raise SpecError("stop_when compares cells, and this spec has one: add a matrix, or leave stop_when out")
         for cell in cells:
-            if cell.members is not None or cell.training is not None:
-                raise SpecError(f"stop_when: {cell.label} is an ensemble of whole runs: leave it out of the matrix")
             if not cell.benchmark.right_or_wrong:
                 raise SpecError(f"stop_when compares right and wrong answers, and {cell.label} is answered in words")
         keys = [{question.key for question in cell.question_set.questions} for cell in cells]

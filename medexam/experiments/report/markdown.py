@@ -14,7 +14,7 @@ from medexam.experiments.report.contrast_tables import contrast_table, flipped_t
 from medexam.experiments.report.escaping import cell, disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.own_tables import own_tables
-from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
+from medexam.experiments.report.run_tables import cost_tables, failure_tables
 from medexam.experiments.report.tables import comparison, legend
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.run_folder import RunRecord
@@ -153,7 +153,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     parts += captioned(failure_tables(run, f"`{run.folder.resume_command}` asks them again."))
     parts += [_section(table) for table in benchmark.breakdowns(metrics, published=True)]
     parts.append(benchmark.legend([metrics]) + benchmark.published_legend)
-    parts += captioned([*extra, *cost_tables(run), *member_tables(run), *benchmark.details(metrics)])
+    parts += captioned([*extra, *cost_tables(run), *benchmark.details(metrics)])
     parts += unanswered(record.questions, predictions)
     parts.append(_section(describe_settings(run)))
     return join_markdown(parts)

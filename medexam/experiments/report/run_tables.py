@@ -1,10 +1,8 @@
 """Tables of how one run went: what it took, and how its questions failed."""
 
-from medexam.distributions import WILSON
 from medexam.experiments.score.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics import Metrics
-from medexam.tables import NONE, Captioned, Table, amount, percent, with_interval
+from medexam.tables import NONE, Captioned, Table, amount
 from medexam.text import shorten
 
 SHOWN_CHARACTERS = 160
@@ -63,36 +61,6 @@ def _describe_counted(run: AnyRun, unknown: bool) -> str:
     if unknown:
         return "-: the server reported no tokens, so tokens and dollars are not known."
     return "Tokens are those of the scored questions."
-
-
-def member_tables(run: AnyRun) -> list[Captioned]:
-    """Build the table of an ensemble's members; empty for any other program."""
-    metrics = run.metrics
-    ensemble = metrics.ensemble if isinstance(metrics, Metrics) else None
-    ensemble_record = run.environment.get("ensemble")
-    if ensemble is None or ensemble_record is None:
-        return []
-    rows = tuple(
-        (
-            member["label"],
-            with_interval(percent(score.accuracy), score.accuracy_interval),
-            percent(score.same),
-            *([f"{member['weight']:.3f}"] if ensemble_record["fitted"] else []),
-        )
-        for member, score in zip(ensemble_record["members"], ensemble.members, strict=True)
-    )
-    headers = ("Member", "Accuracy", "Same answer", *(["Weight"] if ensemble_record["fitted"] else []))
-    caption = (
-        f"Percent of n = {ensemble.n:,}, in brackets 95 % intervals ({WILSON}). Same answer: as the ensemble's. All "
-        f"members agree on {percent(ensemble.unanimous)} % of the questions. At least one is right on "
-        f"{percent(ensemble.right_in_any)} %."
-    )
-    if fit := ensemble_record["fitted"]:
-        caption += (
-            f" Weights are fitted on {fit['questions']:,} questions of other exams, with a log loss of "
-            f"{fit['log_loss']:.3f} nats there (a uniform choice: {fit['uniform_log_loss']:.3f})."
-        )
-    return [(Table("Members", headers, rows), caption)]
 
 
 def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:

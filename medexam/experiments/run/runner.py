@@ -21,7 +21,6 @@ from medexam.experiments.plan.lending import take_lent
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.run.combining import combine_again
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
 from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
@@ -110,7 +109,7 @@ class Runner:
                 with planned.folder.locked():
                     updated_cell = _look_again(planned)
                     updated_cell = close_refused(updated_cell) if self._plan.accept_refusals else updated_cell
-                    interrupted = await self._run_cell(combine_again(updated_cell))
+                    interrupted = await self._run_cell(updated_cell)
                     metrics = planned.cell.metrics
                     run = None if planned.pending or metrics else fresh_run(planned.folder)
                     self._runs[position] = run or score_cell(planned.folder, planned.question_set, code=metrics)
@@ -315,9 +314,7 @@ def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
     for position, cell in enumerate(cells):
         model = cell.cell.model.model_dump(mode="json", include=_SERVED)
         positions_by_prefix[digest({"model": model, "words": cell.identity.get("words")})].append(position)
-    ordered = [position for group in positions_by_prefix.values() for position in group]
-    # An ensemble combines what the others have answered.
-    return sorted(ordered, key=lambda position: cells[position].members is not None)
+    return [position for group in positions_by_prefix.values() for position in group]
 
 
 def _look_again(planned: AnyCell) -> AnyCell:
@@ -353,7 +350,5 @@ def _write_environment(
             for name, model in planned.cell.asked_models.items()
             for tokens in [invocation.further_tokens.get(name, (0, 0))]
         }
-    if planned.members is not None:
-        environment["ensemble"] = planned.members.describe()
     planned.folder.write_json(ENVIRONMENT, environment)
     return environment

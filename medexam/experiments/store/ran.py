@@ -35,22 +35,6 @@ class _Prices(_Form):
     completion_usd: _Number
 
 
-class _Member(_Form):
-    label: str
-    weight: float | None = None
-
-
-class _Fitted(_Form):
-    questions: Count
-    log_loss: float
-    uniform_log_loss: float
-
-
-class _Ensemble(_Form):
-    members: list[_Member]
-    fitted: _Fitted | None
-
-
 class EnvironmentRecord(_Form):
     """The parts of `environment.json` that are read; every one may be missing."""
 
@@ -60,6 +44,5 @@ class EnvironmentRecord(_Form):
     asked: Count | None = None
     engine: _Engine | None = None
     prices: _Prices | None = None
-    ensemble: _Ensemble | None = None
     medexam: str | None = None
     git_commit: str | None = None

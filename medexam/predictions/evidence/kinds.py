@@ -14,7 +14,7 @@ from medexam.predictions.evidence.orders import ORDERS, OrderMetrics
 from medexam.predictions.evidence.passages import PASSAGES, RetrievalMetrics
 from medexam.predictions.evidence.rounds import ROUNDS, QueryMetrics
 from medexam.predictions.evidence.verdicts import VERDICTS, VerifiedMetrics
-from medexam.predictions.evidence.votes import ENSEMBLE, VOTES, EnsembleMetrics, VoteMetrics
+from medexam.predictions.evidence.votes import VOTES, VoteMetrics
 from medexam.predictions.prediction import Prediction
 from medexam.questions import AnswerKey, Question
 from medexam.tables import Captioned
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 KINDS: tuple[Kind[Any, Any], ...] = (
     VOTES,
-    ENSEMBLE,
     ORDERS,
     OPTION_SCORES,
     PASSAGES,
@@ -55,8 +54,6 @@ class EvidenceMeasures(FrozenModel):
     """What verdicts, queries and citations tell; None if the program has none."""
     votes: VoteMetrics | None = None
     """What several replies to each question tell; None if each had one."""
-    ensemble: EnsembleMetrics | None = None
-    """What the members of an ensemble answered; None for any other program."""
     orders: OrderMetrics | None = None
     """What several orders of the options tell; None if each question was shown in one."""
 

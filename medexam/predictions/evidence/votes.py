@@ -1,4 +1,4 @@
-"""Votes: the answers of several replies to a question, or of an ensemble's members; pass@k, and accuracy of fewer."""
+"""Votes: the answers of several replies to a question, or of a program's branches; pass@k, and accuracy of fewer."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -12,8 +12,6 @@ from medexam.questions import Gold
 from medexam.tables import Captioned, Table, percent, with_interval
 
 Votes = tuple[int | None, ...]
-MEMBERS = "members"
-"""What an ensemble's predictions are read by: their votes are its members'."""
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
@@ -55,31 +53,12 @@ class VoteMetrics(Figures):
     """From one reply to all of them."""
 
 
-class MemberScore(Figures):
-    """One member of an ensemble, on the questions of the ensemble."""
-
-    accuracy: float
-    """No answer is not right."""
-    accuracy_interval: tuple[float, float] | None
-    """Wilson's 95 % interval."""
-    same: float
-    """Share of the questions to which it gives the ensemble's answer."""
-
-
-class EnsembleMetrics(Figures):
-    """What the members of an ensemble answered, over the scored questions."""
-
-    n: int
-    members: tuple[MemberScore, ...]
-    """In the order of the spec."""
-    unanimous: float
-    """Share of the questions to which all members give the same legal answer."""
-    right_in_any: float
-    """Share of the questions that at least one member answers rightly."""
-
-
 def _measure(answers: Sequence[tuple[VoteFields, Gold]]) -> VoteMetrics | None:
-    ballots = [(votes, rights) for _, votes, rights in _votes(answers, of_members=False)]
+    ballots = [
+        (prediction.votes, [gold.accepts(vote) for vote in prediction.votes])
+        for prediction, gold in answers
+        if prediction.votes
+    ]
     if not ballots:
         return None
     samples = min(len(votes) for votes, _ in ballots)
@@ -91,35 +70,6 @@ def _measure(answers: Sequence[tuple[VoteFields, Gold]]) -> VoteMetrics | None:
         no_answer=fsum(votes.count(None) / len(votes) for votes, _ in ballots) / len(ballots),
         curve=tuple(_point(ballots, k) for k in range(1, samples + 1)),
     )
-
-
-def _measure_members(answers: Sequence[tuple[VoteFields, Gold]]) -> EnsembleMetrics | None:
-    ballots = list(_votes(answers, of_members=True))
-    if not ballots:
-        return None
-    n = len(ballots)
-    choices = [(votes, prediction.answer) for prediction, votes, _ in ballots]
-    members = []
-    for place in range(min(len(votes) for votes, _ in choices)):
-        right = sum(rights[place] for _, _, rights in ballots)
-        same = sum(votes[place] is not None and votes[place] == answer for votes, answer in choices)
-        members.append(MemberScore(accuracy=right / n, accuracy_interval=rate_interval(right, n), same=same / n))
-    return EnsembleMetrics(
-        n=n,
-        members=tuple(members),
-        unanimous=sum(len(set(votes)) == 1 and votes[0] is not None for votes, _ in choices) / n,
-        right_in_any=sum(any(rights) for _, _, rights in ballots) / n,
-    )
-
-
-def _votes(
-    answers: Sequence[tuple[VoteFields, Gold]], *, of_members: bool
-) -> Iterator[tuple[VoteFields, Votes, list[bool]]]:
-    """Yield each prediction with votes, the votes, and whether they are right; all of a run are members' or none is."""
-    voters = [(prediction, prediction.votes, gold) for prediction, gold in answers if prediction.votes]
-    if any(prediction.read_by == MEMBERS for prediction, _, _ in voters) == of_members:
-        for prediction, votes, gold in voters:
-            yield prediction, votes, [gold.accepts(vote) for vote in votes]
 
 
 def majority(votes: Sequence[int | None]) -> int | None:
@@ -170,4 +120,3 @@ def _tables(figures: VoteMetrics, others: Collection[str]) -> Iterator[Captioned
 
 
 VOTES = Kind(figures="votes", measure=_measure, tables=_tables)
-ENSEMBLE = Kind(figures="ensemble", measure=_measure_members)

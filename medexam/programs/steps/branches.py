@@ -1,22 +1,30 @@
-"""One answer made of those of the branches that stand beside each other in a program of steps."""
+"""One answer made of several to the same question: of a program's branches, or of stored runs.
 
+The rules that ship are those of Kuncheva (2014), "Combining Pattern Classifiers", chapters 4 and 5.
+"""
+
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import dspy
 
 from medexam.errors import ProgramFaultError
+from medexam.predictions import Prediction, normalise_scores
 from medexam.predictions.evidence.option_scores import OptionScores
-from medexam.programs.combining.ensembles import choose, combine
+from medexam.programs.combining.voting import NO_VOTE
 from medexam.programs.fields import Asked
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures.choices import read_choice
-from medexam.specs.programs.ensembles import Combine
+from medexam.specs.programs.steps import Combine
 
 BranchRule = Callable[[Question, Sequence[ProgramOutput]], Any]
 """A function of the user's own: of a question and the branches' predictions, an option, or a prediction with one."""
+Answered = Prediction | ProgramOutput
+"""What a run keeps of a question, or a branch of a program says to it."""
 
 
 def combine_branches(
@@ -28,15 +36,61 @@ def combine_branches(
     """
     if not isinstance(question, Question):
         raise ProgramFaultError("TypeError", f"{question.key} has no numbered options, and `combine` needs them")
-    scores: OptionScores | None = None
+    votes = tuple(outcome.answer for outcome in outcomes)
     if rule in rules:
         with naming_faults(rules[rule]) as returned:
             returned.append(rules[rule](question, outcomes))
         value = returned[0] if returned else None
         answer = read_choice(value.get("answer") if isinstance(value, dspy.Prediction) else value, question)
+        combined = ProgramOutput(answer=answer, rationale=None, scores=None, votes=votes)
     else:
-        scores = combine(question, outcomes, cast("Combine", rule))
-        answer = None if scores is None else choose(question, outcomes, scores.option_scores)
-    best = next((outcome for outcome in outcomes if outcome.answer == answer), outcomes[0])
-    votes = tuple(outcome.answer for outcome in outcomes)
-    return best.copy(answer=answer, scores=scores, votes=votes, orders=None, keeps_replies=True)
+        combined = combine(question, outcomes, cast("Combine", rule))
+    best = next((outcome for outcome in outcomes if outcome.answer == combined.answer), outcomes[0])
+    return best.copy(answer=combined.answer, scores=combined.scores, votes=votes, orders=None, keeps_replies=True)
+
+
+def combine(question: Question, answers: Sequence[Answered], rule: Combine) -> ProgramOutput:
+    """Combine several answers: `votes` holds them in their order, `scores` the log of each option's probability.
+
+    Of equals, the option of the highest mean probability is taken, then the first that was given. Without a legal
+    answer there is none, and no scores.
+    """
+    votes = tuple(each.answer for each in answers)
+    counts = Counter(vote for vote in votes if vote is not None)
+    if not counts:
+        return ProgramOutput(answer=None, rationale=None, scores=None, votes=votes)
+    numbers, chances = question.option_numbers, [_chances(question, each) for each in answers]
+    means = {number: math.fsum(by_option[number] for by_option in chances) / len(chances) for number in numbers}
+    shares = means if rule == "mean_probability" else {number: counts[number] / counts.total() for number in numbers}
+    scores = {number: math.log(share) if share > 0 else NO_VOTE for number, share in shares.items()}
+    best = max(scores.values())
+
+    def rank(number: int) -> tuple[float, int]:
+        # Sums of the same numbers in another order differ in the last bits.
+        return round(means[number], 12), -votes.index(number) if number in votes else -len(votes)
+
+    return ProgramOutput(
+        answer=max((number for number in numbers if scores[number] == best), key=rank),
+        rationale=None,
+        scores=OptionScores(
+            option_scores=scores,
+            score_unit="log of the share of votes" if rule == "vote" else "nats",
+            score_norm="votes" if rule == "vote" else rule,
+            read_by="members",
+            read_why=f"{counts.total()} of {len(answers)} members have a legal answer",
+        ),
+        votes=votes,
+    )
+
+
+def _chances(question: Question, said: Answered) -> Mapping[int, float]:
+    """Return the probability of each option by its printed number.
+
+    An answer without option scores has all of it; without an answer too, each option has the same.
+    """
+    if said.option_scores is not None:
+        return normalise_scores(said.option_scores)
+    numbers = question.option_numbers
+    if said.answer is None:
+        return dict.fromkeys(numbers, 1 / len(numbers))
+    return {number: float(number == said.answer) for number in numbers}

@@ -183,8 +183,6 @@ class UseStep(AskingStep):
     @model_validator(mode="after")
     def _program_takes_them(self) -> Self:
         _ = self.program
-        if self.use.made_of:
-            raise ValueError("an ensemble combines stored runs: list its members in `all` with combine instead")
         return self
 
     @property

@@ -5,14 +5,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
-from medexam.specs.model import ModelSpec
-from medexam.specs.optimizer import Metric, OptimizerKind, PartSpec
+from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.needs import (
     NO_NEEDS,
     EngineNeeds,
@@ -175,18 +174,6 @@ class ProgramSpec(Spec):
         return False
 
     @property
-    def made_of(self) -> tuple["MemberSpec", ...]:
-        """The programs whose stored answers it combines; empty where it answers by itself."""
-        members: tuple[MemberSpec, ...] = getattr(self, "members", ())
-        return members
-
-    @property
-    def fitted_on(self) -> PartSpec | None:
-        """The exams that its weights are fitted on; None where nothing is fitted."""
-        part: PartSpec | None = getattr(self, "train", None)
-        return part
-
-    @property
     def asks_repeatedly(self) -> bool:
         """Whether several replies to the same question vote."""
         return False
@@ -213,32 +200,6 @@ class ProgramSpec(Spec):
     def normal(self, language: Language) -> Self:  # noqa: ARG002
         """Return the same program for questions in `language`, with values instead of what stands for them."""
         return self
-
-
-if TYPE_CHECKING:
-    AnyProgram = ProgramSpec
-
-
-class MemberSpec(Spec):
-    """One of the runs that an ensemble is made of."""
-
-    program: "AnyProgram"
-    model: ModelSpec | None = None
-    """The model that it asks; None: the experiment's own."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, tree: Any) -> Any:
-        """Take a program alone, or the kind of one, as a member; so is an engine's name as its model."""
-        if isinstance(tree, str) or (isinstance(tree, Mapping) and "kind" in tree):
-            tree = {"program": tree}
-        if not isinstance(tree, Mapping):
-            return tree
-        texts = {"program": "kind", "model": "engine"}
-        return {
-            name: {texts[name]: part} if name in texts and isinstance(part, str) else part
-            for name, part in tree.items()
-        }
 
 
 class WordsSpec(ProgramSpec):

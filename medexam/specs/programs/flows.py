@@ -67,10 +67,6 @@ class FlowSpec(ModuleSpec):
                 "names the text to look up"
             )
         for place, step in walk_steps(self.steps):
-            if isinstance(step, AllStep) and step.train is not None and (place, len(self.steps)) != ("steps.0", 1):
-                raise PlacedError(
-                    place, "stacked weighs whole programs: let `all` be the only step, or combine: mean_probability"
-                )
             if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
                 raise PlacedError(
                     place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Tag
 from medexam.plugins import is_own_name
 from medexam.specs.base import Spec
 from medexam.specs.programs.asides import AsideSpec
-from medexam.specs.programs.base import MemberSpec, ProgramSpec
+from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.behind_passages import IterativeRetrievalSpec, RetrieveThenAnswerSpec, RetrieveVerifySpec
 from medexam.specs.programs.controls import (
     AbstainSpec,
@@ -20,7 +20,6 @@ from medexam.specs.programs.controls import (
     RandomSpec,
     RelevanceSpec,
 )
-from medexam.specs.programs.ensembles import EnsembleSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
@@ -52,7 +51,6 @@ _Shipped = (
     | QuoteSpec
     | ShortAnswerSpec
     | SignatureSpec
-    | EnsembleSpec
     | FlowSpec
     | ImportedSpec
 )
@@ -81,8 +79,8 @@ else:
     AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag("aside")])], Discriminator(_tag)]
     """What a step asks in: the words of a kind, or of what is asked beside the question."""
 
-# A member is a program, an ensemble and what a step uses are as well, and steps stand in steps.
+# What a step uses is a program, and steps stand in steps.
 _NAMES = {"AnyProgram": AnyProgram, "AnyWords": AnyWords}
-_NESTED: tuple[type[Spec], ...] = (*STEPS.values(), MemberSpec, EnsembleSpec, FlowSpec)
+_NESTED: tuple[type[Spec], ...] = (*STEPS.values(), FlowSpec)
 for nested in _NESTED:
     nested.model_rebuild(_types_namespace=_NAMES)

@@ -17,13 +17,12 @@ from medexam.specs.programs.behind_passages import (
     RetrieveThenAnswerSpec,
     RetrieveVerifySpec,
 )
-from medexam.specs.programs.ensembles import EnsembleSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import SignatureSpec
 from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 from medexam.specs.programs.retrieving import SearchSpec
-from medexam.specs.programs.steps import AllStep, RepeatStep, RetrieveStep, UnlessStep, walk_steps
+from medexam.specs.programs.steps import RepeatStep, RetrieveStep, UnlessStep, walk_steps
 from medexam.specs.retriever import RetrieverSpec
 
 Tree = dict[str, Any]
@@ -152,7 +151,7 @@ def as_kind(program: Any) -> Any:
     """Return the kind that ships whose steps a flow has, with its settings; any other program as it is."""
     if type(program) is not FlowSpec:
         return program
-    if (used := _read_use(program) or _read_stack(program)) is not None:
+    if (used := _read_use(program)) is not None:
         return used
     try:
         kind_spec = _read_kind(program)
@@ -175,16 +174,6 @@ def _read_use(flow: FlowSpec) -> ProgramSpec | None:
         return program
     is_named = "name" in type(program).model_fields
     return program.model_copy(update={"name": flow.name}) if is_named else None
-
-
-def _read_stack(flow: FlowSpec) -> EnsembleSpec | None:
-    """Return the ensemble of the branches that are weighed; None if none are."""
-    step = flow.steps[0]
-    if not isinstance(step, AllStep) or step.train is None:
-        return None
-    settings = {name: getattr(flow, name) for name in flow.model_fields_set - {"name", "steps"}}
-    members = [{"program": {"kind": "flow", **settings, "steps": branch}} for branch in step.all]
-    return EnsembleSpec.model_validate({"members": members, "combine": step.combine, "train": step.train})
 
 
 def _read_kind(flow: FlowSpec) -> ProgramSpec | None:

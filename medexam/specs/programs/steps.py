@@ -5,21 +5,20 @@ A DSPy signature says what a step reads and writes. Conditions are names of fiel
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from medexam.questions import Language
 from medexam.specs.names import part_name
-from medexam.specs.optimizer import PartSpec
 from medexam.specs.programs.asides import SIDE_WORDS
 from medexam.specs.programs.asking_steps import LEFT_OUT, AskStep, FieldName, StepSpec, UseStep
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import Query
 from medexam.specs.programs.own import PROGRAMS
-from medexam.specs.validation import PlacedError
 
-COMBINE = ("vote", "mean_probability", "stacked")
+Combine = Literal["vote", "mean_probability"]
+COMBINE: tuple[str, ...] = get_args(Combine)
 """Ways to make one answer of those of several branches; any other is a function of the user's own."""
 
 
@@ -110,23 +109,13 @@ class AllStep(StepSpec):
     all: Annotated[tuple["Branch", ...], AfterValidator(_at_least_two)]
     """Branches: a step each, or a list of steps."""
     combine: str | None = LEFT_OUT
-    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, `stacked` (the only step then, each of
-    whose branches is a run of its own), or a function `./x.py:f` of the question and the branches' predictions; None:
-    each branch writes names of its own."""
-    train: PartSpec | None = LEFT_OUT
-    """`stacked`: the exams that the weights are fitted on, which must not be asked."""
+    """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
+    and the branches' predictions; None: each branch writes names of its own."""
 
     @field_validator("combine")
     @classmethod
     def _names_rule(cls, combine: str | None) -> str | None:
         return combine and part_name(combine, COMBINE, PROGRAMS)
-
-    @model_validator(mode="after")
-    def _is_fitted(self) -> Self:
-        if (self.train is not None) != (self.combine == "stacked"):
-            advice = "name the exams, such as train: {split: train}, or combine: mean_probability"
-            raise PlacedError("combine", f"'stacked' and train go together: {advice}")
-        return self
 
     @property
     def branches(self) -> "Mapping[str, Steps]":

@@ -50,7 +50,6 @@ FLOWS = {
         "module": "chain_of_thought",
         "answer_format": "guided",
     },
-    "ensemble": {"kind": "ensemble", "members": ["zero_shot", "longest"], "combine": "vote"},
     "steps": {"name": "steps", "retriever": BM25, "steps": STEPS},
 }
 

@@ -17,7 +17,7 @@ from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.papers.human_baseline import TITLE, AgainstPeople, people_tables
-from medexam.experiments.report.run_tables import cost_tables, failure_tables, member_tables
+from medexam.experiments.report.run_tables import cost_tables, failure_tables
 from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.tables import NONE, Captioned, Table
@@ -223,6 +223,6 @@ def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> 
     folds = []
     for run, name in zip(runs, names, strict=True):
         tables = _breakdowns(run) if several else []
-        tables += [*member_tables(run), *run.benchmark.details(run.metrics)]
+        tables += run.benchmark.details(run.metrics)
         folds.append(Fold(name, (*tables, (describe_settings(run), ""))))
     return folds
