@@ -93,14 +93,14 @@ class ScriptedEngine:
 
     concurrency = 64
 
-    def __init__(self, replies: ReplyTable, *, model: str = "scripted", revision: str | None = None):
+    def __init__(self, replies: ReplyTable, *, revision: str | None = None):
         self.dialogues: list[Dialogue] = []
         """Every dialogue received, in order."""
         self.sync = SyncTwin(self._reply_blocking)
-        self._model = model
         table = {} if callable(replies) else {key: _check_replies(key, one) for key, one in replies.items()}
         self._replies = replies if callable(replies) else {key: cycle(turns) for key, turns in table.items()}
-        self._calls_tools = any(reply.tool_calls for turns in table.values() for reply in turns)
+        self.supports_function_calling = any(reply.tool_calls for turns in table.values() for reply in turns)
+        """Whether any reply of the table calls a tool; a function's replies are not known before."""
         self._revision = revision
 
     @classmethod
@@ -124,11 +124,6 @@ class ScriptedEngine:
         time.sleep(reply.wait_s)
         return self._send(reply, dialogue)
 
-    @property
-    def supports_function_calling(self) -> bool:
-        """Whether any reply of the table calls a tool; a function's replies are not known before."""
-        return self._calls_tools
-
     def _send(self, reply: ScriptedReply, dialogue: Dialogue) -> list[Generation]:
         if reply.error is not None:
             raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
@@ -144,7 +139,7 @@ class ScriptedEngine:
         generation = Generation(
             reply=text,
             finish_reason="stop" if stopped else finish_reason,
-            model=self._model,
+            model="scripted",
             prompt_tokens=_count_words(*(message["content"] or "" for message in messages), dialogue.opening),
             completion_tokens=_count_words(text),
             tool_calls=tuple(calls),
@@ -163,14 +158,14 @@ class ScriptedEngine:
         paths = tuple(tuple(words[word] for word in text.split()) for text in continuations.texts)
         method: ReadBy = "echo" if continuations.read_by == "auto" else continuations.read_by
         reading = build_logprobs(Candidates((0,), paths), reply.logprobs, method, "scripted", computed=1)
-        return build_reading(reading, continuations.texts, self._model)
+        return build_reading(reading, continuations.texts, "scripted")
 
     def info(self) -> EngineInfo:
         """Describe what really runs: a table."""
         return EngineInfo(
             engine="scripted",
-            model=self._model,
-            identity=ModelIdentity(engine="scripted", name=self._model, content=self._revision),
+            model="scripted",
+            identity=ModelIdentity(engine="scripted", name="scripted", content=self._revision),
             revision=self._revision,
             guided_by="next_token",
         )
