@@ -18,7 +18,7 @@ import dspy
 from simulated.server import SimulatedServer, State
 
 from medexam.errors import CallTimeoutError, EndpointSilentError
-from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.model_calls import Dialogue, Sampling
 from medexam.serve import TIMING, Capabilities, Endpoint, VLLMEngine
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
@@ -57,7 +57,7 @@ _open: ContextVar[Callable[[Endpoint], "Client"]] = ContextVar("open")
 """How the worker that is running opens a client."""
 _processor: ContextVar["Processor"] = ContextVar("processor")
 """That of the worker that is running."""
-_SAID = dspy.Prediction(answer=1, rationale=None, generations=[Generation("{Answer: 1", "stop", MODEL, 100, 1)])
+_SAID = dspy.Prediction(answer=1)
 
 
 @dataclass
