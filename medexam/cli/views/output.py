@@ -70,12 +70,16 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
 
 def print_pages(sent: "Sequence[SentCopy]", tracking_uri: str) -> None:
     """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
-    from medexam.experiments.track.copies import view_address
+    from medexam.experiments.track.copies import own_tracking_uri, sqlite_path, view_address
 
-    address = hide_address(tracking_uri)
+    address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")):
         for experiment_id in dict.fromkeys(copy.experiment_id for copy in sent):
             sys.stderr.write(f"The MLflow UI: {view_address(address.rstrip('/'), experiment_id)}\n")
+    elif path is not None and tracking_uri == own_tracking_uri(path.parent):
+        is_near = path.parent.is_relative_to(Path.cwd())
+        folder = path.parent.relative_to(Path.cwd()) if is_near else path.parent
+        sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui --runs-dir {folder}\n")
     else:
         sys.stderr.write(f"The MLflow UI: {sys.argv[0]} ui --tracking-uri {address}\n")
 

@@ -21,6 +21,7 @@ from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import render_headline, render_table
 from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM, PARQUET
+from medexam.experiments.store.items import read_items
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import NOTE, Copy, SentCopy, open_store, plain_files, put_copies, put_view
 from medexam.experiments.track.traces import Asked, sample_keys
@@ -132,7 +133,12 @@ def _read_sample(run: AnyRun) -> list[Asked]:
         marks = {row["question"]: row for row in rows}
     with run.folder.opened_predictions() as predictions:
         asked = [(predictions[key], marks.get(key, {})) for key in keys if key in predictions]
-    return [Asked(prediction, mark.get("gold"), mark.get("right")) for prediction, mark in asked]
+    shown = any(call.pictures for prediction, _ in asked for call in prediction.calls)
+    pictures = {item.key: item.picture for item in read_items(run.folder).questions} if shown else {}
+    return [
+        Asked(prediction, mark.get("gold"), mark.get("right"), pictures.get(prediction.question))
+        for prediction, mark in asked
+    ]
 
 
 def _main(names: Any) -> list[str]:

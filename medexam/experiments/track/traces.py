@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from medexam.errors import TrackingError
 from medexam.predictions import Prediction, Status
+from medexam.serve.chat_messages import put_pictures
 
 if TYPE_CHECKING:
     from medexam.predictions.calls import ModelCall
@@ -26,6 +27,8 @@ class Asked(NamedTuple):
     prediction: Prediction
     gold: Any = None
     right: bool | None = None
+    picture: str | None = None
+    """The picture that the question was asked with, as a data URL."""
 
 
 def sample_keys(keys: Sequence[str], limit: int) -> list[str]:
@@ -92,8 +95,9 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
         start_time_ns=begin,
     )
     for number, call in enumerate(calls):
-        sent = {"messages": list(call.messages)} if call.messages else {"prompt": call.prompt}
-        wishes = {"choices": call.choices, "texts": call.texts, "pictures": call.pictures, **(call.fields or {})}
+        pictures = [asked.picture] if asked.picture and call.pictures else []
+        sent = {"messages": put_pictures(call.messages, pictures)} if call.messages else {"prompt": call.prompt}
+        wishes = {"choices": call.choices, "texts": call.texts, **call.fields}
         reply = {
             "role": "assistant",
             "content": call.text,

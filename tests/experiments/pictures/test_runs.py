@@ -97,6 +97,6 @@ def test_a_trace_shows_the_picture_in_its_conversation(spec, carry_out, client, 
     for trace in client.search_traces(locations=[each.experiment_id for each in client.search_experiments()]):
         (asked[trace.info.tags["medexam" + ".question"]],) = (s for s in trace.data.spans if s.name == "ask")
     picture, words = asked["q1"].inputs["messages"][-1]["content"]
-    assert picture == {"type": "image_url", "image_url": {"url": scale_picture(draw(), 1024, "")}}
+    assert picture["image_url"]["url"].startswith("mlflow-attachment://"), "MLflow keeps pictures apart"
     assert words["text"].startswith("What is drawn in 1?")
     assert isinstance(asked["q3"].inputs["messages"][-1]["content"], str)

@@ -202,6 +202,6 @@ def test_an_evaluation_is_sent_with_its_calls_unless_track_is_false(
 
 def test_the_store_is_that_of_mlflows_variable_or_the_runs_own(make_run, medexam, runs_dir, monkeypatch) -> None:
     run = make_run(ZERO_SHOT, "r")
-    assert f"--tracking-uri sqlite:///{runs_dir}/mlflow.db" in medexam("track", run)[2]
+    assert "medexam ui --runs-dir runs" in medexam("track", run)[2]
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{runs_dir}/other.db")
     assert f"--tracking-uri sqlite:///{runs_dir}/other.db" in medexam("track", run)[2]
