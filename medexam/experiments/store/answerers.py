@@ -143,12 +143,18 @@ def count_answerers(
             answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
             by_question[prediction.question] = pool.setdefault(answerer, answerer)
     names = {key: entry.identity.name for key, entry in models.items()}
-    doubtful = {key: sum(doubt.answers for doubt in entry.doubts) for key, entry in models.items()}
+    counts = Counter(by_question.values()).most_common()
+    doubts = {key: sum(doubt.answers for doubt in entry.doubts) for key, entry in models.items()}
+    # Replies that name their model otherwise carry a print that is derived from the admitted one.
+    derived = sum(doubts.values()) - sum(doubts.get(key or "", 0) for (key, _), _ in counts)
     return tuple(
         AnswererCount(
-            key, name or names.get(key or "", "an unknown model"), answers, min(answers, doubtful.get(key or "", 0))
+            key,
+            name or names.get(key or "", "an unknown model"),
+            answers,
+            min(answers, doubts.get(key or "", 0) or (0 if key in models else derived)),
         )
-        for (key, name), answers in Counter(by_question.values()).most_common()
+        for (key, name), answers in counts
     )
 
 

@@ -168,7 +168,7 @@ def _identify(lm: Any) -> ModelIdentity:
     except Exception:
         return ModelIdentity(engine="dspy", name=name)
     behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
-    return ModelIdentity(engine="dspy", name=first.model or name, behaviour=behaviour)
+    return ModelIdentity(engine="dspy", name=name, hub_id=first.model or None, behaviour=behaviour)
 
 
 def describe_dspy_model(lm: Any) -> EngineInfo:
