@@ -4,8 +4,6 @@ import contextlib
 import logging
 import os
 import secrets
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,19 +15,11 @@ __all__ = ["_untracked", "medexam"]
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-sys.path.append(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def death(tmp_path_factory) -> Path:
-    """A file: once it is there, one worker dies at its next question."""
-    return tmp_path_factory.mktemp("ray") / "death"
-
-
-@pytest.fixture(scope="session")
-def cluster(death):
-    """A cluster that this process has joined, whose scripted engines take their time."""
-    import slow_script
+def cluster():
+    """A cluster that this process has joined."""
     from ray._private import services
 
     import ray
@@ -48,8 +38,6 @@ def cluster(death):
         until(comes, "a node of Ray")
         return nodes[0]
 
-    # Workers need not find the module.
-    ray.cloudpickle.register_pickle_by_value(slow_script)
     with pytest.MonkeyPatch.context() as patch:
         # Each test has a HOME of its own, and drivers look there for the token.
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -63,10 +51,6 @@ def cluster(death):
             logging_level=logging.ERROR,
             num_cpus=2,
             object_store_memory=100_000_000,
-            runtime_env={
-                "worker_process_setup_hook": slow_script.answer_slowly,
-                "env_vars": {slow_script.DEATH: str(death)},
-            },
         )
         yield ray
         ray.shutdown()

@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore::DeprecationWa
 @pytest.fixture
 def run(medexam, tmp_path):
     """`run("local")` asks the bundled questions, behind passages; gives the folder, or what was said if that failed."""
-    words = {"cell": 2, "patient": 3, "nurs": 1, "which": 4}
-    replies = {**{word: f"{{Answer: {number}}}" for word, number in words.items()}, "*": "{Answer: 1}"}
+    numbers = {"cell": 2, "patient": 3, "nurs": 1, "which": 4, "*": 1}
+    replies = {word: {"text": f"{{Answer: {number}}}", "wait_s": 0.02} for word, number in numbers.items()}
     (tmp_path / "replies.yaml").write_text(yaml.safe_dump(replies))
     retriever = {"kind": "bm25", "corpus": str(SAMPLE)}
     spec = {
@@ -31,9 +31,9 @@ def run(medexam, tmp_path):
         "model": {"engine": "scripted", "path": str(tmp_path / "replies.yaml")},
         "program": {"kind": "retrieve_then_answer", "k": 2, "retriever": retriever},
     }
-    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec))
 
-    def call(place: str, *options: str) -> Path | str:
+    def call(place: str, *options: str, **changes: object) -> Path | str:
+        (tmp_path / "spec.yaml").write_text(yaml.safe_dump(spec | changes))
         code, _, err = medexam("run", "spec.yaml", "--runs-dir", place, *options)
         return next((tmp_path / place).glob("*/spec.json")).parent if code == 0 else err
 
@@ -90,10 +90,28 @@ def test_workers_build_the_index_that_one_process_builds(medexam, cluster, tmp_p
     assert [hit.score for hit in others] == pytest.approx([hit.score for hit in hits], rel=1e-6)
 
 
+DYING = """
+import asyncio, os
+from pathlib import Path
+from medexam.serve import ScriptedEngine
+
+class Dying(ScriptedEngine):
+    async def reply(self, dialogue):
+        await asyncio.sleep(0.02)
+        try:
+            Path(__file__).with_name("death").unlink()
+        except OSError:
+            return await super().reply(dialogue)
+        os._exit(1)
+"""
+
+
 @pytest.mark.nightly
-def test_questions_of_a_worker_that_dies_go_to_the_others(run, cluster, death) -> None:
-    death.touch()
-    folder = run("runs", "--executor", "ray", "--workers", "2")
+def test_questions_of_a_worker_that_dies_go_to_the_others(run, cluster, tmp_path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    (death := tmp_path / "death").touch()
+    model = {"engine": f"{tmp_path / 'dying.py'}:Dying", "args": {"replies": {"*": "{Answer: 1}"}}}
+    folder = run("runs", "--executor", "ray", "--workers", "2", model=model)
     assert not death.exists()
     assert len(answers(folder)) == QUESTIONS
     assert len(written(folder, "environment.json")["executor"]["lost"]) == 1
