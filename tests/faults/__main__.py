@@ -73,6 +73,8 @@ def run(tree: Path, python: str, tests: list[str]) -> str:
     ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode in (0, 5):
         return ""
+    if ended.returncode not in (1, 2):
+        raise RuntimeError(ended.stdout[-2000:] + ended.stderr[-2000:])
     bad = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return bad[0].split(" ")[1] if bad else f"exit code {ended.returncode}"
 
@@ -88,7 +90,7 @@ def covering(contexts: Path, path: Path, lines: range) -> list[str]:
             (str(path.resolve()),),
         ).fetchall()
     ran = {
-        context.partition("|")[0]: numbits_to_nums(bits)
+        context.rpartition("|")[0]: numbits_to_nums(bits)
         for context, bits in rows
         if set(numbits_to_nums(bits)) & set(lines)
     }
