@@ -19,16 +19,11 @@ def run(
 ) -> None:
     """Run an experiment, or continue it where it stopped."""
     entries = []
-    if settings.resume is not None:
-        from medexam.cli.actions.outcome import show_complete
-
-        if show_complete(settings.resume, specs or [], settings, as_json=as_json):
-            return
-    elif specs:
+    if specs and settings.resume is None:
         from medexam.cli.actions.entries import read_entries
 
         entries = read_entries(specs, settings)
-    else:
+    elif settings.resume is None:
         raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
     from medexam.cli.actions.run import run_entries
 

@@ -79,7 +79,7 @@ def test_questions_without_exams_are_resampled_from_five_on(run, own) -> None:
     (document,) = run(own(f"{CSV}Which is a mould?,Candida,Penicillium,Giardia,Listeria,B,microbes\n"))
     low, high = document["metrics"]["exam_score_interval"]
     assert low < document["metrics"]["exam_score"] < high
-    assert "exam_score_resampled" not in document["metrics"]
+    assert document["metrics"]["exam_score_resampled"] == "clusters"
 
 
 SHORT = [

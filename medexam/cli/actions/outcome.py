@@ -1,38 +1,16 @@
-"""What `medexam run` says of runs that have ended; a run that is complete is shown without its models and data."""
+"""What `medexam run` says of runs that have ended."""
 
-import os
 import sys
 from pathlib import Path
 
-from medexam.cli.flags.run import RunSettings
-from medexam.cli.options import check_resumed
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice
-from medexam.errors import SpecError
-from medexam.experiments.report.current import load_complete
 from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
-from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun, describe_lookups, run_document
-
-
-def show_complete(resume: str, specs: list[str], settings: RunSettings, *, as_json: bool) -> bool:
-    """Show the run to continue if nothing of it is pending; return whether that was so."""
-    if specs or settings.asks_otherwise or settings.fresh or settings.repeat:
-        raise SpecError(
-            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
-            "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
-        )
-    check_resumed(resume, settings.runs_dir)
-    if settings.tracking_uri or os.environ.get("MLFLOW_TRACKING_URI"):
-        return False
-    complete = load_complete(resume, settings.runs_dir or default_runs_dir(), print_notice)
-    if complete is not None:
-        print_runs(complete.folder.path.parent, [complete], as_json=as_json)
-    return complete is not None
 
 
 def print_runs(runs_dir: Path, runs: list[AnyRun], *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 
 from medexam.cli.actions.outcome import print_runs
 from medexam.cli.flags.run import PlanSettings, RunSettings
-from medexam.cli.options import INCOMPLETE
+from medexam.cli.options import INCOMPLETE, check_resumed
 from medexam.cli.progress.run import TerminalProgress
 from medexam.cli.views.debugging import debug_plan
 from medexam.cli.views.meaning import print_meaning, save_meaning
@@ -34,6 +34,12 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
         plan = _plan(entries, settings, fresh=settings.fresh, repeat=settings.repeat)
         _say_language(specs, settings, plan)
     else:
+        if specs or settings.asks_otherwise or settings.fresh or settings.repeat:
+            raise SpecError(
+                "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
+                "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
+            )
+        check_resumed(settings.resume, settings.runs_dir)
         plan = _warn(plan_resume(settings.resume, runs_dir=settings.runs_dir or default_runs_dir()))
     if settings.debug and as_json:
         raise SpecError("--debug prints each call as text: leave out --json")

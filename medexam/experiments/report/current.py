@@ -5,13 +5,12 @@ Where nothing changed since they were made, only the run's folder is read. Other
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
-from medexam.experiments.store.run_folder import RunFolder, pending
-from medexam.experiments.store.stored_run import AnyRun, find_run, load_run
+from medexam.experiments.store.run_folder import RunFolder
+from medexam.experiments.store.stored_run import AnyRun, load_run
 from medexam.metrics.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.names import short_name
@@ -65,19 +64,6 @@ def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool
         with folder.locked():
             folder.write_record(before)
         raise
-
-
-def load_complete(run: str, runs_dir: Path, say: Say) -> AnyRun | None:
-    """Load the run that is meant, as `current_run` gives it, where nothing is left to ask; None where something is.
-
-    No data set is parsed where nothing changed, so that a finished run is shown at once, also without its data set.
-    """
-    folder = find_run(run, runs_dir)
-    record = folder.read_record()
-    stored = fresh_run(folder)
-    if stored is None and not pending(record.questions, folder.read_outcomes()):
-        stored = current_run(folder, say)
-    return stored if stored is not None and stored.complete else None
 
 
 def _as_found(folder: RunFolder, freshness: Freshness) -> AnyRun | None:
