@@ -1,6 +1,6 @@
 """The memory that building an index takes, by the number of passages.
 
-    python bench/index_memory.py --rows 1000000 --dimension 64 --kind flat
+    python bench/index_memory.py --rows 1000000 --dimension 64
 
 Passages are drawn words, and the encoder is a stand-in: its vectors are drawn from the row's number, so that the
 memory is that of everything but an encoder. It prints the peak of the process' resident memory as Linux counts it
@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.retrievers import Passage, build_index, open_index, stream_corpus
-from medexam.retrievers.encoders import Precision, Progress
+from medexam.retrievers import EncoderRecord, Passage, build_index, load_corpus, open_index
+from medexam.retrievers.encoders import Progress
 
 _WORDS = [f"{stem}{ending}" for stem in ("cardi", "neph", "derm", "neur") for ending in ("itis", "oma", "osis", "al")]
 _PART = 10_000
@@ -29,11 +29,15 @@ class DrawnVectors:
     """An `Encoder` whose vectors depend on the passage's number alone, and cost next to nothing."""
 
     def __init__(self, dimension: int) -> None:
-        self.source = self.label = "drawn"
-        self.revision = "1"
-        self.precision: Precision = "float32"
-        self.dimension = dimension
-        self.query_tokens = self.passage_tokens = 512
+        self.record = EncoderRecord(
+            label="drawn",
+            revision="1",
+            precision="float32",
+            dimension=dimension,
+            query_tokens=512,
+            passage_tokens=512,
+            source="drawn",
+        )
         self._waves = np.random.default_rng(0).uniform(0.1, 3, dimension).astype(np.float32)
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
@@ -60,41 +64,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--dimension", type=int, default=64)
-    parser.add_argument("--kind", default="flat", choices=["flat", "hnsw", "ivfpq"])
+    parser.add_argument("--factory", help="FAISS's string of an approximate index; exact search by default")
+    parser.add_argument("--parameters", default="", help="its parameters, such as nprobe=64")
     parser.add_argument("--folder", type=Path, help="where the files lie meanwhile; a temporary folder by default")
     settings = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="index_memory", dir=settings.folder))
     try:
-        print(json.dumps(measure(settings.rows, settings.dimension, settings.kind, folder)), flush=True)
+        print(
+            json.dumps(measure(settings.rows, settings.dimension, settings.factory, settings.parameters, folder)),
+            flush=True,
+        )
     finally:
         shutil.rmtree(folder)
 
 
-def measure(rows: int, dimension: int, kind: str, folder: Path) -> dict[str, object]:
+def measure(rows: int, dimension: int, factory: str | None, parameters: str, folder: Path) -> dict[str, object]:
     """The figures of one build."""
     source = folder / "drawn.jsonl"
     _write_corpus(rows, source)
     before, started = _peak_mb(), time.monotonic()
-    corpus = stream_corpus(source)
+    corpus = load_corpus(source)
     read, read_s = _peak_mb(), time.monotonic() - started
     encoder = DrawnVectors(dimension)
-    manifest = build_index(corpus, encoder, folder / "index", kind)  # type: ignore[arg-type]
+    manifest = build_index(corpus, encoder, folder / "index", factory, parameters)
     built, built_s = _peak_mb(), time.monotonic() - started
     (hits,) = open_index(folder / "index", corpus.fingerprint, encoder).search([str(rows // 2)], 1)
-    if kind == "flat" and int(hits[0].passage.id) % 1_000_003 != rows // 2 % 1_000_003:
+    if factory is None and int(hits[0].passage.id) % 1_000_003 != rows // 2 % 1_000_003:
         raise SystemExit(f"the nearest passage of {rows // 2} is {hits[0].passage.id}")
     return {
         "rows": rows,
         "dimension": dimension,
-        "kind": kind,
+        "factory": factory,
+        "parameters": parameters,
         "before_mb": before,
         "corpus_read_mb": read,
         "peak_mb": built,
         "corpus_read_s": round(read_s),
         "all_s": round(built_s),
-        "disk_gb": round(sum(manifest.bytes.values()) / 1e9, 2),
+        "disk_gb": round(sum((folder / "index" / name).stat().st_size for name in manifest.sha256) / 1e9, 2),
         "recall": manifest.recall.value if manifest.recall else None,
-        "parameters": manifest.parameters,
     }
 
 

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from medexam.files import cache_dir
 from medexam.retrievers import Corpus, Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
-from medexam.retrievers.encoders import BATCH, Encoder, Precision, Progress
+from medexam.retrievers.encoders import BATCH, Encoder, EncoderRecord, Progress
 from medexam.retrievers.passage_rows import VECTOR
 
 Vectors = NDArray[np.float32]
@@ -69,18 +69,28 @@ SEED = 17
 POLL_S = 0.003
 
 
+def drawn_record(dimension: int) -> EncoderRecord:
+    return EncoderRecord(
+        label="drawn",
+        revision="drawn",
+        precision="float32",
+        dimension=dimension,
+        query_tokens=1,
+        passage_tokens=1,
+        source="drawn",
+    )
+
+
 @dataclass
 class DrawnEncoder:
     """Random vectors of about length 1, always the same; query texts are numbers, counted from 0."""
 
     dimension: int
-    source: str = "drawn"
-    label: str = "drawn"
-    revision: str = "drawn"
-    precision: Precision = "float32"
-    query_tokens: int = 1
-    passage_tokens: int = 1
     _queries: Vectors | None = None
+
+    @property
+    def record(self) -> EncoderRecord:
+        return drawn_record(self.dimension)
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:  # noqa: ARG002
         if self._queries is None or len(self._queries) < len(texts):
@@ -107,12 +117,10 @@ class WidenedEncoder:
     dimension: int
     spent_s: float = 0.0
     """Seconds spent in the last call."""
-    source: str = "drawn"
-    label: str = "drawn"
-    revision: str = "drawn"
-    precision: Precision = "float32"
-    query_tokens: int = 1
-    passage_tokens: int = 1
+
+    @property
+    def record(self) -> EncoderRecord:
+        return drawn_record(self.dimension)
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         begun = time.perf_counter()
@@ -498,7 +506,7 @@ def build_real(ready: Callable[[], None], corpus: Path, folder: Path, count: int
     encoder = build_encoder("minilm", device="cpu")
     ready()
     build_index(build_corpus("some", spread(load_corpus(corpus).passages, count), source="some"), encoder, folder)
-    return {"encoder": encoder.label}
+    return {"encoder": encoder.record.label}
 
 
 def measure_memory(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,16 +1,12 @@
-from .approximate import SEGMENTS as SEGMENTS
 from .base import Hit as Hit
 from .base import Passage as Passage
 from .base import Span as Span
 from .building import plan_retriever as plan_retriever
 from .corpora import Corpus as Corpus
 from .corpora import build_corpus as build_corpus
-from .corpora import chunk_corpus as chunk_corpus
 from .corpora import load_corpus as load_corpus
-from .corpora import stream_corpus as stream_corpus
+from .encoders import EncoderRecord as EncoderRecord
 from .encoders import build_encoder as build_encoder
-from .exhaustive import StoredVectors as StoredVectors
-from .exhaustive import search_exhaustively as search_exhaustively
 from .fusion import FusionRetriever as FusionRetriever
 from .index_building import BLOCK as BLOCK
 from .index_building import build_index as build_index
@@ -22,3 +18,5 @@ from .index_search import open_index as open_index
 from .lexical import BM25Retriever as BM25Retriever
 from .lexical import TfidfRetriever as TfidfRetriever
 from .reranking import RerankingRetriever as RerankingRetriever
+from .vector_search import StoredVectors as StoredVectors
+from .vector_search import search_exhaustively as search_exhaustively

@@ -14,14 +14,7 @@ from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
-from medexam.retrievers.corpora import (
-    Corpus,
-    ReadableCorpus,
-    StreamedCorpus,
-    chunk_corpus,
-    load_corpus,
-    stream_corpus,
-)
+from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
 from medexam.retrievers.fusion import DEPTH, FusionRetriever
 from medexam.retrievers.hashed_terms import HashedTfidfRetriever
@@ -30,7 +23,6 @@ from medexam.retrievers.index_manifest import (
     MANIFEST,
     PROGRESS,
     SCHEMA,
-    EncoderRecord,
     IndexManifest,
     check_manifest,
     read_manifest,
@@ -54,7 +46,7 @@ class PlannedRetriever:
     """Everything that its rankings depend on, as JSON-ready data."""
     size: int
     """Passages of the corpus; without one, more than anybody asks for."""
-    corpus: ReadableCorpus | None
+    corpus: Corpus | None
     """None if an index stands for it."""
     encoder: str | Path
     """The encoder that is meant, whether this kind has one or not."""
@@ -104,12 +96,12 @@ class PlannedRetriever:
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec = self.spec
         if spec.is_own:
-            return _build_own(spec, self.corpus if isinstance(self.corpus, Corpus) else None)
+            return _build_own(spec, self.corpus)
         if not spec.uses_words:
             return self._open_dense(cache, progress)
-        if isinstance(self.corpus, StreamedCorpus):
-            return HashedTfidfRetriever(self.corpus, spec.language, cache / "lexical")
         corpus = self._corpus()
+        if spec.kind == "hashed_tfidf":
+            return HashedTfidfRetriever(corpus, spec.language, cache / "lexical")
         if spec.kind == "tfidf":
             return TfidfRetriever(corpus, spec.language)
         words = BM25Retriever(corpus, spec.language, cache / "lexical")
@@ -129,7 +121,7 @@ class PlannedRetriever:
         return open_index(folder, corpus.fingerprint, encoder)
 
     def _corpus(self) -> Corpus:
-        if not isinstance(self.corpus, Corpus):
+        if self.corpus is None:
             raise SpecError(f"retriever.kind {self.spec.kind} needs the text of the passages: set retriever.corpus")
         return self.corpus
 
@@ -143,7 +135,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
     """
     identity: dict[str, Any] = {"kind": spec.kind}
-    corpus: ReadableCorpus | None = None
+    corpus: Corpus | None = None
     if spec.is_own:
         return _plan_own(spec)
     encoder = spec.encoder_name
@@ -156,7 +148,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
             )
         fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
     else:
-        corpus = _read_corpus(spec)
+        corpus = _load_corpus(spec)
         fingerprint, size = corpus.fingerprint, corpus.count
     identity["corpus"] = fingerprint
     revision = rerank_revision = None
@@ -182,14 +174,10 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     return PlannedRetriever(spec, identity, size, corpus, encoder, revision, precision, rerank_revision)
 
 
-def _read_corpus(spec: RetrieverSpec) -> ReadableCorpus:
-    """Read the corpus of a spec in its chunks; one that is searched from disk is not kept in memory."""
-    if spec.kind == "hashed_tfidf":
-        return stream_corpus(
-            spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
-        )
-    corpus = load_corpus(spec.corpus, skip_bad=spec.skip_bad)
-    return corpus if spec.chunk_tokens is None else chunk_corpus(corpus, spec.chunk_tokens, spec.chunk_overlap)
+def _load_corpus(spec: RetrieverSpec) -> Corpus:
+    return load_corpus(
+        spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
+    )
 
 
 def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
@@ -197,7 +185,7 @@ def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
     identity: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
     if spec.corpus is None:
         return PlannedRetriever(spec, identity, sys.maxsize, None, spec.encoder_name, None, "float32", None)
-    corpus = _read_corpus(spec)
+    corpus = _load_corpus(spec)
     identity["corpus"] = corpus.fingerprint
     return PlannedRetriever(spec, identity, corpus.count, corpus, spec.encoder_name, None, "float32", None)
 
@@ -215,9 +203,9 @@ def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
     return retriever
 
 
-def usual_index(corpus: ReadableCorpus, encoder: Encoder, cache: Path) -> Path:
+def usual_index(corpus: Corpus, encoder: Encoder, cache: Path) -> Path:
     """Return where the index of a corpus by an encoder lies when no other place is named, whatever they are called."""
-    return cache / "indexes" / f"{SCHEMA}-{corpus.fingerprint[:12]}-{digest(EncoderRecord.of(encoder).identity)}"
+    return cache / "indexes" / f"{SCHEMA}-{corpus.fingerprint[:12]}-{digest(encoder.record.identity)}"
 
 
 def _deepest(spec: RetrieverSpec, size: int) -> int:

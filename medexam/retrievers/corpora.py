@@ -1,198 +1,153 @@
-"""The passages that retrievers search, with a fingerprint: a `Corpus` in memory, or a `StreamedCorpus` read in turn.
+"""The passages that retrievers search: a `Corpus` says what it is, and reads its passages as often as they are needed.
 
-It knows nothing of formats, nor of how passages are searched.
+Rows come from `medexam.retrievers.corpus_rows`; this module says which of them are passages.
 """
 
 import hashlib
+import os
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import PrivateAttr
 
 from medexam.errors import DatasetError
+from medexam.frozen_model import FrozenModel
 from medexam.retrievers.base import Passage
-from medexam.retrievers.corpus_passages import PlacedPassages, find_source
-from medexam.retrievers.corpus_rows import Unreadable
+from medexam.retrievers.corpus_rows import (
+    EXPECTED,
+    IDS,
+    SUFFIXES,
+    TITLES,
+    UNNAMED,
+    Place,
+    PlacedRow,
+    Unreadable,
+    find_field,
+    find_text,
+    list_files,
+    load_hub,
+    read_corpus_files,
+    read_hub_rows,
+    read_licence,
+    read_metadata,
+)
+from medexam.text import composed
 
+DEFAULT_FILE = "corpus/passages.jsonl.gz"
+"""What is read in `$MEDEXAM_DATA` where no corpus is named."""
 TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
 tokenizers of encoders split these further and join none."""
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(#[\w.-]+)?")
+
+Read = Callable[[], Iterator[Passage]]
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """Passages in reading order, no two with the same id."""
+class Corpus(FrozenModel):
+    """Passages in reading order, no two with the same id; `load_corpus` and `build_corpus` make it.
+
+    The manifest of an index holds it too, and cannot read its passages.
+    """
 
     name: str
-    passages: Sequence[Passage] = field(repr=False)
     fingerprint: str
     """SHA-256 over ids, titles and contents in order: all of a corpus that a ranking depends on."""
     source: str
     """The file, folder or hub data set that was read."""
-    licence: str | None = None
+    licence: str | None
     """`license` in the front matter of the folder's `README.md`, or as the hub says; None if neither does."""
+    count: int
+    """How many passages it has."""
+    characters: int
+    """Of all its passages' texts."""
     skipped: int = 0
     """Rows that were no passages and were left out on request."""
     chunk_tokens: int | None = None
     """The most tokens that a passage's content has; None: passages are as they were read."""
     chunk_overlap: int = 0
     """Tokens that neighbouring chunks share."""
-
-    @property
-    def count(self) -> int:
-        """How many passages it has."""
-        return len(self.passages)
-
-    @property
-    def characters(self) -> int:
-        """Characters of all its passages' texts."""
-        return sum(len(passage.text) for passage in self.passages)
+    _read: Read | None = PrivateAttr(None)
+    _passages: tuple[Passage, ...] | None = PrivateAttr(None)
 
     def read(self) -> Iterator[Passage]:
-        """Read its passages in order."""
-        return iter(self.passages)
+        """Read its passages in order, of which none is kept in memory.
 
-
-@dataclass(frozen=True)
-class StreamedCorpus:
-    """A corpus of any size, of which no passage is kept in memory; `stream_corpus` makes it."""
-
-    name: str
-    count: int
-    characters: int
-    """Of all its passages' texts."""
-    fingerprint: str
-    """As `Corpus.fingerprint`."""
-    source: str
-    licence: str | None
-    skipped: int
-    chunk_tokens: int | None
-    chunk_overlap: int
-    passages: Callable[[], Iterator[Passage]] = field(repr=False)
-    """Reads the source anew."""
-
-    def read(self) -> Iterator[Passage]:
-        """Read its passages in order; raises `DatasetError` at the end if they are not those that were read before."""
-        digest = Fingerprint()
-        for passage in self.passages():
-            digest.add(passage)
+        Raises `DatasetError` at the end if they are not those that were read before.
+        """
+        if self._read is None:
+            raise DatasetError(f"{self.source} is not open: load the corpus")
+        digest = hashlib.sha256()
+        for passage in self._read():
+            digest.update(_encode(passage))
             yield passage
         if digest.hexdigest() != self.fingerprint:
             raise DatasetError(f"corpus {self.name}: {self.source} was changed while it was read: start again")
 
-
-ReadableCorpus = Corpus | StreamedCorpus
-"""What an index is built from."""
-
-
-class Fingerprint:
-    """SHA-256 over passages; lengths stand before the texts, so that no two corpora come to the same bytes."""
-
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256()
-
-    def add(self, passage: Passage) -> None:
-        """Take in the next passage."""
-        key, title, content = passage.id.encode(), passage.title.encode(), passage.content.encode()
-        self._digest.update(b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content))
-
-    def hexdigest(self) -> str:
-        """Return the fingerprint of the passages so far."""
-        return self._digest.hexdigest()
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """All passages, which stay in memory."""
+        if self._passages is None:
+            self._passages = tuple(self.read())
+        return self._passages
 
 
-def load_corpus(source: str | Path | None, *, skip_bad: bool = False) -> Corpus:
+def load_corpus(
+    source: str | Path | None, *, skip_bad: bool = False, chunk_tokens: int | None = None, chunk_overlap: int = 0
+) -> Corpus:
     """Load the corpus in a file or folder of passages, or in a data set of the hub.
 
     A folder is read with the folders in it, files in the order of their names: JSON Lines and Parquet, else TSV and
     CSV, else JSON, else text files, each a passage. A text such as `MedRAG/textbooks` that is no path names a data set
     of the hub, of which all splits are read; a `Path` never does. Behind `#` stands a configuration, as in
     `wikimedia/wikipedia#20231101.en`. None: `DEFAULT_FILE` in `$MEDEXAM_DATA`. Fields are called as in
-    `medexam.retrievers.formats.names`. A passage without `source` takes its title if its id is that with a number
+    `medexam.retrievers.corpus_rows`. A passage without `source` takes its title if its id is that with a number
     (`TITLE_12`), else its id's part before the first `_`, else the corpus's name. Texts are read in NFC.
 
-    Raises `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a
-    row is not JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead.
+    `chunk_tokens` cuts longer passages into chunks of at most so many tokens, of which neighbours share
+    `chunk_overlap`. A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every
+    chunk keeps it. A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and
+    the last of them may be shorter.
+
+    The passages are read once now, in blocks; eight bytes a passage are held, to find an id that stands twice. Raises
+    `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a row is not
+    JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead. Raises `ValueError` unless
+    `0 <= chunk_overlap < chunk_tokens`.
     """
-    placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
-    passages: list[Passage] = []
-    ids: set[str] = set()
-    for _, passage in placed:
-        if passage.id in ids:
-            raise placed.repeated(passage.id)
-        ids.add(passage.id)
-        passages.append(passage)
-    return _finish(placed.source.name, tuple(passages), placed.source.label, placed.source.licence, placed.skipped)
+    origin, skipped = _find_source(source), Counter[str]()
 
-
-def stream_corpus(
-    source: str | Path | None, *, skip_bad: bool = False, chunk_tokens: int | None = None, chunk_overlap: int = 0
-) -> StreamedCorpus:
-    """Read the corpus that `load_corpus` reads and `chunk_corpus` cuts, once now and again whenever it is iterated.
-
-    Eight bytes a passage are held, to find an id that stands twice. Raises what those two raise.
-    """
-    placed = PlacedPassages(find_source(source), skip_bad=skip_bad)
-
-    def read(note: Callable[[Passage], Passage] = lambda passage: passage) -> Iterator[Passage]:
-        passages = (note(passage) for _, passage in placed)
+    def read() -> Iterator[Passage]:
+        skipped.clear()
+        passages = _parse_rows(origin, skipped if skip_bad else None)
         return passages if chunk_tokens is None else _chunk(passages, chunk_tokens, chunk_overlap)
 
-    source_ids, ids = _Ids(), _Ids()
-    digest, count, characters = Fingerprint(), 0, 0
-    for passage in read(source_ids.note):
-        if chunk_tokens is not None:
-            ids.note(passage)
-        digest.add(passage)
-        count += 1
-        characters += len(passage.text)
-    if repeated_id := source_ids.find_repeated(passage for _, passage in placed):
-        raise placed.repeated(repeated_id)
-    origin = placed.source
-    if repeated_id := ids.find_repeated(read()):
-        raise _stands_twice(origin.name, repeated_id)
-    if not count:
-        raise _no_passages(origin.name, origin.label, placed.skipped)
-    return StreamedCorpus(
-        origin.name,
-        count,
-        characters,
-        digest.hexdigest(),
-        origin.label,
-        origin.licence,
-        placed.skipped,
-        chunk_tokens,
-        chunk_overlap,
-        read,
+    def name_twice(key: str) -> str:
+        keys = {key, key.rpartition("#")[0] if chunk_tokens is not None else key}
+        first, second = islice((place for place, row in origin.rows() if _find_id(place, row) in keys), 2)
+        return f"{second}: id {key!r} is already in {first}"
+
+    chunks = {"chunk_tokens": chunk_tokens, "chunk_overlap": chunk_overlap}
+    return _survey(read, skipped, name_twice, name=origin.name, source=origin.label, licence=origin.licence, **chunks)
+
+
+def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
+    """Build a corpus of passages that are already here; raises `DatasetError` if there is none, or an id twice."""
+    here = tuple(passages)
+    corpus = _survey(
+        lambda: iter(here),
+        Counter(),
+        lambda key: f"corpus {name}: id {key!r} occurs twice",
+        name=name,
+        source=source,
+        licence=None,
     )
-
-
-class _Ids:
-    """The ids of passages, as 64-bit hashes: texts of 36 million would take 3 GB."""
-
-    def __init__(self) -> None:
-        self._hashes = array("q")
-
-    def note(self, passage: Passage) -> Passage:
-        """Take in the next passage's id and hand the passage on."""
-        self._hashes.append(hash(passage.id))
-        return passage
-
-    def find_repeated(self, passages: Iterable[Passage]) -> str | None:
-        """Find the first id that stands twice, if any; `passages` are iterated only where two hashes are the same."""
-        import numpy as np
-
-        hashes = np.frombuffer(self._hashes, dtype=np.int64)
-        hashes.sort()
-        suspects = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
-        ids: set[str] = set()
-        for passage in passages if suspects else ():
-            if hash(passage.id) in suspects:
-                if passage.id in ids:
-                    return passage.id
-                ids.add(passage.id)
-        return None
+    corpus._passages = here
+    return corpus
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
@@ -200,7 +155,7 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
-    for place, row in find_source(source).rows():
+    for place, row in _find_source(source).rows():
         content = None if isinstance(row, Unreadable) else row.get("content", row.get("text"))
         if isinstance(row, Unreadable) or not isinstance(content, str):
             reason = row.reason if isinstance(row, Unreadable) else "has no text in `content`"
@@ -208,32 +163,53 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
         yield f"{row.get('title') or ''}\n{content}"
 
 
-def build_corpus(name: str, passages: Iterable[Passage], *, source: str, licence: str | None = None) -> Corpus:
-    """Build a corpus of passages that are already here, such as the chunks of another one.
-
-    Raises `DatasetError` if there is none, or an id stands twice.
-    """
-    corpus_passages = tuple(passages)
-    ids: set[str] = set()
-    for passage in corpus_passages:
-        if passage.id in ids:
-            raise _stands_twice(name, passage.id)
-        ids.add(passage.id)
-    return _finish(name, corpus_passages, source, licence, 0)
-
-
-def chunk_corpus(corpus: Corpus, size: int, overlap: int = 0) -> Corpus:
-    """Cut a corpus's longer passages into chunks of at most `size` tokens, of which neighbours share `overlap`.
-
-    A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every chunk keeps it.
-    A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and the last of them
-    may be shorter. Raises `ValueError` unless `0 <= overlap < size`, and `DatasetError` where a passage already has
-    the id of a chunk.
-    """
-    chunks = build_corpus(
-        corpus.name, _chunk(corpus.passages, size, overlap), source=corpus.source, licence=corpus.licence
+def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str], **description: Any) -> Corpus:
+    """Read all passages once, to describe them; `name_twice` says where an id stands for the second time."""
+    digest, hashes, characters = hashlib.sha256(), array("q"), 0
+    for passage in read():
+        digest.update(_encode(passage))
+        # Hashes: the ids of 36 million passages would take 3 GB.
+        hashes.append(hash(passage.id))
+        characters += len(passage.text)
+    if key := _find_repeated(hashes, read):
+        raise DatasetError(
+            f"{name_twice(key)}: give each passage an id of its own, or name the one file that is to be read"
+        )
+    corpus = Corpus(
+        fingerprint=digest.hexdigest(),
+        count=len(hashes),
+        characters=characters,
+        skipped=skipped.total(),
+        **description,
     )
-    return replace(chunks, skipped=corpus.skipped, chunk_tokens=size, chunk_overlap=overlap)
+    if not corpus.count:
+        left_out = f" ({corpus.skipped} rows that are not passages were left out)" if corpus.skipped else ""
+        raise DatasetError(
+            f"corpus {corpus.name} holds no passages{left_out}: check that {corpus.source} is the right file"
+        )
+    corpus._read = read
+    return corpus
+
+
+def _encode(passage: Passage) -> bytes:
+    """Return the bytes of a passage; lengths stand before the texts, so that no two corpora come to the same bytes."""
+    key, title, content = passage.id.encode(), passage.title.encode(), passage.content.encode()
+    return b"%d %d %d\n%b%b%b" % (len(key), len(title), len(content), key, title, content)
+
+
+def _find_repeated(hashes: "array[int]", read: Read) -> str | None:
+    """Find the first id that stands twice, if any; passages are read again only where two hashes are the same."""
+    import numpy as np
+
+    ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
+    suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+    ids: set[str] = set()
+    for passage in read() if suspects else ():
+        if hash(passage.id) in suspects:
+            if passage.id in ids:
+                return passage.id
+            ids.add(passage.id)
+    return None
 
 
 def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
@@ -252,19 +228,114 @@ def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Pas
             yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
-def _finish(name: str, passages: tuple[Passage, ...], source: str, licence: str | None, skipped: int) -> Corpus:
-    if not passages:
-        raise _no_passages(name, source, skipped)
-    digest = Fingerprint()
-    for passage in passages:
-        digest.add(passage)
-    return Corpus(name, passages, digest.hexdigest(), source, licence, skipped)
+class _Source(NamedTuple):
+    """A file, folder or hub data set, which can be read as often as is needed."""
+
+    name: str
+    label: str
+    """As the user wrote it."""
+    rows: Callable[[], Iterator[PlacedRow]]
+    licence: str | None
 
 
-def _no_passages(name: str, source: str, skipped: int) -> DatasetError:
-    left_out = f" ({skipped} rows that are not passages were left out)" if skipped else ""
-    return DatasetError(f"corpus {name} holds no passages{left_out}: check that {source} is the right file")
+def _find_source(source: str | Path | None) -> _Source:
+    """Find what `load_corpus` reads; raises `DatasetError` if nothing is found."""
+    folder = os.environ.get("MEDEXAM_DATA")
+    path = Path(folder or "", DEFAULT_FILE).expanduser() if source is None else Path(source).expanduser()
+    if path.exists() and (source is not None or folder):
+        files = list_files(path)
+        licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
+        name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
+        return _Source(name, str(path), partial(read_corpus_files, files, path), licence)
+    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".gz")):
+        parts = load_hub(source)
+        licence = next((part.info.license for part in parts.values() if part.info.license), None)
+        return _Source(source, source, partial(read_hub_rows, source, parts), licence)
+    ways_out = f"or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
+    if source is None:
+        lacking = f"{path} does not exist" if folder else "MEDEXAM_DATA is not set"
+        raise DatasetError(
+            f"no corpus is named and {lacking}: name a file or folder of passages or a hub data set such as "
+            f"MedRAG/textbooks, {ways_out}"
+        )
+    raise DatasetError(
+        f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
+        f"{ways_out[3:]}"
+    )
 
 
-def _stands_twice(name: str, key: str) -> DatasetError:
-    return DatasetError(f"corpus {name}: id {key!r} occurs twice: give each passage an id of its own")
+class _RowError(Exception):
+    """Why a row is no passage."""
+
+
+def _parse_rows(source: _Source, skipped: Counter[str] | None) -> Iterator[Passage]:
+    """Yield the passages of a source; rows that are none are counted in `skipped`, and raised if that is None."""
+    collections: dict[str, str] = {}
+    for place, row in source.rows():
+        try:
+            yield _parse(place, row, source.name, collections)
+        except _RowError as error:
+            if skipped is None:
+                raise DatasetError(
+                    f"{place}: {error}: correct it, or leave out such rows and count them (`medexam index build "
+                    f"--skip-bad`, retriever.skip_bad in a spec)"
+                ) from None
+            skipped["rows"] += 1
+
+
+def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
+    """Parse the passage of a row; `collections` lets all passages of a source share one text."""
+    if isinstance(row, Unreadable):
+        raise _RowError(row.reason)
+    key = _find_id(place, row)
+    if key is None:
+        raise _RowError(f"id is {_value(row, IDS)!r}, not a text{_fields_of(row, IDS)}")
+    try:
+        field = find_text(row)
+    except ValueError as error:
+        raise _RowError(f"of passage {key!r}, {error}") from None
+    content, title = row.get(field or ""), _value(row, TITLES)
+    if title is None:
+        title = read_metadata(row, "title")
+    if not isinstance(content, str) or not content.strip():
+        raise _RowError(f"passage {key!r} has no text in `{field or 'content'}`{'' if field else _fields_of(row)}")
+    if title is not None and not isinstance(title, str):
+        raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
+    try:
+        f"{key}{title}{content}".encode()
+    except UnicodeEncodeError:
+        raise _RowError(f"passage {key!r} holds half a surrogate pair, which is not a character") from None
+    source = row.get("source") or read_metadata(row, "source")
+    # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
+    prefix, mark, _ = key.partition("_")
+    if title and key.startswith(f"{title}_") and key[len(title) + 1 :].isdecimal():
+        prefix = title
+    has_prefix = mark and prefix and _value(row, IDS)
+    collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
+    return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
+
+
+def _find_id(place: Place, row: Mapping[str, Any] | Unreadable) -> str | None:
+    """Find the id of a row: a text or a whole number; LangChain's document without one has that of its file and number.
+
+    None without either.
+    """
+    if isinstance(row, Unreadable):
+        return None
+    key = _value(row, IDS)
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    if key is None and UNNAMED in row:
+        return f"{Path(place.file).name.partition('.')[0]}-{place.number}"
+    return key if isinstance(key, str) and key else None
+
+
+def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    return row.get(find_field(row, names) or "")
+
+
+def _fields_of(row: Mapping[str, Any], names: tuple[str, ...] | None = None) -> str:
+    """Write what a row has instead of the field that is missing; empty if it has that."""
+    if names is not None and find_field(row, names) is not None:
+        return ""
+    return f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"

@@ -1,23 +1,68 @@
 """The rows of a corpus with the place where each stands: files of every format, and data sets of the hub.
 
-It knows formats only; which rows are passages is for `medexam.retrievers.corpora` to say.
+It knows formats, and how the fields of a passage are called in the corpora of others: MedRAG, BEIR, DPR, Pyserini,
+LangChain, TREC. Which rows are passages is for `medexam.retrievers.corpora` to say.
 """
 
+import csv
+import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from medexam.errors import CorpusUnreachableError, DatasetError
-from medexam.inputs import UnreadableError, open_parquet, open_unpacked, parquet_rows, parse_json
+from medexam.inputs import (
+    LONGEST_TEXT,
+    UnreadableError,
+    decode,
+    open_parquet,
+    open_unpacked,
+    parquet_rows,
+    parse_json,
+    read_bytes,
+    read_json,
+)
 from medexam.library_logging import errors_only
-from medexam.retrievers.formats import documents, tables
-from medexam.retrievers.formats.names import EXPECTED, IDS, KNOWN, UNNAMED, find_field, find_text
 
+IDS = ("id", "_id", "docid", "doc_id", "document_id", "pid", "passage_id", "psg_id", "chunk_id", "id_", "pmid")
+TEXTS = ("content", "text", "contents")
+"""Of several that a row has, the first counts: MedRAG's `contents` repeats the title before the `content`."""
+RARER_TEXTS = ("page_content", "passage", "passage_text", "chunk")
+"""A row without one of `TEXTS` has one of these."""
+TITLES = ("title", "doc_title", "document_title")
+UNNAMED = "page_content"
+"""The field of LangChain's documents, which need no id."""
+_METADATA = ("metadata", "meta")
+
+
+def _spellings(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(spelling for name in names for spelling in (name, name.capitalize(), name.upper())))
+
+
+_NAMES: tuple[tuple[str, ...], ...] = (IDS, TEXTS, RARER_TEXTS, TITLES)
+_SPELLED = {names: _spellings(names) for names in _NAMES}
+KNOWN = (*(spelling for spellings in _SPELLED.values() for spelling in spellings), "source", *_METADATA)
+"""The columns of which a passage may be made."""
+EXPECTED = (
+    f"a passage has its id in {', '.join(IDS[:5])} or {IDS[5]}, its text in "
+    f"{', '.join((*TEXTS, *RARER_TEXTS[:-1]))} or {RARER_TEXTS[-1]}, and perhaps a title and a source"
+)
+_TABLE_SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz")
+_DELIMITERS = "\t,;|"
+_BARE = ("id", "text", "title")
+"""The columns of a TSV without a header, as in DPR and MS MARCO."""
+_JSON_SUFFIXES = (".json", ".json.gz")
+_TEXT_SUFFIXES = (".txt", ".md")
+_ABOUT = re.compile(r"readme|licen[cs]e|copying|citation", re.IGNORECASE)
+"""Files that speak of a corpus."""
+_FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_HEADING = re.compile(r"\A\s*# +(.+)\n")
 _LINES = (".jsonl", ".jsonl.gz", ".parquet")
-_KINDS = (_LINES, tables.SUFFIXES, documents.JSON_SUFFIXES, documents.TEXT_SUFFIXES)
+_KINDS = (_LINES, _TABLE_SUFFIXES, _JSON_SUFFIXES, _TEXT_SUFFIXES)
 """Endings of files of passages; of a folder the files of the first kind that it has are read."""
 SUFFIXES = tuple(suffix for kind in _KINDS for suffix in kind)
 _BATCH_ROWS = 1000
@@ -60,8 +105,8 @@ def list_files(path: Path) -> list[Path]:
     visible_files = [path / file for file in inner_paths if not any(part.startswith(".") for part in file.parts)]
     for kind in _KINDS:
         matches = [file for file in visible_files if file.name.lower().endswith(kind)]
-        if kind is documents.TEXT_SUFFIXES:
-            matches = [file for file in matches if documents.is_passage(file)]
+        if kind is _TEXT_SUFFIXES:
+            matches = [file for file in matches if not _ABOUT.match(file.name)]
         if any(_stem(file) == "corpus" for file in matches):
             matches = [file for file in matches if _stem(file) != "queries"]
         if matches:
@@ -173,14 +218,18 @@ def _begins_list(path: Path) -> bool:
 def _read_other(path: Path, root: Path) -> Iterator[PlacedRow]:
     name, number = str(path), 0
     try:
-        if path.name.lower().endswith(tables.SUFFIXES):
-            for number, row in tables.read_table(path):
+        if path.name.lower().endswith(_TABLE_SUFFIXES):
+            for number, row in _read_table(path):
                 yield Place(name, "line", number), Unreadable(row) if isinstance(row, str) else row
-        elif path.name.lower().endswith(documents.TEXT_SUFFIXES):
+        elif path.name.lower().endswith(_TEXT_SUFFIXES):
             inner_path = path.relative_to(root).as_posix() if path != root else path.name
-            yield Place(name, "line", 1), _read_text(path, inner_path, root.stem)
+            try:
+                row: Mapping[str, str] | Unreadable = {**_read_text_file(path, inner_path), "source": root.stem}
+            except UnreadableError as error:
+                row = Unreadable(str(error))
+            yield Place(name, "line", 1), row
         else:
-            for number, row in enumerate(documents.read_json_rows(path), start=1):
+            for number, row in enumerate(_read_json_rows(path), start=1):
                 is_row = isinstance(row, dict)
                 yield Place(name, "row", number), row if is_row else Unreadable(f"is {row!r:.40}, not an object")
     except (OSError, UnreadableError) as error:
@@ -188,13 +237,6 @@ def _read_other(path: Path, root: Path) -> Iterator[PlacedRow]:
             f"{name} is no file of passages: name one that ends in {', '.join(SUFFIXES)} and is whole (after row "
             f"{number} it {error}); {EXPECTED}"
         ) from None
-
-
-def _read_text(path: Path, name: str, source: str) -> Mapping[str, str] | Unreadable:
-    try:
-        return {**documents.read_text_file(path, name), "source": source}
-    except UnreadableError as error:
-        return Unreadable(str(error))
 
 
 def _stem(path: Path) -> str:
@@ -235,3 +277,116 @@ def _check_columns(place: str, columns: Sequence[str]) -> None:
             f"{place}: lacks the column {' and '.join(missing)}: its columns are {', '.join(columns[:20])}, and "
             f"{EXPECTED}; rename the columns"
         )
+
+
+def _read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | str]]:
+    """Yield the rows of a table, each with its line; a text says why a row is none.
+
+    Raises `OSError`, and `UnreadableError` if the header names no passages, or the file is damaged.
+    """
+    limit = csv.field_size_limit(LONGEST_TEXT)
+    try:
+        with open_unpacked(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as lines:
+            first = lines.readline(LONGEST_TEXT)
+            delimiter, columns, has_header = _read_header(first)
+            # MS MARCO's texts hold single quotation marks; tables with a header are written by libraries.
+            rows = csv.reader(
+                lines,
+                delimiter=delimiter,
+                quoting=csv.QUOTE_MINIMAL if has_header else csv.QUOTE_NONE,
+                strict=True,
+            )
+            last_line = 1
+            if not has_header:
+                yield 1, dict(zip(columns, first.rstrip("\r\n").split(delimiter), strict=True))
+            for row in rows:
+                line, last_line = last_line + 1, rows.line_num + 1
+                if row:
+                    yield line, _name_cells(row, columns)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"is not UTF-8 (byte {error.object[error.start]:#04x})") from None
+    except csv.Error as error:
+        raise UnreadableError(f"is no table ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _name_cells(row: Sequence[str], columns: Sequence[str]) -> Mapping[str, str] | str:
+    if len(row) != len(columns):
+        return f"has {len(row)} cells, and the columns are {', '.join(columns)}"
+    return dict(zip(columns, row, strict=True))
+
+
+def _read_header(line: str) -> tuple[str, Sequence[str], bool]:
+    """Read the delimiter, the columns, and whether the first line names them."""
+    for delimiter in _DELIMITERS:
+        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+        if len(cells) > 1 and find_field(cells, IDS) is not None and find_text(cells) is not None:
+            return delimiter, cells, True
+    bare = line.rstrip("\r\n").split("\t")
+    if 2 <= len(bare) <= len(_BARE) and bare[0].isdecimal():
+        return "\t", _BARE[: len(bare)], False
+    raise UnreadableError(f"begins with {line.strip()!r:.100}, which names no columns of passages")
+
+
+def _read_json_rows(path: Path) -> Iterator[Any]:
+    """Yield the rows of a JSON document: a list, the list that an object holds, or an object of them by id.
+
+    Raises `OSError`, and `UnreadableError` if it holds none.
+    """
+    document = read_json(path)
+    if isinstance(document, Mapping) and find_text(document) is None:
+        lists = [value for value in document.values() if isinstance(value, list)]
+        if len(lists) == 1:
+            document = lists[0]
+        elif document and all(isinstance(value, str | Mapping) for value in document.values()):
+            document = [_row_of(key, value) for key, value in document.items()]
+    if isinstance(document, Mapping) and find_text(document) is not None:
+        document = [document]
+    if not isinstance(document, list):
+        raise UnreadableError("holds neither a list of passages nor an object with passages by id")
+    yield from document
+
+
+def _read_text_file(path: Path, name: str) -> dict[str, str]:
+    """Read a text file as a row of the id `name`; its title is the heading it begins with, else the file's name.
+
+    Raises `OSError`, and `UnreadableError` if it is not UTF-8.
+    """
+    text = decode(read_bytes(path)).replace("\r\n", "\n")
+    if path.suffix.lower() == ".md":
+        text = _FRONT.sub("", text)
+        if heading := _HEADING.match(text):
+            return {"id": name, "title": heading[1].strip(" #"), "content": text[heading.end() :].strip() or heading[1]}
+    return {"id": name, "title": path.stem, "content": text.strip()}
+
+
+def _row_of(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        return {"id": key, "content": value}
+    return value if find_field(value, IDS) is not None else {"id": key, **value}
+
+
+def find_field(fields: Sequence[str] | Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """Return the first of `names`, a constant of this module, that is one of the fields; None if none is."""
+    # A loop: millions of rows are looked through, and nearly all have the first name.
+    for spelling in _SPELLED[names]:
+        if spelling in fields:
+            return spelling
+    return None
+
+
+def find_text(fields: Sequence[str] | Mapping[str, Any]) -> str | None:
+    """Return the field that holds the text; None if none does. Raises `ValueError` if it may be one of several."""
+    if (field := find_field(fields, TEXTS)) is not None:
+        return field
+    matches = [spelling for spelling in _SPELLED[RARER_TEXTS] if spelling in fields]
+    if len(matches) > 1:
+        raise ValueError(f"its text may be {' or '.join(matches)}: rename the right field to content")
+    return matches[0] if matches else None
+
+
+def read_metadata(row: Mapping[str, Any], name: str) -> Any:
+    """Return what a row's own metadata hold as `name`; None if there is no such thing."""
+    metadata = next((row[field] for field in _METADATA if field in row), None)
+    return metadata.get(name) if isinstance(metadata, Mapping) else None

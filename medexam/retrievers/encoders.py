@@ -22,6 +22,7 @@ from medexam.encoder_weights import (
 )
 from medexam.errors import EngineError
 from medexam.fingerprints import fingerprint_folder, resolve_commit
+from medexam.frozen_model import FrozenModel
 from medexam.retrievers.base import Passage
 
 if TYPE_CHECKING:
@@ -49,11 +50,9 @@ BATCH = {"cpu": 16, "cuda": 64}
 """Texts in one forward pass, by the kind of device."""
 
 
-class Encoder(Protocol):
-    """Turns queries and passages into vectors of one space."""
+class EncoderRecord(FrozenModel):
+    """Which encoder made vectors; all but `label` and `source`, which are no identity, is compared."""
 
-    source: str
-    """What `build_encoder` takes to make it again."""
     label: str
     """The encoder as people read it."""
     revision: str
@@ -65,6 +64,26 @@ class Encoder(Protocol):
     """Longer queries are cut."""
     passage_tokens: int
     """Longer passages are cut."""
+    source: str
+    """What `build_encoder` takes to make it again."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that a vector depends on."""
+        return self.model_dump(exclude={"label", "source"})
+
+    def differences(self, other: "EncoderRecord") -> str:
+        """Return what is not the same, as `revision a, not b; ...`; empty if nothing is."""
+        mine, others = self.identity, other.identity
+        return "; ".join(f"{name} {mine[name]}, not {others[name]}" for name in mine if mine[name] != others[name])
+
+
+class Encoder(Protocol):
+    """Turns queries and passages into vectors of one space."""
+
+    @property
+    def record(self) -> EncoderRecord:
+        """Which encoder it is."""
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
         """Encode texts as vectors `[n, dimension]`; row i is text i."""
@@ -80,13 +99,16 @@ class SentenceEncoder:
         self,
         model: "SentenceTransformer",
         weights: EncoderWeights,
-        *,
         source: str,
         precision: Precision,
-        query_tokens: int,
-        passage_tokens: int,
+        tokens: tuple[int, int],
+        *,
         pairs: bool,
     ) -> None:
+        """Take a model that cuts queries and passages at these numbers of tokens.
+
+        `pairs`: title and content go in as two texts.
+        """
         dimension = model.get_embedding_dimension()
         if dimension is None:
             raise EngineError(f"{weights.label}: the model does not say how long its vectors are")
@@ -95,28 +117,29 @@ class SentenceEncoder:
                 f"{weights.label}: it compares vectors by {model.similarity_fn_name} distance, and an index compares "
                 "them by their inner product; choose an encoder whose similarity is dot or cosine"
             )
-        self.source = source
-        self.label = weights.label
-        self.revision = weights.revision
-        self.precision = precision
-        self.dimension: int = dimension
-        self.query_tokens = query_tokens
-        self.passage_tokens = passage_tokens
+        self.record = EncoderRecord(
+            label=weights.label,
+            revision=weights.revision,
+            precision=precision,
+            dimension=dimension,
+            query_tokens=tokens[0],
+            passage_tokens=tokens[1],
+            source=source,
+        )
         self._model = model
         self._pairs = pairs
-        """Title and content go in as two texts."""
         self._normalise = model.similarity_fn_name == "cosine"
         self._batch = BATCH.get(model.device.type, BATCH["cpu"])
         self._lock = Lock()
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
         """Encode texts as vectors `[n, dimension]`; row i is text i."""
-        return self._encode(self._model.encode_query, list(texts), self.query_tokens, progress)
+        return self._encode(self._model.encode_query, list(texts), self.record.query_tokens, progress)
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
         """Encode passages as vectors `[n, dimension]`; row i is passage i."""
         inputs = [(p.title, p.content) if self._pairs else p.text for p in passages]
-        return self._encode(self._model.encode_document, inputs, self.passage_tokens, progress)
+        return self._encode(self._model.encode_document, inputs, self.record.passage_tokens, progress)
 
     def _encode(self, encode: Any, inputs: list[Any], max_length: int, progress: Progress | None) -> "Vectors":
         """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once.
@@ -126,7 +149,7 @@ class SentenceEncoder:
         """
         import numpy as np
 
-        vectors = np.empty((len(inputs), self.dimension), dtype=np.float32)
+        vectors = np.empty((len(inputs), self.record.dimension), dtype=np.float32)
         # Neither tokenizer nor model may be used by two threads at once; the lock is let go between batches.
         with self._lock:
             lengths = self._lengths(inputs, max_length)
@@ -143,8 +166,8 @@ class SentenceEncoder:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         if not np.isfinite(vectors).all():
             raise EngineError(
-                f"{self.label}: it makes vectors that are not numbers; its weights are damaged, or {self.precision} "
-                "is too small for them: use float32"
+                f"{self.record.label}: it makes vectors that are not numbers; its weights are damaged, or "
+                f"{self.record.precision} is too small for them: use float32"
             )
         return vectors
 
@@ -186,9 +209,7 @@ def build_encoder(
 
         model = SentenceTransformer(weights.source, **loading_options(weights, device, dtype))
         tokens = int(model.max_seq_length or 0)
-    return SentenceEncoder(
-        model, weights, source=source, precision=dtype, query_tokens=tokens, passage_tokens=tokens, pairs=False
-    )
+    return SentenceEncoder(model, weights, source, dtype, (tokens, tokens), pairs=False)
 
 
 def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeights:
@@ -229,15 +250,7 @@ def _load_medcpt(weights: EncoderWeights, device: str, dtype: Precision) -> Enco
         )
         router = Router.for_query_document(query_modules=query, document_modules=article)
         model = SentenceTransformer(modules=[router], device=pick_encoder_device(device), similarity_fn_name="dot")
-    return SentenceEncoder(
-        model,
-        weights,
-        source=weights.source,
-        precision=dtype,
-        query_tokens=tokens[0],
-        passage_tokens=tokens[1],
-        pairs=True,
-    )
+    return SentenceEncoder(model, weights, weights.source, dtype, tokens, pairs=True)
 
 
 def _tower(weights: EncoderWeights, tokens: int, dtype: Precision) -> list[Any]:

@@ -19,7 +19,7 @@ from medexam.errors import DatasetError
 from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import TOKEN, ReadableCorpus
+from medexam.retrievers.corpora import TOKEN, Corpus
 from medexam.retrievers.lexical import corpus_without_words, import_library, load_stop_words, rank_scores
 from medexam.retrievers.passage_rows import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
@@ -47,7 +47,7 @@ class HashedTfidfRetriever:
     text. Scores have no upper bound.
     """
 
-    def __init__(self, corpus: ReadableCorpus, language: Language, folder: Path) -> None:
+    def __init__(self, corpus: Corpus, language: Language, folder: Path) -> None:
         """Make it known, with its digest; the first search opens what lies under `folder`, or makes it there.
 
         Raises `DatasetError` if scikit-learn or bm25s, whose stop words it takes, are not installed.

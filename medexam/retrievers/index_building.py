@@ -13,35 +13,31 @@ from contextlib import contextmanager
 from io import FileIO
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers.approximate import build_structure, choose_parameters, measure_recall, structure_files
 from medexam.retrievers.base import Passage
-from medexam.retrievers.encoders import Encoder, Progress
-from medexam.retrievers.exhaustive import load_faiss
+from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.encoders import Encoder, EncoderRecord, Progress
 from medexam.retrievers.index_manifest import (
     MANIFEST,
     PROGRESS,
-    BuildProgress,
-    CorpusRecord,
-    EncoderRecord,
-    IndexKind,
+    STRUCTURE,
+    Build,
     IndexManifest,
     Recall,
     Shard,
     ShardProgress,
     count_encoded,
+    hash_index,
     note_path,
     read_manifest,
     read_progress,
     read_shard_progress,
-    structure_names,
     why_unfinished,
-    write_manifest,
     write_record,
 )
 from medexam.retrievers.passage_rows import (
@@ -49,15 +45,21 @@ from medexam.retrievers.passage_rows import (
     INFO,
     STATE,
     Vectors,
+    load_datasets,
     make_batch,
     read_passages,
     row_schema,
     write_description,
     write_passages,
 )
-
-if TYPE_CHECKING:
-    from medexam.retrievers.corpora import ReadableCorpus
+from medexam.retrievers.vector_search import (
+    StoredVectors,
+    build_structure,
+    make_structure,
+    open_structure,
+    search_exhaustively,
+    search_structure,
+)
 
 BLOCK = 256
 """Passages encoded between two writes: what an interruption can cost, a few seconds without an accelerator."""
@@ -67,39 +69,44 @@ _QUERY_WORDS = 16
 
 
 def build_index(
-    corpus: "ReadableCorpus", encoder: Encoder, folder: Path, kind: IndexKind = "flat", progress: Progress | None = None
+    corpus: Corpus,
+    encoder: Encoder,
+    folder: Path,
+    factory: str | None = None,
+    parameters: str = "",
+    progress: Progress | None = None,
 ) -> IndexManifest:
     """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
 
-    Passages, vectors and structures are written and read in blocks: a `StreamedCorpus` of any size takes 8 bytes a
-    passage, the memory of the encoder, and for an approximate kind up to 2 GB (`medexam.retrievers.approximate`).
+    Passages and vectors are read and written in blocks: a corpus of any size takes 8 bytes a passage and the memory of
+    the encoder.
 
-    `flat` looks at every vector. `hnsw` and `ivfpq` are approximate and keep the vectors as well, so that a folder can
-    change its kind without being encoded again. `progress` is called with the number of passages that have a vector,
-    those of earlier calls included. An exception that it raises, or Ctrl-C, stops the build and costs at most `BLOCK`
-    passages. Raises `IndexBuildError` if the folder holds the index of another corpus or encoder, another process is
-    building it, the disk is full, or the corpus is too small for the kind.
+    Search is exact, or by the approximate index that `factory` says in the form of `faiss.index_factory`, such as
+    `IVF4096,PQ64`, under `parameters` of `faiss.ParameterSpace`, such as `nprobe=64`. FAISS holds that index in memory
+    while it is built. The vectors are kept as well, so that another one can be made without encoding again.
+
+    `progress` is called with the number of passages that have a vector, those of earlier calls included. An exception
+    that it raises, or Ctrl-C, stops the build and costs at most `BLOCK` passages. Raises `IndexBuildError` if the
+    folder holds the index of another corpus or encoder, another process is building it, the disk is full, or FAISS
+    refuses `factory` or `parameters`.
     """
-    check_kind(kind, corpus, encoder)
+    check_factory(factory, parameters, encoder)
     report = progress or (lambda _: None)
     with _locked(folder, ".lock"):
         shards = prepare_shards(corpus, encoder, folder, 1)
         report(count_encoded(folder, shards))
         for shard in shards:
             _encode_shard(folder, shard, encoder, report)
-        return join_shards(encoder, folder, kind)
+        return join_shards(encoder, folder, factory, parameters)
 
 
-def check_kind(kind: IndexKind, corpus: "ReadableCorpus", encoder: Encoder) -> None:
-    """Raise now what building the structure of an approximate kind would raise after hours of encoding."""
-    if not corpus.count:
-        raise IndexBuildError(f"corpus {corpus.name} holds no passages: there is nothing to index")
-    if kind != "flat":
-        load_faiss()
-        choose_parameters(kind, corpus.count, encoder.dimension)
+def check_factory(factory: str | None, parameters: str, encoder: Encoder) -> None:
+    """Raise now what making an approximate index would raise after hours of encoding."""
+    if factory is not None:
+        make_structure(factory, parameters, encoder.record.dimension)
 
 
-def prepare_shards(corpus: "ReadableCorpus", encoder: Encoder, folder: Path, number: int) -> Sequence[Shard]:
+def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) -> Sequence[Shard]:
     """Lay out at most `number` shards with their passages, or find those that were laid out before.
 
     Shards hold whole blocks of `BLOCK` passages, so that each passage is encoded with the same neighbours however many
@@ -108,7 +115,7 @@ def prepare_shards(corpus: "ReadableCorpus", encoder: Encoder, folder: Path, num
     """
     record = read_manifest(folder) if (folder / MANIFEST).is_file() else read_progress(folder)
     if record is not None:
-        _check_same_build(folder, record, corpus.fingerprint, EncoderRecord.of(encoder))
+        _check_same_build(folder, record, corpus.fingerprint, encoder.record)
         return record.shards
     blocks = math.ceil(corpus.count / BLOCK)
     number = min(number, blocks)
@@ -121,17 +128,16 @@ def prepare_shards(corpus: "ReadableCorpus", encoder: Encoder, folder: Path, num
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # Passages lie there twice until the index is finished.
-        _check_space(folder, corpus.count * encoder.dimension * 4 + 2 * corpus.characters)
+        _check_space(folder, corpus.count * encoder.record.dimension * 4 + 2 * corpus.characters)
         for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
             stray.unlink()
         for shard in shards:
             write_passages(islice(passages, shard.count), _passages_path(folder, shard), BLOCK)
-        # The end of a streamed corpus is where it is seen that it is still the one that was surveyed.
+        # At its end a corpus sees whether it is still the one that was loaded.
         if next(passages, None) is not None:
             raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
         # Last, because a later call takes the shards that this file names as laid out.
-        build = BuildProgress(corpus=CorpusRecord.of(corpus), encoder=EncoderRecord.of(encoder), shards=shards)
-        write_record(folder / PROGRESS, build)
+        write_record(folder / PROGRESS, Build(corpus=corpus, encoder=encoder.record, shards=shards))
     return shards
 
 
@@ -145,53 +151,70 @@ def build_shard(folder: Path, shard: Shard, encoder: Encoder) -> None:
         if (folder / MANIFEST).is_file():
             return
         raise IndexBuildError(f"{folder} is not prepared: build the index again")
-    _check_same_build(folder, record, record.corpus.fingerprint, EncoderRecord.of(encoder))
+    _check_same_build(folder, record, record.corpus.fingerprint, encoder.record)
     with _locked(folder, f".{shard.file}.lock"):
         _encode_shard(folder, shard, encoder, lambda _: None)
 
 
-def join_shards(encoder: Encoder, folder: Path, kind: IndexKind = "flat") -> IndexManifest:
-    """Make one data set of the shards, with the structure of an approximate kind, and write the manifest.
+def join_shards(encoder: Encoder, folder: Path, factory: str | None = None, parameters: str = "") -> IndexManifest:
+    """Make one data set of the shards, with an approximate index where `factory` says one, and write the manifest.
 
-    Files of a structure of another kind are removed. Raises `IndexStaleError` if a shard is unfinished, and
-    `IndexBuildError` where the folder cannot be written.
+    Raises `IndexStaleError` if a shard is unfinished, and `IndexBuildError` where the folder cannot be written or the
+    approximate index not be made.
     """
+    build: Build | None
     if (folder / MANIFEST).is_file():
-        manifest = read_manifest(folder)
-        if manifest.kind == kind:
+        build = manifest = read_manifest(folder)
+        if (manifest.factory, manifest.parameters) == (factory, parameters):
             return manifest
-        build = BuildProgress(corpus=manifest.corpus, encoder=manifest.encoder, shards=manifest.shards)
-        with disk_errors(folder):
-            write_record(folder / PROGRESS, build)
-            # A manifest of another kind must not stand beside a structure that is being replaced.
-            (folder / MANIFEST).unlink()
-    elif (progress := read_progress(folder)) is not None:
-        build = progress
     else:
+        build = read_progress(folder)
+    files = [shard.file for shard in build.shards] if build is not None else []
+    if build is None or not all((folder / name).is_file() for name in files):
         raise IndexStaleError(why_unfinished(folder))
-    files = [shard.file for shard in build.shards]
-    if not all((folder / name).is_file() for name in files):
-        raise IndexStaleError(why_unfinished(folder))
-    paths = [folder / name for name in files]
-    count, dimension = build.corpus.count, build.encoder.dimension
-    parameters: dict[str, int] = {}
-    recall, structure = None, list[str]()
+    build = Build(corpus=build.corpus, encoder=build.encoder, shards=build.shards)
+    recall = None
     with disk_errors(folder):
-        write_description(folder, files, dimension, build.corpus.fingerprint[:16])
-        if kind != "flat":
-            parameters = choose_parameters(kind, count, dimension)
-            structure = structure_files(parameters, count)
-            build_structure(kind, parameters, paths, count, dimension, folder)
-            depth, queries = min(RECALL_AT, count), encoder.encode_queries(_sample_queries(paths, count))
-            found_share = measure_recall(kind, parameters, paths, count, folder, queries, depth)
-            recall = Recall(at=depth, queries=len(queries), value=round(found_share, 4))
-        manifest = write_manifest(folder, build, [*files, STATE, INFO, *structure], kind, parameters, recall)
-        for name in set(structure_names(path.name for path in folder.iterdir())) - set(structure):
-            (folder / name).unlink()
+        # The manifest of another kind must not stand beside an approximate index that is being replaced.
+        write_record(folder / PROGRESS, build)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        (folder / STRUCTURE).unlink(missing_ok=True)
+        write_description(folder, files, build.encoder.dimension, build.corpus.fingerprint[:16])
+        if factory is not None:
+            structure = make_structure(factory, parameters, build.encoder.dimension)
+            paths = [folder / name for name in files]
+            build_structure(structure, paths, build.corpus.count, folder / STRUCTURE)
+            recall = _measure_recall(encoder, folder, _sample_queries(paths, build.corpus.count))
+        names = [*files, STATE, INFO, *([STRUCTURE] if factory is not None else [])]
+        manifest = IndexManifest(
+            corpus=build.corpus,
+            encoder=build.encoder,
+            shards=build.shards,
+            factory=factory,
+            parameters=parameters,
+            recall=recall,
+            sha256=hash_index(folder, names),
+        )
+        write_record(folder / MANIFEST, manifest)
+        (folder / PROGRESS).unlink(missing_ok=True)
         for shard in build.shards:
             note_path(folder, shard).unlink(missing_ok=True)
             _passages_path(folder, shard).unlink(missing_ok=True)
     return manifest
+
+
+def _measure_recall(encoder: Encoder, folder: Path, queries: Sequence[str]) -> Recall:
+    """Compare the approximate index of a folder with exact search."""
+    rows: Any = load_datasets().load_from_disk(str(folder))
+    vectors = StoredVectors(rows)
+    depth = min(RECALL_AT, len(vectors))
+    encoded = encoder.encode_queries(queries)
+    _, exact = search_exhaustively(vectors, encoded, depth)
+    _, approximate = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, encoded, depth)
+    shares = [
+        len(set(best) & set(other)) / depth for best, other in zip(exact.tolist(), approximate.tolist(), strict=True)
+    ]
+    return Recall(at=depth, queries=len(queries), value=round(sum(shares) / len(shares), 4))
 
 
 def _passages_path(folder: Path, shard: Shard) -> Path:
@@ -206,7 +229,7 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
         return
     record = read_progress(folder)
     finished_rows = count_encoded(folder, [other for other in (record.shards if record else ()) if other != shard])
-    schema = row_schema(encoder.dimension)
+    schema = row_schema(encoder.record.dimension)
     note = read_shard_progress(folder, shard)
     with disk_errors(folder):
         # Unbuffered: what a full disk refused must not be written again when the file is closed.
@@ -238,8 +261,8 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
 
 def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> Vectors:
     vectors = encoder.encode_passages(block, lambda count: progress(start + count))
-    if vectors.shape != (len(block), encoder.dimension):
-        raise ValueError(f"{encoder.label} returned vectors of shape {vectors.shape} for {len(block)} passages")
+    if vectors.shape != (len(block), encoder.record.dimension):
+        raise ValueError(f"{encoder.record.label} returned vectors of shape {vectors.shape} for {len(block)} passages")
     return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
@@ -263,9 +286,7 @@ def _sample_queries(paths: Sequence[Path], count: int) -> list[str]:
     return texts
 
 
-def _check_same_build(
-    folder: Path, record: IndexManifest | BuildProgress, fingerprint: str, encoder: EncoderRecord
-) -> None:
+def _check_same_build(folder: Path, record: Build, fingerprint: str, encoder: EncoderRecord) -> None:
     """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
     way_out = f"choose another folder, or remove {folder} to start over"
     if record.corpus.fingerprint != fingerprint:

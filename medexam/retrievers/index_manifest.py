@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -18,70 +18,13 @@ from medexam.files import write_whole
 from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_json
-from medexam.retrievers.corpora import ReadableCorpus
-from medexam.retrievers.encoders import Encoder, Precision
-
-IndexKind = Literal["flat", "hnsw", "ivfpq"]
+from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.encoders import EncoderRecord
 
 MANIFEST = "manifest.json"
 STRUCTURE = "structure.faiss"
 PROGRESS = "progress.json"
-SCHEMA = 3
-
-
-class CorpusRecord(FrozenModel):
-    """The corpus that was encoded."""
-
-    name: str
-    fingerprint: str
-    """SHA-256 over its passages."""
-    source: str
-    licence: str | None
-    count: int
-    """Its passages, and so the vectors."""
-    skipped: int = 0
-    """Rows of the source that were no passages and were left out."""
-    chunk_tokens: int | None = None
-    """The most tokens that a passage's content has; None: passages are as they were read."""
-    chunk_overlap: int = 0
-    """Tokens that neighbouring chunks share."""
-
-    @classmethod
-    def of(cls, corpus: ReadableCorpus) -> Self:
-        """Return what is recorded of a corpus."""
-        return cls(**{name: getattr(corpus, name) for name in cls.model_fields})
-
-
-_NAMES = {"label", "source"}
-
-
-class EncoderRecord(FrozenModel):
-    """The encoder that made the vectors; all but `label` and `source`, which are no identity, is compared."""
-
-    label: str
-    revision: str | None
-    """Its content, as `Encoder.revision`."""
-    precision: Precision
-    dimension: int
-    query_tokens: int
-    passage_tokens: int
-    source: str
-    """What `build_encoder` takes to make it again on the machine that built the index."""
-
-    @classmethod
-    def of(cls, encoder: Encoder) -> "EncoderRecord":
-        """Return the record of an encoder."""
-        return cls(**{name: getattr(encoder, name) for name in cls.model_fields})
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Everything that a vector depends on."""
-        return self.model_dump(exclude=_NAMES)
-
-    def differences(self, other: "EncoderRecord") -> str:
-        """Return what is not the same, as `revision a, not b; ...`; empty if nothing is."""
-        mine, others = self.identity, other.identity
-        return "; ".join(f"{name} {mine[name]}, not {others[name]}" for name in mine if mine[name] != others[name])
+SCHEMA = 4
 
 
 class Recall(FrozenModel):
@@ -103,21 +46,26 @@ class Shard(FrozenModel):
     """Its passages; the shards stand in the order of the corpus."""
 
 
-class IndexManifest(FrozenModel, populate_by_name=True):
+class Build(FrozenModel):
+    """What an index is built of; `progress.json` holds it until the manifest is written."""
+
+    corpus: Corpus
+    """Its passages lie in the shards."""
+    encoder: EncoderRecord
+    shards: tuple[Shard, ...]
+
+
+class IndexManifest(Build, populate_by_name=True):
     """What `manifest.json` holds."""
 
     schema_version: int = Field(SCHEMA, alias="schema")
-    corpus: CorpusRecord
-    encoder: EncoderRecord
     metric: Literal["inner_product"] = "inner_product"
-    kind: IndexKind
-    parameters: dict[str, int]
-    """The settings of an approximate kind; empty for `flat`."""
+    factory: str | None
+    """The string of `faiss.index_factory` that an approximate index was made of; None: search is exact."""
+    parameters: str
+    """Parameters of that index, as `faiss.ParameterSpace` takes them."""
     recall: Recall | None
-    """None for `flat`, which finds everything."""
-    shards: tuple[Shard, ...]
-    bytes: dict[str, int]
-    """Size of each file that a search reads."""
+    """None for exact search, which finds everything."""
     sha256: dict[str, str]
     """Hash of each file that a search reads."""
 
@@ -125,24 +73,15 @@ class IndexManifest(FrozenModel, populate_by_name=True):
     def digest(self) -> str:
         """Identity of everything that a ranking depends on; the same wherever the index and its corpus lie.
 
-        Vectors follow from corpus and encoder; a structure, whose building is not repeatable, counts by its content.
+        Vectors follow from corpus and encoder; an approximate index, whose building is not repeatable, counts by its
+        content.
         """
         identity = {
             "corpus": self.corpus.fingerprint,
             "encoder": self.encoder.identity,
-            "kind": self.kind,
-            "parameters": self.parameters,
-            "files": {name: self.sha256[name] for name in structure_names(self.sha256)},
+            "structure": self.sha256.get(STRUCTURE),
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-class BuildProgress(FrozenModel):
-    """What `progress.json` holds while an index is being built."""
-
-    corpus: CorpusRecord
-    encoder: EncoderRecord
-    shards: tuple[Shard, ...]
 
 
 class ShardProgress(FrozenModel):
@@ -170,64 +109,26 @@ def read_manifest(folder: Path) -> IndexManifest:
         raise IndexStaleError(why_unfinished(folder)) from None
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
-    for name, size in manifest.bytes.items():
-        file_size = (folder / name).stat().st_size if (folder / name).is_file() else None
-        if file_size != size:
-            has = "is missing" if file_size is None else f"has {file_size:,} bytes instead of {size:,}"
-            raise IndexStaleError(f"{folder}: {name} {has}; {rebuild(folder)}")
-    _check_files(manifest, folder)
+    missing = [name for name in manifest.sha256 if not (folder / name).is_file()]
+    if missing:
+        raise IndexStaleError(f"{folder}: {missing[0]} is missing; {rebuild(folder)}")
+    try:
+        hashes = hash_index(folder, manifest.sha256)
+    except OSError as error:
+        raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
+    for name, sha256 in hashes.items():
+        if sha256 != manifest.sha256[name]:
+            raise IndexStaleError(
+                f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
+                f"{manifest.sha256[name][:12]}); restore it, or {rebuild(folder)}"
+            )
     return manifest
-
-
-def structure_names(names: Iterable[str]) -> list[str]:
-    """Return those of the files of an index folder that hold its structure, or a segment of it."""
-    stem, _, suffix = STRUCTURE.partition(".")
-    return sorted(name for name in names if name.startswith(stem) and name.endswith(suffix))
 
 
 def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Hash each of these files of an index folder by SHA-256; raises `OSError`."""
     names = list(names)
     return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
-
-
-def write_manifest(
-    folder: Path,
-    build: BuildProgress,
-    files: Iterable[str],
-    kind: IndexKind,
-    parameters: dict[str, int] | None,
-    recall: Recall | None,
-) -> IndexManifest:
-    """Finish an index: write the manifest over these files and drop what the building noted. Raises `OSError`."""
-    sizes = {name: (folder / name).stat().st_size for name in files}
-    manifest = IndexManifest(
-        corpus=build.corpus,
-        encoder=build.encoder,
-        kind=kind,
-        parameters=parameters or {},
-        recall=recall,
-        shards=build.shards,
-        bytes=sizes,
-        sha256=hash_index(folder, sizes),
-    )
-    write_record(folder / MANIFEST, manifest)
-    (folder / PROGRESS).unlink(missing_ok=True)
-    return manifest
-
-
-def _check_files(manifest: IndexManifest, folder: Path) -> None:
-    """Raise `IndexStaleError` if a file was changed."""
-    try:
-        hashes = hash_index(folder, manifest.bytes)
-    except OSError as error:
-        raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
-    for name, sha256 in hashes.items():
-        if sha256 != (manifest_hash := manifest.sha256.get(name, "unknown")):
-            raise IndexStaleError(
-                f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
-                f"{manifest_hash[:12]}); restore it, or {rebuild(folder)}"
-            )
 
 
 def check_manifest(
@@ -243,10 +144,10 @@ def check_manifest(
         raise IndexStaleError(f"{folder}: its vectors come from another encoder: {differences}; {rebuild(folder)}")
 
 
-def read_progress(folder: Path) -> BuildProgress | None:
+def read_progress(folder: Path) -> Build | None:
     """Read what an unfinished build was begun with; None if none was begun, or its record is damaged."""
     try:
-        return BuildProgress.model_validate_json((folder / PROGRESS).read_bytes())
+        return Build.model_validate_json((folder / PROGRESS).read_bytes())
     except (OSError, ValidationError):
         return None
 

@@ -12,12 +12,18 @@ import numpy as np
 
 from medexam.encoder_weights import MINILM, is_folder
 from medexam.errors import EngineError, IndexStaleError
-from medexam.retrievers.approximate import ApproximateSearch
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.encoders import Encoder, build_encoder
-from medexam.retrievers.exhaustive import Rows, Scores, StoredVectors, search_exhaustively
-from medexam.retrievers.index_manifest import EncoderRecord, IndexManifest, check_manifest, read_manifest, rebuild
+from medexam.retrievers.index_manifest import STRUCTURE, IndexManifest, check_manifest, read_manifest, rebuild
 from medexam.retrievers.passage_rows import VECTOR, Vectors, load_datasets, to_passages
+from medexam.retrievers.vector_search import (
+    Rows,
+    Scores,
+    StoredVectors,
+    open_structure,
+    search_exhaustively,
+    search_structure,
+)
 
 
 class DenseRetriever:
@@ -40,11 +46,7 @@ class DenseRetriever:
             )
         self._texts = rows.remove_columns(VECTOR)
         self._vectors = StoredVectors(rows)
-        self._structure = (
-            None
-            if manifest.kind == "flat"
-            else ApproximateSearch(manifest.kind, manifest.parameters, rows, self._vectors, folder)
-        )
+        self._structure = open_structure(folder / STRUCTURE, self._vectors) if manifest.factory is not None else None
 
     def __len__(self) -> int:
         """Count the passages of the corpus."""
@@ -74,7 +76,7 @@ class DenseRetriever:
     def search_vectors(self, queries: Vectors, k: int) -> tuple[Scores, Rows]:
         """Return scores and rows `[n, k]` of the `k` best passages for query vectors `[n, dimension]`."""
         if self._structure is not None:
-            return self._structure.search(queries, k)
+            return search_structure(self._structure, self._vectors, queries, k)
         return search_exhaustively(self._vectors, queries, k)
 
     def vectors_of(self, rows: Rows) -> Vectors:
@@ -101,7 +103,7 @@ class DenseRetriever:
             )
         except EngineError as error:
             raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
-        check_manifest(self.manifest, self.folder, None, EncoderRecord.of(encoder))
+        check_manifest(self.manifest, self.folder, None, encoder.record)
         self._encoder = encoder
         return encoder
 
@@ -114,5 +116,5 @@ def open_index(folder: Path, corpus_fingerprint: str | None = None, encoder: Enc
     missing, unfinished, damaged, changed, or of another corpus or encoder.
     """
     manifest = read_manifest(folder)
-    check_manifest(manifest, folder, corpus_fingerprint, EncoderRecord.of(encoder) if encoder is not None else None)
+    check_manifest(manifest, folder, corpus_fingerprint, encoder.record if encoder is not None else None)
     return DenseRetriever(folder, manifest, encoder)

@@ -21,7 +21,7 @@ from medexam.files import whole_folder
 from medexam.fingerprints import hash_files
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus, ReadableCorpus
+from medexam.retrievers.corpora import Corpus
 from medexam.specs.identity import digest
 from medexam.text import composed
 
@@ -300,7 +300,7 @@ def _hash_files(place: Path) -> dict[str, str]:
     return dict(zip((file.name for file in files), hash_files(files, place), strict=True))
 
 
-def corpus_without_words(corpus: ReadableCorpus) -> DatasetError:
+def corpus_without_words(corpus: Corpus) -> DatasetError:
     """Build the error of a corpus in which no word can be searched."""
     return DatasetError(f"corpus {corpus.name} has only stop words: check that its text was read correctly")
 

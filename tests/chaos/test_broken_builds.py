@@ -9,20 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from medexam.retrievers import Corpus, Passage, build_index, open_index
+from medexam.retrievers import EncoderRecord, Passage, build_corpus, build_index, open_index
 
 TEXTS = tuple(map(str, range(1500)))
-CORPUS = Corpus("drawn", tuple(Passage(text, text, f"text {text}", "drawn") for text in TEXTS), "0" * 64, "drawn")
+CORPUS = build_corpus("drawn", (Passage(text, text, f"text {text}", "drawn") for text in TEXTS), source="drawn")
 
 
 class Encoder:
     """An encoder whose vectors are drawn by the passage's number."""
 
-    source = label = "drawn"
-    revision = "1"
-    precision = "float32"
-    dimension = 8
-    query_tokens = passage_tokens = 64
+    record = EncoderRecord(
+        label="drawn",
+        revision="1",
+        precision="float32",
+        dimension=8,
+        query_tokens=64,
+        passage_tokens=64,
+        source="drawn",
+    )
 
     def encode_passages(self, passages: list[Passage], progress: Any = None) -> Any:
         if progress is not None:
@@ -30,7 +34,7 @@ class Encoder:
         return self.encode_queries([passage.id for passage in passages])
 
     def encode_queries(self, texts: list[str], progress: Any = None) -> Any:
-        vectors = np.stack([np.random.default_rng(int(text)).normal(size=self.dimension) for text in texts])
+        vectors = np.stack([np.random.default_rng(int(text)).normal(size=self.record.dimension) for text in texts])
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -50,7 +54,7 @@ def build(folder: Path, moment: int | None, patch: pytest.MonkeyPatch) -> None:
         for name in ("fsync", "replace", "rename"):
             real = getattr(os, name)
             context.setattr(os, name, lambda *words, real=real, **more: (pass_moment(), real(*words, **more))[1])
-        build_index(CORPUS, Encoder(), folder, "flat", pass_moment)
+        build_index(CORPUS, Encoder(), folder, progress=pass_moment)
 
 
 def test_a_build_that_broke_off_ends_in_the_bytes_of_an_undisturbed_one(tmp_path: Path, monkeypatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.retrievers import BLOCK, Corpus, Passage, build_corpus
+from medexam.retrievers import BLOCK, Corpus, EncoderRecord, Passage, build_corpus
 
 Progress = Callable[[int], None]
 
@@ -14,14 +14,16 @@ Progress = Callable[[int], None]
 class HashEncoder:
     """Neither normalised nor similar to anything: rankings are arbitrary and exact."""
 
-    precision = "float32"
-    query_tokens = 64
-    passage_tokens = 512
-
     def __init__(self, dimension: int = 16, revision: str = "1") -> None:
-        self.source = self.label = "hash"
-        self.revision = revision
-        self.dimension = dimension
+        self.record = EncoderRecord(
+            label="hash",
+            revision=revision,
+            precision="float32",
+            dimension=dimension,
+            query_tokens=64,
+            passage_tokens=512,
+            source="hash",
+        )
         self.encoded = 0
         """Passages so far."""
 
@@ -37,8 +39,8 @@ class HashEncoder:
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
-        rows = [np.random.default_rng(seed).standard_normal(self.dimension, dtype=np.float32) for seed in seeds]
-        return np.array(rows, dtype=np.float32).reshape(len(rows), self.dimension)
+        rows = [np.random.default_rng(seed).standard_normal(self.record.dimension, dtype=np.float32) for seed in seeds]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), self.record.dimension)
 
 
 def corpus_of(count: int, name: str = "numbers") -> Corpus:

@@ -102,7 +102,7 @@ def test_a_hub_encoder_is_its_commit(put, plan, tmp_path: Path) -> None:
     put(HUB_ID, NEW, lambda folder: save_bert(folder, 2))
     assert plan(encoder=HUB_ID).identity != before.identity == plan(encoder=HUB_ID, revision=OLD).identity
     new = build_encoder(HUB_ID)
-    assert new.revision == NEW
+    assert new.record.revision == NEW
     assert not np.allclose(new.encode_queries(["heart"]), old)
     np.testing.assert_array_equal(build_encoder(HUB_ID, OLD).encode_queries(["heart"]), old)
     with pytest.raises(IndexStaleError, match=rf"come from {HUB_ID} {OLD}, not {HUB_ID} {NEW}"):

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.errors import DatasetError
-from medexam.retrievers import Passage, build_corpus, chunk_corpus, load_corpus, stream_corpus
+from medexam.retrievers import Passage, build_corpus, build_index, load_corpus
+from retrievers.random_vectors import HashEncoder
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
 THREE = [("1", "Scurvy", "Vitamin C helps."), ("2", "Insulin", 'The "islets"; the pancreas.'), ("3", "Femur", "á")]
@@ -112,9 +114,9 @@ def test_a_bad_line_is_named_or_counted(bad, reason, lines, write) -> None:
     path = write([*lines[:2], "", bad, lines[2]])
     with pytest.raises(DatasetError, match=rf"{re.escape(str(path))}, line 4: .*{reason}.*skip_bad"):
         load_corpus(path)
-    corpus, streamed = load_corpus(path, skip_bad=True), stream_corpus(path, skip_bad=True)
-    assert (len(corpus.passages), corpus.skipped) == (3, 1)
-    assert (tuple(streamed.read()), streamed.skipped) == (corpus.passages, 1)
+    corpus = load_corpus(path, skip_bad=True)
+    assert (corpus.count, corpus.skipped) == (3, 1)
+    assert tuple(corpus.read()) == corpus.passages
 
 
 def test_bytes_that_are_no_utf8_and_bad_rows_of_parquet_are_named(lines, tmp_path) -> None:
@@ -128,12 +130,11 @@ def test_bytes_that_are_no_utf8_and_bad_rows_of_parquet_are_named(lines, tmp_pat
         load_corpus(tmp_path / "p.parquet")
 
 
-@pytest.mark.parametrize("read", [load_corpus, stream_corpus])
-def test_an_id_that_stands_twice_is_refused_with_both_places(read, lines, write, tmp_path) -> None:
+def test_an_id_that_stands_twice_is_refused_with_both_places(lines, write, tmp_path) -> None:
     write(lines[:5], "d/a.jsonl")
     write(["", lines[9], lines[2]], "d/b.jsonl")
     with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' is already in .*a\.jsonl, line 3"):
-        read(tmp_path / "d", skip_bad=True)
+        load_corpus(tmp_path / "d", skip_bad=True)
 
 
 def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
@@ -180,8 +181,6 @@ def test_the_corpora_of_others_are_read_by_their_own_names(name, tmp_path) -> No
     path = write_shape(tmp_path / name, SHAPES[name])
     corpus = load_corpus(path)
     assert [(one.id, one.title, one.content) for one in corpus.passages] == THREE
-    streamed = stream_corpus(path)
-    assert [*streamed.read()] == [*corpus.passages]
     if name == "beir.jsonl":
         pq.write_table(pa.Table.from_pylist([row | {"metadata": None} for row in SHAPES[name]]), tmp_path / "p.parquet")
         assert load_corpus(tmp_path / "p.parquet").fingerprint == corpus.fingerprint
@@ -295,7 +294,7 @@ def _tokens(text: str) -> list[str]:
 @pytest.mark.parametrize(("size", "overlap"), [(40, 10), (7, 6), (1, 0), (2000, 3)])
 def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
     whole = load_corpus(SAMPLE)
-    chunked = chunk_corpus(whole, size, overlap)
+    chunked = load_corpus(SAMPLE, chunk_tokens=size, chunk_overlap=overlap)
     assert (chunked.name, chunked.source, chunked.licence) == (whole.name, whole.source, whole.licence)
     assert (chunked.chunk_tokens, chunked.chunk_overlap) == (size, overlap)
     parts: dict[str, list[Passage]] = {}
@@ -318,16 +317,37 @@ def test_chunks_cover_a_passage_with_overlap(size, overlap) -> None:
 
 def test_chunks_make_a_corpus_of_their_own(write) -> None:
     whole = load_corpus(SAMPLE)
-    assert chunk_corpus(whole, 60, 10).fingerprint != whole.fingerprint
-    assert chunk_corpus(whole, 100_000).fingerprint == whole.fingerprint
+    assert load_corpus(SAMPLE, chunk_tokens=60, chunk_overlap=10).fingerprint != whole.fingerprint
+    assert load_corpus(SAMPLE, chunk_tokens=100_000).fingerprint == whole.fingerprint
     rows = [{"id": "a", "content": "one two three"}, {"id": "a#1", "content": "four"}]
-    with pytest.raises(DatasetError, match="id 'a#1' occurs twice"):
-        chunk_corpus(load_corpus(write([json.dumps(row) for row in rows])), 2)
+    with pytest.raises(DatasetError, match=r"line 2: id 'a#1' is already in .*, line 1: give each passage an id"):
+        load_corpus(write([json.dumps(row) for row in rows]), chunk_tokens=2)
     with pytest.raises(DatasetError, match="corpus c holds no passages: check that here"):
         build_corpus("c", [], source="here")
     for size, overlap in ((0, 0), (5, 5), (5, -1)):
         with pytest.raises(ValueError, match="the size must be larger than the overlap"):
-            chunk_corpus(whole, size, overlap)
+            load_corpus(SAMPLE, chunk_tokens=size, chunk_overlap=overlap)
+
+
+def test_a_corpus_that_changes_while_it_is_read(write, tmp_path) -> None:
+    corpus = load_corpus(write([json.dumps({"id": "1", "content": "one"})]))
+    write([json.dumps({"id": "1", "content": "another"})])
+    with pytest.raises(DatasetError, match="was changed while it was read"):
+        build_index(corpus, HashEncoder(), tmp_path / "index")
+
+
+def test_an_index_is_built_of_blocks_and_holds_no_corpus(write, tmp_path) -> None:
+    """Half of the memory that the texts alone would take is never in use."""
+    count, text = 4000, "passage " * 1000
+    path = write([json.dumps({"id": str(n), "content": f"{n} {text}"}) for n in range(count)])
+    tracemalloc.start()
+    try:
+        corpus = load_corpus(path)
+        build_index(corpus, HashEncoder(), tmp_path / "index")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < corpus.characters / 2
 
 
 @pytest.mark.data

@@ -60,12 +60,18 @@ def test_medcpt_is_cls_of_two_encoders(medcpt_folder: Path, medcpt) -> None:
     alone = np.concatenate([medcpt.encode_passages([passage]) for passage in PASSAGES])
     np.testing.assert_allclose(articles, alone, atol=1e-5)
     assert medcpt.encode_queries([]).shape == (0, 32)
-    assert (medcpt.label, medcpt.source, medcpt.dimension) == ("medcpt-copy", str(medcpt_folder), 32)
-    assert (medcpt.query_tokens, medcpt.passage_tokens, medcpt.revision.count("+")) == (64, 512, 1)
+    assert (medcpt.record.label, medcpt.record.source, medcpt.record.dimension) == (
+        "medcpt-copy",
+        str(medcpt_folder),
+        32,
+    )
+    tokens = (medcpt.record.query_tokens, medcpt.record.passage_tokens)
+    assert (tokens, medcpt.record.revision.count("+")) == ((64, 512), 1)
 
 
 def test_minilm_is_normalised_and_reads_meaning(minilm) -> None:
-    assert (minilm.label, minilm.dimension, minilm.passage_tokens) == ("all-MiniLM-L6-v2", 384, 256)
+    record = minilm.record
+    assert (record.label, record.dimension, record.passage_tokens) == ("all-MiniLM-L6-v2", 384, 256)
     texts = ["Insulin lowers blood glucose.", "The femur is the longest bone.", "Paris is the capital of France."]
     passages = minilm.encode_passages([Passage(str(n), "", text, "t") for n, text in enumerate(texts)])
     queries = minilm.encode_queries(["Which hormone treats diabetes?", "thigh bone", "French city"])
@@ -82,7 +88,7 @@ def test_a_folder_keeps_its_own_pooling_and_similarity(tmp_path: Path) -> None:
     model = SentenceTransformer(modules=[body, Pooling(32, "max")], similarity_fn_name="dot", device="cpu")
     model.save(str(tmp_path / "max-pooled"))
     encoder = build_encoder(tmp_path / "max-pooled")
-    assert (encoder.label, encoder.passage_tokens) == ("max-pooled", 40)
+    assert (encoder.record.label, encoder.record.passage_tokens) == ("max-pooled", 40)
     expected = model.encode(["heart", "blood cell"], show_progress_bar=False)
     np.testing.assert_allclose(encoder.encode_queries(["heart", "blood cell"]), expected, atol=1e-5)
     model.similarity_fn_name = "euclidean"

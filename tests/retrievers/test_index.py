@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers import BLOCK, Corpus, build_index, open_index, read_manifest
+from medexam.retrievers import BLOCK, build_index, open_index, read_manifest
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
 DATA = "data-00000-of-00001.arrow"
@@ -18,11 +18,11 @@ DATA = "data-00000-of-00001.arrow"
 
 def test_the_manifest_names_corpus_encoder_and_the_hash_of_each_file(built: Path) -> None:
     said = json.loads((built / "manifest.json").read_text())
-    assert said["sha256"] == {name: hashlib.sha256((built / name).read_bytes()).hexdigest() for name in said["bytes"]}
+    assert said["sha256"] == {name: hashlib.sha256((built / name).read_bytes()).hexdigest() for name in said["sha256"]}
     assert (said["corpus"]["fingerprint"], said["corpus"]["count"]) == (CORPUS.fingerprint, COUNT)
-    assert (said["encoder"]["label"], said["metric"], said["kind"]) == ("hash", "inner_product", "flat")
+    assert (said["encoder"]["label"], said["metric"], said["factory"]) == ("hash", "inner_product", None)
     files = sorted(path.name for path in built.iterdir() if path.name != ".lock")
-    assert files == sorted(["manifest.json", *said["bytes"]])
+    assert files == sorted(["manifest.json", *said["sha256"]])
 
 
 class _Stop(Exception):
@@ -76,18 +76,30 @@ def test_a_finished_index_is_kept_and_overwritten_by_no_other(built: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("corpus", "dimension", "kind", "message"),
+    ("dimension", "factory", "parameters", "message"),
     [
-        (Corpus("nothing", (), "0", "tests"), 16, "flat", "no passages"),
-        (CORPUS, 10**12, "flat", "GB are free"),
-        (CORPUS, 16, "ivfpq", "at least 9,984 passages"),
+        (10**12, None, "", "GB are free"),
+        (16, "Magic3", "", "makes no index 'Magic3' .*could not parse"),
+        (16, "IVF4,PQ5", "", "16 dimensions .*multiple of the number of subquantizers.*or none for exact search"),
+        (16, "HNSW32", "nprobe=3", "takes no parameters 'nprobe=3' for an index 'HNSW32'"),
     ],
 )
-def test_what_cannot_be_built_is_said_before_anything_is_encoded(tmp_path, corpus, dimension, kind, message) -> None:
+def test_what_cannot_be_built_is_said_before_anything_is_encoded(
+    tmp_path, dimension, factory, parameters, message
+) -> None:
     encoder = HashEncoder(dimension)
     with pytest.raises(IndexBuildError, match=message):
-        build_index(corpus, encoder, tmp_path, kind)
+        build_index(CORPUS, encoder, tmp_path, factory, parameters)
     assert encoder.encoded == 0
+
+
+def test_too_few_passages_for_an_approximate_index_cost_no_encoding(tmp_path: Path, built: Path) -> None:
+    encoder = HashEncoder()
+    with pytest.raises(IndexBuildError, match=f"cannot be trained on {COUNT} passages .*clusters"):
+        build_index(CORPUS, encoder, tmp_path, "IVF4096,Flat")
+    build_index(CORPUS, encoder, tmp_path)
+    assert encoder.encoded == COUNT
+    assert open_index(tmp_path).digest == open_index(built).digest
 
 
 def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path: Path) -> None:
@@ -128,8 +140,8 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
     said = json.loads((folder / "manifest.json").read_text())
     for text, complaint in [
         ("{", "cannot be read"),
-        (json.dumps({**said, "schema": 2}), "its schema is 2, .*medexam index build"),
-        (json.dumps({**said, "kind": "magic"}), "cannot be read"),
+        (json.dumps({**said, "schema": 3}), "its schema is 3, .*medexam index build"),
+        (json.dumps({**said, "factory": 1}), "cannot be read"),
         (json.dumps({**said, "corpus": {**said["corpus"], "count": 3}}), r"its manifest says \(3, 16\)"),
     ]:
         (folder / "manifest.json").write_text(text)
@@ -140,14 +152,14 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
 @pytest.mark.parametrize("name", [DATA, "state.json", "structure.faiss"])
 def test_a_file_changed_in_place_cut_or_gone_is_refused(tmp_path: Path, built: Path, name: str) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
-    build_index(CORPUS, HashEncoder(), folder, "hnsw")
+    build_index(CORPUS, HashEncoder(), folder, "HNSW32")
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    for reads in (open_index, read_manifest, lambda place: build_index(CORPUS, HashEncoder(), place, "hnsw")):
+    for reads in (open_index, read_manifest, lambda place: build_index(CORPUS, HashEncoder(), place, "HNSW32")):
         with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after "):
             reads(folder)
     (folder / name).write_bytes(whole[:-1])
-    with pytest.raises(IndexStaleError, match=f"{name} has .* bytes instead of"):
+    with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after "):
         open_index(folder)
     (folder / name).unlink()
     with pytest.raises(IndexStaleError, match=f"{name} is missing"):

@@ -19,6 +19,15 @@ def test_an_index_is_built_once_told_and_refused_where_there_is_none(medexam, tm
     _, told, _ = medexam("index", "info", "index")
     assert "9 passages" in told
     assert "files      3, all unchanged since the build, by SHA-256" in told
+    assert "search     exact\n" in told
     assert json.loads(medexam("index", "info", "index", "--json")[1]) == json.loads(built)
+    code, told, err = medexam(*build, "--factory", "HNSW8", "--parameters", "efSearch=64")
+    assert code == 0, err
+    assert "search     HNSW8 efSearch=64\n" in told
+    assert "recall     100.0% of the 9 best of 9 exact searches" in told
+    code, _, err = medexam(*build, "--factory", "Magic3")
+    assert (code, "medexam: FAISS makes no index 'Magic3'" in err) == (2, True)
+    code, _, err = medexam(*build, "--parameters", "nprobe=3")
+    assert (code, "needs --factory" in err) == (2, True)
     code, _, err = medexam("index", "info", ".")
     assert (code, "holds no index" in err) == (2, True)

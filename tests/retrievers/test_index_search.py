@@ -103,7 +103,7 @@ def test_a_graph_is_made_for_the_inner_product(tmp_path: Path) -> None:
             vectors = super().encode_passages(passages, progress)
             return vectors * np.linspace(1, 60, len(vectors), dtype=np.float32)[:, None]
 
-    manifest = build_index(corpus_of(300), Scaled(), tmp_path, "hnsw")
+    manifest = build_index(corpus_of(300), Scaled(), tmp_path, "HNSW32", "efSearch=128")
     assert (manifest.recall.at, manifest.recall.queries) == (10, 200)
     assert manifest.recall.value > 0.95
 
@@ -123,29 +123,31 @@ def test_quantised_cells(tmp_path: Path) -> None:
         def encode_queries(self, texts, progress=None):  # type: ignore[no-untyped-def]
             return vectors[np.linspace(0, count - 1, len(texts)).astype(int)]
 
-    manifest = build_index(corpus_of(count), Grouped(4), tmp_path, "ivfpq")
+    manifest = build_index(corpus_of(count), Grouped(4), tmp_path, "IVF256,PQ1", "nprobe=32")
     assert manifest.recall.value > 0.8
-    assert manifest.parameters["cells"] == 256
+    assert (manifest.factory, manifest.parameters) == ("IVF256,PQ1", "nprobe=32")
     hits = open_index(tmp_path, encoder=Grouped(4)).search(["a", "b"], 5)
     best = [_brute_force(vectors, vectors[[0, count - 1]], 1)[0][row, 0] for row in (0, 1)]
     np.testing.assert_allclose([found[0].score for found in hits], best, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw"])
-def test_datasets_and_faiss_alone_open_the_folder_and_find_the_same(tmp_path: Path, built: Path, kind: str) -> None:
+@pytest.mark.parametrize("factory", [None, "HNSW32"])
+def test_datasets_and_faiss_alone_open_the_folder_and_find_the_same(
+    tmp_path: Path, built: Path, factory: str | None
+) -> None:
     folder = Path(shutil.copytree(built, tmp_path / "copy"))
     encoder = HashEncoder()
-    build_index(CORPUS, encoder, folder, kind)
+    build_index(CORPUS, encoder, folder, factory)
     assert encoder.encoded == 0, "another kind takes the vectors that are there"
     rows = load_from_disk(folder)
-    if kind == "flat":
+    if factory is None:
         rows.add_faiss_index("vector", metric_type=faiss.METRIC_INNER_PRODUCT)
     else:
         rows.load_faiss_index("vector", folder / "structure.faiss")
     _, found = rows.get_nearest_examples_batch("vector", encoder.encode_queries(QUERIES), k=3)
     hits = open_index(folder, encoder=encoder).search(QUERIES, 3)
     same = [columns["id"] == [hit.passage.id for hit in query] for columns, query in zip(found, hits, strict=True)]
-    assert np.mean(same) > (0.9 if kind == "hnsw" else 0.99)
+    assert np.mean(same) > (0.9 if factory else 0.99)
 
 
 def test_rankings_of_real_passages_with_ties_are_those_of_torch(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.indexing import build_index_on_ray
 from medexam.files import cache_dir
 from medexam.retrievers.building import usual_index
-from medexam.retrievers.corpora import ReadableCorpus, stream_corpus
+from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
 from medexam.retrievers.index_building import build_index
 from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_manifest, read_progress
@@ -26,7 +26,7 @@ from medexam.text import count_of
 def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
     """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
     revision = find_encoder(settings.encoder, settings.revision).revision
-    corpus = stream_corpus(
+    corpus = load_corpus(
         settings.corpus,
         skip_bad=settings.skip_bad,
         chunk_tokens=settings.chunk_tokens,
@@ -38,7 +38,8 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
     encoder = build_encoder(settings.encoder, revision, settings.device, settings.dtype)
     folder = settings.out or usual_index(corpus, encoder, cache_dir())
     with _builder(settings) as builder:
-        manifest = _build(corpus, encoder, folder, builder)
+        build = partial(builder, factory=settings.factory, parameters=settings.parameters)
+        manifest = _build(corpus, encoder, folder, build)
     _print_manifest(manifest, folder, as_json=as_json)
 
 
@@ -47,18 +48,16 @@ def _builder(settings: BuildSettings) -> Iterator[Callable[..., IndexManifest]]:
     """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
     if settings.executor == "ray":
         with open_cluster(settings.ray_address) as cluster:
-            yield partial(
-                build_index_on_ray, cluster, device=settings.device, shards=settings.shards, kind=settings.kind
-            )
+            yield partial(build_index_on_ray, cluster, device=settings.device, shards=settings.shards)
     else:
-        yield partial(build_index, kind=settings.kind)
+        yield build_index
 
 
-def _build(corpus: ReadableCorpus, encoder: Encoder, out: Path, build: Callable[..., IndexManifest]) -> IndexManifest:
+def _build(corpus: Corpus, encoder: Encoder, out: Path, build: Callable[..., IndexManifest]) -> IndexManifest:
     """Build with a bar on standard error; an interruption says how far it came and exits with code 3."""
     try:
         with open_bars() as bars:
-            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.label}", corpus.count)
+            progress = EncodingProgress(bars, f"{corpus.name}, {encoder.record.label}", corpus.count)
             return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
         state = read_progress(out)
@@ -86,21 +85,21 @@ def _print_manifest(manifest: IndexManifest, folder: Path, *, as_json: bool) -> 
 
 def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
     corpus, encoder = manifest.corpus, manifest.encoder
-    settings = ", ".join(f"{name} {value}" for name, value in manifest.parameters.items())
+    size = sum((folder / name).stat().st_size for name in manifest.sha256)
     omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
     if corpus.chunk_tokens is not None:
         omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
     lines = {
-        "index": f"{folder}, {sum(manifest.bytes.values()) / 1e6:,.1f} MB",
+        "index": f"{folder}, {size / 1e6:,.1f} MB",
         "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
         "licence": corpus.licence or "not stated",
         "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
-        "kind": f"{manifest.kind} {settings}".rstrip(),
+        "search": f"{manifest.factory or 'exact'} {manifest.parameters}".rstrip(),
         "digest": manifest.digest[:16],
         "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
     if manifest.recall is not None:
         recall = manifest.recall
-        lines["recall"] = f"{recall.value:.1%} of the {recall.at} best of {recall.queries} exhaustive searches"
+        lines["recall"] = f"{recall.value:.1%} of the {recall.at} best of {recall.queries} exact searches"
     return lines

@@ -25,9 +25,11 @@ class BuildSettings:
             "The folder of the index, new or unfinished; by default one in the cache, where runs look.", metavar="DIR"
         ),
     ] = None
-    kind: Annotated[
-        Literal["flat", "hnsw", "ivfpq"], Setting("flat is exact; hnsw and ivfpq are for millions of passages.")
-    ] = "flat"
+    factory: Annotated[
+        str | None,
+        Setting("FAISS's string of an approximate index, such as IVF4096,PQ64; search is exact by default."),
+    ] = None
+    parameters: Annotated[str, Setting("Parameters of that index, such as nprobe=64.")] = ""
     device: Annotated[str, Setting("auto, cpu or cuda.")] = "auto"
     dtype: Annotated[Literal["float32", "bfloat16", "float16"], Setting("The encoder's precision.")] = "float32"
     chunk_tokens: Annotated[
@@ -48,5 +50,7 @@ class BuildSettings:
         """Refuse settings that do not go together."""
         if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
+        if self.parameters and self.factory is None:
+            raise typer.BadParameter("needs --factory", param_hint="--parameters")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise typer.BadParameter("needs --chunk-tokens, and must be less than it", param_hint="--chunk-overlap")

@@ -13,10 +13,10 @@ from typing import Any
 
 from medexam.errors import IndexBuildError, MedExamError
 from medexam.experiments.run.ray.cluster import Cluster
-from medexam.retrievers.corpora import ReadableCorpus
+from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
-from medexam.retrievers.index_building import build_shard, check_kind, join_shards, prepare_shards
-from medexam.retrievers.index_manifest import IndexKind, IndexManifest, Shard, count_encoded
+from medexam.retrievers.index_building import build_shard, check_factory, join_shards, prepare_shards
+from medexam.retrievers.index_manifest import IndexManifest, Shard, count_encoded
 
 LARGEST = 1_000_000
 """Passages of a shard, at most, unless a number of shards is named: 3 GB of vectors of 768 dimensions."""
@@ -45,13 +45,14 @@ class ShardBuilder:
 
 def build_index_on_ray(
     cluster: Cluster,
-    corpus: ReadableCorpus,
+    corpus: Corpus,
     encoder: Encoder,
     folder: Path,
     *,
     device: str = "auto",
     shards: int | None = None,
-    kind: IndexKind = "flat",
+    factory: str | None = None,
+    parameters: str = "",
     progress: Progress | None = None,
 ) -> IndexManifest:
     """Encode a corpus into an index of `shards` shards, or finish one that was begun, shard by shard.
@@ -59,17 +60,17 @@ def build_index_on_ray(
     Each worker loads `encoder` again; there is one worker a GPU, or one a machine without GPUs. `shards` None: one for
     each worker, or more, until none holds over `LARGEST` passages; an index that was begun keeps its own. `folder` must
     lie on storage that all machines share. Raises `IndexBuildError` if a shard cannot be built or a worker cannot load
-    the encoder. An approximate `kind` is made of the shards by this process, at the end.
+    the encoder. An approximate index is made of the shards by this process, at the end.
     """
     import ray.data
 
-    check_kind(kind, corpus, encoder)
-
+    check_factory(factory, parameters, encoder)
     folder = folder.absolute()
     machines = cluster.machines()
     gpus = sum(machine.gpus for machine in machines) if device != "cpu" else 0
     workers = gpus or len(machines)
     number = shards or max(workers, -(-corpus.count // LARGEST))
+    record = encoder.record
     layout = prepare_shards(corpus, encoder, folder, number)
     _quieten(ray.data)
     builder: Any = ShardBuilder
@@ -80,7 +81,7 @@ def build_index_on_ray(
         rows = ray.data.from_items([shard.model_dump() for shard in layout], override_num_blocks=len(layout))
         replies = rows.map(
             builder,
-            fn_constructor_args=(str(folder), encoder.source, encoder.revision, device, encoder.precision),
+            fn_constructor_args=(str(folder), record.source, record.revision, device, record.precision),
             compute=ray.data.ActorPoolStrategy(size=min(workers, len(layout))),
             **resources,
         )
@@ -94,7 +95,7 @@ def build_index_on_ray(
                 f"{folder}: a worker of the Ray cluster failed ({fault}); the encoded passages are kept: build again "
                 "to continue"
             ) from error
-    return join_shards(encoder, folder, kind)
+    return join_shards(encoder, folder, factory, parameters)
 
 
 @contextmanager

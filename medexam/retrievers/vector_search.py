@@ -1,22 +1,28 @@
-"""Exact inner-product search by FAISS over the vectors of a data set, with repeatable scores and ties.
+"""Inner-product search by FAISS over the vectors of a data set, with repeatable scores and ties.
 
-`datasets` adds a flat index of FAISS to the data set; if that is large, FAISS looks at one block of vectors after the
-other. Its scores are in float32: they differ in the last digits with the number of queries, and among equal scores any
-is kept. So a few more candidates than asked are taken, those that can matter are scored again in float64 one by one,
-and ordered by score and then by place in the corpus; where a tie reaches beyond the candidates, more are fetched.
-Rankings then do not depend on which other queries were asked, nor on the size of a block.
+Exact search: `datasets` adds a flat index of FAISS to the data set; if that is large, FAISS looks at one block of
+vectors after the other. Its scores are in float32: they differ in the last digits with the number of queries, and among
+equal scores any is kept. So a few more candidates than asked are taken, those that can matter are scored again in
+float64 one by one, and ordered by score and then by place in the corpus; where a tie reaches beyond the candidates,
+more are fetched. Rankings then do not depend on which other queries were asked, nor on the size of a block.
+
+Approximate search: an index that `faiss.index_factory` makes of its string proposes candidates, which are scored in the
+same way. So scores are those of the exact search, and only the choice of passages is approximate.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, IndexBuildError, IndexStaleError
+from medexam.files import whole_file
 from medexam.library_logging import quiet_datasets
-from medexam.retrievers.passage_rows import VECTOR, Vectors
+from medexam.retrievers.passage_rows import VECTOR, Vectors, read_vectors
 
 Scores = NDArray[np.float64]
 RoughScores = NDArray[np.float32]
@@ -31,6 +37,11 @@ _JOINED_QUERIES = 20
 """From as many queries on FAISS multiplies matrices, for which blocks should be large."""
 _ROUNDING = 1e-6
 """Error of a float32 inner product, as a share of the product of the two lengths."""
+_TRAINING_BYTES = 1 << 30
+"""The most that the vectors may take on which an approximate index is trained."""
+_POOL = 10
+"""Candidates of an approximate index for each passage that is asked for."""
+_SMALLEST_POOL = 100
 
 
 class StoredVectors:
@@ -134,13 +145,6 @@ def search_exhaustively(vectors: StoredVectors, queries: Vectors, k: int) -> tup
     return scores, rows
 
 
-def best_of(scores: Sequence[Any], rows: Sequence[Rows], k: int) -> tuple[Any, Rows]:
-    """Return the `k` best of several rankings of the same queries, each `[n, any]`, best first, equal scores by row."""
-    all_scores, all_rows = np.concatenate(scores, axis=1), np.concatenate(rows, axis=1)
-    order = np.lexsort((all_rows, -all_scores), axis=-1)[:, :k]
-    return np.take_along_axis(all_scores, order, axis=-1), np.take_along_axis(all_rows, order, axis=-1)
-
-
 def order_candidates(vectors: StoredVectors, queries: Vectors, candidates: Rows, k: int) -> tuple[Scores, Rows]:
     """Score each query's candidate rows `[n, m]`, `m >= k`, in float64 and return the `k` best. A row of -1 is no
     candidate.
@@ -157,8 +161,85 @@ def order_candidates(vectors: StoredVectors, queries: Vectors, candidates: Rows,
         part_vectors = np.asarray(vectors[part_rows], dtype=np.float64)
         exact_scores = (part_vectors * queries[part, None, :]).sum(axis=-1)
         exact_scores[part_rows < 0] = -np.inf
-        scores[part], rows[part] = best_of([exact_scores], [part_rows], k)
+        order = np.lexsort((part_rows, -exact_scores), axis=-1)[:, :k]
+        scores[part], rows[part] = (np.take_along_axis(values, order, axis=-1) for values in (exact_scores, part_rows))
     return scores, rows
+
+
+def make_structure(factory: str, parameters: str, dimension: int) -> Any:
+    """Make an empty index by `faiss.index_factory`, under parameters of `faiss.ParameterSpace` such as `nprobe=64`.
+
+    Raises `IndexBuildError` if FAISS refuses one of them.
+    """
+    faiss = load_faiss()
+    with _faiss_errors(f"FAISS makes no index {factory!r} of vectors of {dimension} dimensions"):
+        index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
+    with _faiss_errors(f"FAISS takes no parameters {parameters!r} for an index {factory!r}"):
+        faiss.ParameterSpace().set_index_parameters(index, parameters)
+    return index
+
+
+def build_structure(index: Any, paths: Sequence[Path], count: int, target: Path) -> None:
+    """Fill an index that `make_structure` made with the vectors of Arrow files, and write it, parameters included.
+
+    It is trained on rows at equal distances, so that the same vectors are always trained in the same way. FAISS is
+    called here and not by `datasets`, which maps the files: their pages would count as memory. Raises
+    `IndexBuildError` where the vectors are too few, and `OSError`.
+    """
+    faiss = load_faiss()
+    if not index.is_trained:
+        rows = np.linspace(0, count - 1, min(count, _TRAINING_BYTES // (index.d * 4))).astype(np.int64)
+        points, first = np.empty((len(rows), index.d), dtype=np.float32), 0
+        for part in read_vectors(paths):
+            start, end = np.searchsorted(rows, [first, first + len(part)])
+            points[start:end] = part[rows[start:end] - first]
+            first += len(part)
+        with _faiss_errors(f"the index cannot be trained on {count:,} passages"):
+            index.train(points)
+    for part in read_vectors(paths):
+        index.add(part)
+    with whole_file(target) as draft:
+        try:
+            faiss.write_index(index, str(draft))
+        except RuntimeError as error:
+            raise OSError(str(error).splitlines()[0]) from error
+
+
+def open_structure(path: Path, vectors: StoredVectors) -> Any:
+    """Open the index that `build_structure` wrote; raises `IndexStaleError` if it is not of these vectors."""
+    faiss = load_faiss()
+    try:
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+    except RuntimeError as error:
+        raise IndexStaleError(f"{path} cannot be read; build the index again") from error
+    if (index.ntotal, index.d) != vectors.shape:
+        raise IndexStaleError(f"{path} is not of these vectors; build the index again")
+    return index
+
+
+def search_structure(index: Any, vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:
+    """Return what `search_exhaustively` returns, from the candidates of an approximate index.
+
+    A query for which it proposes fewer than `k` rows is searched exhaustively.
+    """
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    _, candidates = index.search(queries, min(len(vectors), max(_POOL * k, _SMALLEST_POOL)))
+    scores, rows = order_candidates(vectors, queries, candidates, k)
+    short = np.flatnonzero(rows[:, -1] < 0)
+    if len(short):
+        scores[short], rows[short] = search_exhaustively(vectors, queries[short], k)
+    return scores, rows
+
+
+@contextmanager
+def _faiss_errors(what: str) -> Iterator[None]:
+    """Raise what FAISS raises as an `IndexBuildError`."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise IndexBuildError(
+            f"{what} ({str(error).splitlines()[0].rpartition(': ')[2]}): name another, or none for exact search"
+        ) from None
 
 
 def load_faiss() -> Any:

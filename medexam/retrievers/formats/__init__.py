@@ -1,1 +1,0 @@
-"""Files of passages other than JSON Lines and Parquet: floor 2."""
