@@ -30,7 +30,15 @@ MAY_IMPORT = {
 }
 """Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root, `""`."""
 INNER_FLOORS = {
-    "predictions": ("core", "evidence.kind", "evidence.option_statistics", "evidence", "prediction", "evidence.kinds"),
+    "predictions": (
+        "calls",
+        "core",
+        "evidence.kind",
+        "evidence.option_statistics",
+        "evidence",
+        "prediction",
+        "evidence.kinds",
+    ),
     "experiments": (
         *("store", "plan", "score", "compare"),
         *("report", "report.plots", "report.papers", "report.page", "report.leaderboard", "track"),
