@@ -1,7 +1,7 @@
 """Whether the files that are made from a run's answers say what the answers say now: known by content, never by time.
 
-`made_from.json` keeps what `metrics.json`, `report.md` and `predictions.parquet` were made from, as SHA-256, and what
-they held then. It is written last, so that files of two scorings never pass for one.
+`made_from.json` keeps what `metrics.json`, `report.md` and `predictions.parquet` were made from, as SHA-256. It is
+written last, so that files of two scorings never pass for one.
 """
 
 import hashlib
@@ -45,16 +45,14 @@ class Freshness:
 def record_made(folder: RunFolder, files_digest: str, note: str | None = None) -> None:
     """Keep what the derived files, as they lie in the folder, were made from; `files_digest` is that of the data."""
     sources = {**_digests(folder, _TRUTH), _DATA: files_digest, _VERSION: str(SCORING)}
-    folder.write_json(MADE_FROM, {"sources": sources, "files": _digests(folder, DERIVED), "note": note})
+    folder.write_json(MADE_FROM, {"sources": sources, "note": note})
 
 
 def answers_unchanged(folder: RunFolder) -> bool:
     """Return whether the derived files were made from the answers and golds that the folder holds now."""
-    made_from = _read_kept(folder)
-    sources = {} if made_from is None else made_from["sources"]
-    return all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS)) and not has_shards(
-        folder.path
-    )
+    sources = _read_kept(folder).get("sources", {})
+    unchanged = all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS))
+    return unchanged and not has_shards(folder.path)
 
 
 def find_changes(folder: RunFolder) -> Freshness:
@@ -63,10 +61,10 @@ def find_changes(folder: RunFolder) -> Freshness:
     No data set is parsed, and no code of the user's own is run.
     """
     made_from = _read_kept(folder)
-    if made_from is None:
-        changes = [f"{name} is missing" for name in DERIVED if not (folder.path / name).exists()]
-        return Freshness(tuple(changes) or ("nothing says what they were made from",))
-    sources, files = made_from["sources"], made_from["files"]
+    missing = tuple(f"{name} is missing" for name in (*DERIVED, MADE_FROM) if not (folder.path / name).exists())
+    if missing:
+        return Freshness(missing)
+    sources = made_from.get("sources", {})
     current_sources = {**_digests(folder, _TRUTH), _VERSION: str(SCORING)}
     dataset = folder.read_record().cell.dataset
     if not dataset.runs_code:
@@ -75,19 +73,16 @@ def find_changes(folder: RunFolder) -> Freshness:
     changes = [f"{name} changed" for name in current_sources if current_sources[name] != sources.get(name)]
     if has_shards(folder.path):
         changes.append("workers left answers in shards")
-    changes += [f"{name} changed" for name, digest in _digests(folder, DERIVED).items() if digest != files.get(name)]
     return Freshness(tuple(changes), made_from.get("note"))
 
 
-def _read_kept(folder: RunFolder) -> dict[str, Any] | None:
-    """Read what `made_from.json` holds; None where it is missing or holds something else."""
+def _read_kept(folder: RunFolder) -> dict[str, Any]:
+    """Read what `made_from.json` holds; empty where it is missing or damaged."""
     try:
         made_from = folder.read_json(MADE_FROM)
     except RunFolderError:
-        return None
-    return (
-        made_from if isinstance(made_from.get("sources"), dict) and isinstance(made_from.get("files"), dict) else None
-    )
+        return {}
+    return made_from if isinstance(made_from.get("sources"), dict) else {}
 
 
 def _digests(folder: RunFolder, names: tuple[str, ...]) -> dict[str, str]:
