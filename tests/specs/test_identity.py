@@ -78,7 +78,7 @@ def _digest(cell: CellSpec) -> str:
     known = build_identity(
         cell,
         fingerprint="0" * 64,
-        words={},
+        words={"steps": program.describe_steps("en")} if program.kind == "flow" else {},
         retriever=retrieval.retriever.model_dump(mode="json") if retrieval else None,
         reader={"name": str(reader.model), "revision": reader.revision} if reader else None,
         model={"name": cell.model.label},
@@ -144,8 +144,6 @@ def test_sampling_counts_where_something_is_sampled(base, temperature) -> None:
         assert {_digest(one) for one in (*written, ignored)} == {_digest(cell)}
     elif cell.program.kind == "likelihood":
         assert _digest(_cell(program, {"temperature": temperature})) == _digest(cell)
-
-
 
 
 def test_the_questions_that_are_looked_up_count() -> None:

@@ -10,6 +10,7 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.programs import build_prediction
 from medexam.programs.steps.branches import combine
+from medexam.questions import Question
 from medexam.specs.programs.steps import Combine
 from medexam.tables import Captioned
 
@@ -63,6 +64,7 @@ def find_together(rule: Combine, compared: ComparisonScope) -> Together:
             latency_s=0.0,
         )
         for question in compared.items
+        if isinstance(question, Question)
     }
     first, *_ = compared.sets
     statistics = compared.benchmark.compare(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.locating import SHIPPED
+from medexam.experiments.plan.words import asked_words
 from medexam.experiments.score.own import score_all
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.parquet import write_parquet
@@ -68,7 +69,7 @@ def _make(
     runs_dir: Path, cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], experiment: str, place: int
 ) -> AnyRun:
     run_identity = {
-        **build_identity(cell, fingerprint=items.fingerprint, words={}),
+        **build_identity(cell, fingerprint=items.fingerprint, words=asked_words(cell.program, cell.dataset.language)),
         "answers": "bench/results/study.csv",
     }
     spec_digest = digest(run_identity)
