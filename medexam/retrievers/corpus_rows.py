@@ -120,13 +120,31 @@ def read_corpus_files(files: Sequence[Path], root: Path) -> Iterator[PlacedRow]:
     Raises `DatasetError` if a file is damaged or lacks a column.
     """
     for file in files:
-        name = file.name.lower()
+        name, number, unit = file.name.lower(), 0, "line"
+        rows: Iterator[tuple[int, Mapping[str, Any] | Unreadable]]
+        is_listed = name.endswith(_LINES)
         if name.endswith(".parquet"):
-            yield from _read_parquet(file)
-        elif name.endswith(_LINES):
-            yield from _read_lines(file)
+            unit, rows = "row", _read_parquet(file)
+        elif is_listed and not _begins_list(file):
+            rows = _read_lines(file)
+        elif name.endswith(_TABLE_SUFFIXES):
+            rows = _read_table(file)
+        elif name.endswith(_TEXT_SUFFIXES):
+            rows = _read_text(file, root)
         else:
-            yield from _read_other(file, root)
+            is_listed, unit, rows = False, "row", enumerate(map(_check_object, _read_json_rows(file)), start=1)
+        try:
+            for number, row in rows:
+                yield Place(str(file), unit, number), row
+        except (OSError, UnreadableError) as error:
+            if is_listed:
+                raise DatasetError(
+                    f"{file}: cannot be read after {unit} {number} ({error}): the file may be truncated; copy it again"
+                ) from None
+            raise DatasetError(
+                f"{file} is no file of passages: name one that ends in {', '.join(SUFFIXES)} and is whole (after row "
+                f"{number} it {error}); {EXPECTED}"
+            ) from None
 
 
 def read_licence(path: Path) -> str | None:
@@ -189,20 +207,16 @@ def read_hub_rows(name: str, parts: Mapping[str, Any]) -> Iterator[PlacedRow]:
                 yield Place(place, "row", number), dict(zip(batch, values, strict=True))
 
 
-def _read_lines(path: Path) -> Iterator[PlacedRow]:
-    name, number = str(path), 0
-    if _begins_list(path):
-        yield from _read_other(path, path)
-        return
-    try:
-        with open_unpacked(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.isspace():
-                    yield Place(name, "line", number), _parse_line(line)
-    except (OSError, UnreadableError) as error:
-        raise DatasetError(
-            f"{name}: cannot be read after line {number} ({error}): the file may be truncated; copy it again"
-        ) from None
+def _read_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any] | Unreadable]]:
+    with open_unpacked(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.isspace():
+                continue
+            try:
+                row = _check_object(parse_json(line))
+            except UnreadableError as error:
+                row = Unreadable(str(error))
+            yield number, row
 
 
 def _begins_list(path: Path) -> bool:
@@ -215,55 +229,19 @@ def _begins_list(path: Path) -> bool:
     return first.startswith(b"[") and (first == b"[" or first.startswith((b"[{", b"[ {")))
 
 
-def _read_other(path: Path, root: Path) -> Iterator[PlacedRow]:
-    name, number = str(path), 0
-    try:
-        if path.name.lower().endswith(_TABLE_SUFFIXES):
-            for number, row in _read_table(path):
-                yield Place(name, "line", number), Unreadable(row) if isinstance(row, str) else row
-        elif path.name.lower().endswith(_TEXT_SUFFIXES):
-            inner_path = path.relative_to(root).as_posix() if path != root else path.name
-            try:
-                row: Mapping[str, str] | Unreadable = {**_read_text_file(path, inner_path), "source": root.stem}
-            except UnreadableError as error:
-                row = Unreadable(str(error))
-            yield Place(name, "line", 1), row
-        else:
-            for number, row in enumerate(_read_json_rows(path), start=1):
-                is_row = isinstance(row, dict)
-                yield Place(name, "row", number), row if is_row else Unreadable(f"is {row!r:.40}, not an object")
-    except (OSError, UnreadableError) as error:
-        raise DatasetError(
-            f"{name} is no file of passages: name one that ends in {', '.join(SUFFIXES)} and is whole (after row "
-            f"{number} it {error}); {EXPECTED}"
-        ) from None
-
-
 def _stem(path: Path) -> str:
     return path.name.partition(".")[0].lower()
 
 
-def _parse_line(line: bytes) -> Mapping[str, Any] | Unreadable:
-    try:
-        row = parse_json(line)
-    except UnreadableError as error:
-        return Unreadable(str(error))
-    return row if isinstance(row, dict) else Unreadable(f"is {row!r:.40}, not an object")
+def _check_object(value: Any) -> Mapping[str, Any] | Unreadable:
+    return value if isinstance(value, dict) else Unreadable(f"is {value!r:.40}, not an object")
 
 
-def _read_parquet(path: Path) -> Iterator[PlacedRow]:
-    name, number = str(path), 0
-    try:
-        with open_parquet(path) as file:
-            columns = file.schema_arrow.names
-            _check_columns(name, columns)
-            rows = parquet_rows(file, [field for field in KNOWN if field in columns])
-            for number, row in enumerate(rows, start=1):
-                yield Place(name, "row", number), row
-    except UnreadableError as error:
-        raise DatasetError(
-            f"{name}: cannot be read after row {number} ({error}): the file may be truncated; copy it again"
-        ) from None
+def _read_parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    with open_parquet(path) as file:
+        columns = file.schema_arrow.names
+        _check_columns(str(path), columns)
+        yield from enumerate(parquet_rows(file, [field for field in KNOWN if field in columns]), start=1)
 
 
 def _check_columns(place: str, columns: Sequence[str]) -> None:
@@ -279,8 +257,8 @@ def _check_columns(place: str, columns: Sequence[str]) -> None:
         )
 
 
-def _read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | str]]:
-    """Yield the rows of a table, each with its line; a text says why a row is none.
+def _read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | Unreadable]]:
+    """Yield the rows of a table, each with its line.
 
     Raises `OSError`, and `UnreadableError` if the header names no passages, or the file is damaged.
     """
@@ -301,20 +279,16 @@ def _read_table(path: Path) -> Iterator[tuple[int, Mapping[str, str] | str]]:
                 yield 1, dict(zip(columns, first.rstrip("\r\n").split(delimiter), strict=True))
             for row in rows:
                 line, last_line = last_line + 1, rows.line_num + 1
-                if row:
-                    yield line, _name_cells(row, columns)
+                if len(row) == len(columns):
+                    yield line, dict(zip(columns, row, strict=True))
+                elif row:
+                    yield line, Unreadable(f"has {len(row)} cells, and the columns are {', '.join(columns)}")
     except UnicodeDecodeError as error:
         raise UnreadableError(f"is not UTF-8 (byte {error.object[error.start]:#04x})") from None
     except csv.Error as error:
         raise UnreadableError(f"is no table ({error})") from None
     finally:
         csv.field_size_limit(limit)
-
-
-def _name_cells(row: Sequence[str], columns: Sequence[str]) -> Mapping[str, str] | str:
-    if len(row) != len(columns):
-        return f"has {len(row)} cells, and the columns are {', '.join(columns)}"
-    return dict(zip(columns, row, strict=True))
 
 
 def _read_header(line: str) -> tuple[str, Sequence[str], bool]:
@@ -340,7 +314,8 @@ def _read_json_rows(path: Path) -> Iterator[Any]:
         if len(lists) == 1:
             document = lists[0]
         elif document and all(isinstance(value, str | Mapping) for value in document.values()):
-            document = [_row_of(key, value) for key, value in document.items()]
+            rows = ((key, {"content": value} if isinstance(value, str) else value) for key, value in document.items())
+            document = [row if find_field(row, IDS) is not None else {"id": key, **row} for key, row in rows]
     if isinstance(document, Mapping) and find_text(document) is not None:
         document = [document]
     if not isinstance(document, list):
@@ -348,23 +323,18 @@ def _read_json_rows(path: Path) -> Iterator[Any]:
     yield from document
 
 
-def _read_text_file(path: Path, name: str) -> dict[str, str]:
-    """Read a text file as a row of the id `name`; its title is the heading it begins with, else the file's name.
-
-    Raises `OSError`, and `UnreadableError` if it is not UTF-8.
-    """
-    text = decode(read_bytes(path)).replace("\r\n", "\n")
-    if path.suffix.lower() == ".md":
-        text = _FRONT.sub("", text)
-        if heading := _HEADING.match(text):
-            return {"id": name, "title": heading[1].strip(" #"), "content": text[heading.end() :].strip() or heading[1]}
-    return {"id": name, "title": path.stem, "content": text.strip()}
-
-
-def _row_of(key: str, value: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        return {"id": key, "content": value}
-    return value if find_field(value, IDS) is not None else {"id": key, **value}
+def _read_text(path: Path, root: Path) -> Iterator[tuple[int, Mapping[str, str] | Unreadable]]:
+    """Yield a text file as a row; its title is the heading it begins with, else the file's name. Raises `OSError`."""
+    try:
+        text = decode(read_bytes(path)).replace("\r\n", "\n")
+    except UnreadableError as error:
+        yield 1, Unreadable(str(error))
+        return
+    text, title = _FRONT.sub("", text) if path.suffix.lower() == ".md" else text, path.stem
+    if path.suffix.lower() == ".md" and (heading := _HEADING.match(text)):
+        text, title = text[heading.end() :].strip() or heading[1], heading[1].strip(" #")
+    name = path.relative_to(root).as_posix() if path != root else path.name
+    yield 1, {"id": name, "title": title, "content": text.strip(), "source": root.stem}
 
 
 def find_field(fields: Sequence[str] | Mapping[str, Any], names: tuple[str, ...]) -> str | None:

@@ -52,5 +52,7 @@ class BuildSettings:
             raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
         if self.parameters and self.factory is None:
             raise typer.BadParameter("needs --factory", param_hint="--parameters")
+        if self.factory is not None and self.out is None:
+            raise typer.BadParameter("needs --out: in the cache, runs look for exact indexes", param_hint="--factory")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise typer.BadParameter("needs --chunk-tokens, and must be less than it", param_hint="--chunk-overlap")
