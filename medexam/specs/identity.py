@@ -114,7 +114,7 @@ def digest(facts: Mapping[str, Any]) -> str:
 
 
 def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """List dotted keys at which two identities differ, in alphabetical order."""
+    """List dotted keys at which two identities differ, in alphabetical order; `prompts` only if nothing else does."""
     keys: list[str] = []
     for key in sorted({*first, *second}):
         a, b = first.get(key), second.get(key)
@@ -122,7 +122,7 @@ def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: 
             keys += differing_keys(a, b, f"{prefix}{key}.")
         elif a != b:
             keys.append(f"{prefix}{key}")
-    return keys
+    return keys if prefix or len(keys) < 2 else [key for key in keys if key != "prompts"]
 
 
 def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:
