@@ -67,5 +67,5 @@ def test_an_encoder_extracts_from_the_text_that_a_task_brings(run, readers, tmp_
     assert len(read) == document["metrics"]["n"] == 2
     for row in read.values():
         start, end = row["span"]
-        assert (row["text"], row["alignment"], row["model"]) == (context[start:end], "literal", "qa")
+        assert (row["text"], row["alignment"], row["calls"][0]["model"]) == (context[start:end], "literal", "qa")
     assert {"f1", "exact_match", "f1_spanish"} <= document["metrics"]["measures"].keys()
