@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 from medexam.files import cache_dir
 from medexam.retrievers import Corpus, Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
 from medexam.retrievers.encoders import BATCH, Encoder, EncoderRecord, Progress
-from medexam.retrievers.passage_rows import VECTOR
+from medexam.retrievers.vectors import VECTOR
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]

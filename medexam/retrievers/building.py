@@ -16,22 +16,21 @@ from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
-from medexam.retrievers.fusion import DEPTH, FusionRetriever
 from medexam.retrievers.hashed_terms import HashedTfidfRetriever
-from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_manifest import (
+from medexam.retrievers.index import (
     MANIFEST,
     PROGRESS,
     SCHEMA,
     IndexManifest,
     check_manifest,
+    open_index,
     read_manifest,
     rebuild,
 )
-from medexam.retrievers.index_search import open_index
+from medexam.retrievers.index_building import build_index
 from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever, TfidfRetriever
-from medexam.retrievers.reranking import RerankingRetriever, find_cross_encoder
+from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
 from medexam.specs.names import RETRIEVERS

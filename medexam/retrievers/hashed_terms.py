@@ -21,7 +21,7 @@ from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import TOKEN, Corpus
 from medexam.retrievers.lexical import corpus_without_words, import_library, load_stop_words, rank_scores
-from medexam.retrievers.passage_rows import load_datasets, to_passages, write_passages
+from medexam.retrievers.vectors import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from medexam.errors import IndexBuildError, IndexStaleError
 from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, EncoderRecord, Progress
-from medexam.retrievers.index_manifest import (
+from medexam.retrievers.index import (
     MANIFEST,
     PROGRESS,
     STRUCTURE,
@@ -40,25 +40,25 @@ from medexam.retrievers.index_manifest import (
     why_unfinished,
     write_record,
 )
-from medexam.retrievers.passage_rows import (
+from medexam.retrievers.vectors import (
     END,
     INFO,
     STATE,
+    VECTOR,
+    StoredVectors,
     Vectors,
+    build_structure,
     load_datasets,
     make_batch,
-    read_passages,
-    row_schema,
-    write_description,
-    write_passages,
-)
-from medexam.retrievers.vector_search import (
-    StoredVectors,
-    build_structure,
     make_structure,
     open_structure,
+    read_passages,
+    row_schema,
     search_exhaustively,
     search_structure,
+    to_passages,
+    write_description,
+    write_passages,
 )
 
 BLOCK = 256
@@ -182,9 +182,8 @@ def join_shards(encoder: Encoder, folder: Path, factory: str | None = None, para
         write_description(folder, files, build.encoder.dimension, build.corpus.fingerprint[:16])
         if factory is not None:
             structure = make_structure(factory, parameters, build.encoder.dimension)
-            paths = [folder / name for name in files]
-            build_structure(structure, paths, build.corpus.count, folder / STRUCTURE)
-            recall = _measure_recall(encoder, folder, _sample_queries(paths, build.corpus.count))
+            build_structure(structure, [folder / name for name in files], build.corpus.count, folder / STRUCTURE)
+            recall = _measure_recall(encoder, folder)
         names = [*files, STATE, INFO, *([STRUCTURE] if factory is not None else [])]
         manifest = IndexManifest(
             corpus=build.corpus,
@@ -203,17 +202,18 @@ def join_shards(encoder: Encoder, folder: Path, factory: str | None = None, para
     return manifest
 
 
-def _measure_recall(encoder: Encoder, folder: Path, queries: Sequence[str]) -> Recall:
-    """Compare the approximate index of a folder with exact search."""
+def _measure_recall(encoder: Encoder, folder: Path) -> Recall:
+    """Compare the approximate index of a folder with exact search, for passages' titles, or first words, as queries."""
     rows: Any = load_datasets().load_from_disk(str(folder))
     vectors = StoredVectors(rows)
-    depth = min(RECALL_AT, len(vectors))
-    encoded = encoder.encode_queries(queries)
-    _, exact = search_exhaustively(vectors, encoded, depth)
-    _, approximate = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, encoded, depth)
-    shares = [
-        len(set(best) & set(other)) / depth for best, other in zip(exact.tolist(), approximate.tolist(), strict=True)
-    ]
+    places = np.unique(np.linspace(0, len(vectors) - 1, RECALL_QUERIES).astype(np.int64))
+    passages = to_passages(rows.remove_columns(VECTOR)[places])
+    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
+    queries, depth = encoder.encode_queries(texts), min(RECALL_AT, len(vectors))
+    structure = open_structure(folder / STRUCTURE, vectors)
+    best = search_exhaustively(vectors, queries, depth)[1].tolist()
+    other = search_structure(structure, vectors, queries, depth)[1].tolist()
+    shares = [len(set(mine) & set(its)) / depth for mine, its in zip(best, other, strict=True)]
     return Recall(at=depth, queries=len(queries), value=round(sum(shares) / len(shares), 4))
 
 
@@ -271,19 +271,6 @@ def _write(stream: FileIO, data: object) -> None:
     remainder = memoryview(data)  # type: ignore[arg-type]
     while remainder:
         remainder = remainder[stream.write(remainder) :]
-
-
-def _sample_queries(paths: Sequence[Path], count: int) -> list[str]:
-    """Draw queries that are titles, or first words, of passages at equal distances in the corpus."""
-    rows = np.unique(np.linspace(0, count - 1, RECALL_QUERIES).astype(np.int64))
-    texts, start = list[str](), 0
-    for path in paths:
-        for block in read_passages(path):
-            for row in rows[(rows >= start) & (rows < start + len(block))]:
-                passage = block[row - start]
-                texts.append(passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]))
-            start += len(block)
-    return texts
 
 
 def _check_same_build(folder: Path, record: Build, fingerprint: str, encoder: EncoderRecord) -> None:

@@ -4,8 +4,7 @@ from medexam.encoder_weights import EncoderWeights, find_encoder_weights, loadin
 from medexam.retrievers.base import LocalReader, Span
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.retrievers.corpora import corpus_texts
-from medexam.retrievers.index_manifest import IndexManifest, read_manifest
-from medexam.retrievers.index_search import DenseRetriever, open_index
+from medexam.retrievers.index import DenseRetriever, IndexManifest, open_index, read_manifest
 from medexam.retrievers.languages import read_languages
 
 __all__ = [

@@ -18,8 +18,8 @@ from medexam.files import cache_dir
 from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
+from medexam.retrievers.index import IndexManifest, count_encoded, read_manifest, read_progress
 from medexam.retrievers.index_building import build_index
-from medexam.retrievers.index_manifest import IndexManifest, count_encoded, read_manifest, read_progress
 from medexam.text import count_of
 
 

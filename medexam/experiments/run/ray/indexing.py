@@ -15,8 +15,8 @@ from medexam.errors import IndexBuildError, MedExamError
 from medexam.experiments.run.ray.cluster import Cluster
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder
+from medexam.retrievers.index import IndexManifest, Shard, count_encoded
 from medexam.retrievers.index_building import build_shard, check_factory, join_shards, prepare_shards
-from medexam.retrievers.index_manifest import IndexManifest, Shard, count_encoded
 
 LARGEST = 1_000_000
 """Passages of a shard, at most, unless a number of shards is named: 3 GB of vectors of 768 dimensions."""
