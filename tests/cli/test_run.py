@@ -102,7 +102,7 @@ def test_resume_of_an_edited_prompt_says_what_changed(run, refused, spec, tmp_pa
     answers = Path(document["run_dir"], "predictions.jsonl")
     answers.write_text("".join(answers.read_text().splitlines(keepends=True)[:-1]))
     line = refused("run", "--resume", document["run_dir"])
-    assert re.search(r"changed \(words\..*\); restore it, or run its spec to start another run", line)
+    assert re.search(r"changed \(.*words\..*\); restore it, or run its spec to start another run", line)
 
 
 def test_max_failures_stops_the_run_with_what_it_has(medexam, spec, tmp_path) -> None:

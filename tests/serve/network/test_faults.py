@@ -110,11 +110,12 @@ async def test_a_refusal_that_quotes_the_key_is_told_without_it(monkeypatch: pyt
         ("0.5", 0.5),
         ("7", 7.0),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
-        pytest.param(formatdate(time.time() + 3000, usegmt=True), 3000.0, id="in 50 minutes"),
+        ("in 50 minutes", 3000.0),
     ],
 )
 async def test_a_pause_that_a_server_asks_for_is_read(header: str, seconds: float | None, monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "attempts", 1)
+    header = header.replace("in 50 minutes", formatdate(time.time() + 3000, usegmt=True))
     with serving(Refusing(said="{}", headers={"Retry-After": header})) as wire:
         async with reaching(wire) as engine:
             wire.status = 429
