@@ -91,11 +91,17 @@ _OWN: dict[str, Benchmark[Any, Any, Any]] = {}
 class _Stored:
     """Shows the stored scores of a benchmark whose code is not run."""
 
+    name: str
+
     def score(self, items: AnySet, predictions: Predictions) -> ScoredRun[Any]:
         """Raise `DatasetError`: only its code can."""
+        return self.load(items)  # type: ignore[return-value]
+
+    def load(self, spec: object) -> AnySet:
+        """Raise `DatasetError`: only its code can."""
         raise DatasetError(
-            f"{items.name} is a benchmark of your own, which scores its runs itself: read its code, then let "
-            "`medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
+            f"{self.name} is a benchmark of your own, which loads and scores its questions itself: read its code, then "
+            "let `medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
         )
 
     def item_scores(self, items: AnySet, predictions: Predictions) -> Scores:
@@ -112,5 +118,4 @@ class _StoredChoice(_Stored, OwnChoiceBenchmark):
 
     def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
         """Raise `DatasetError`: only its code can."""
-        self.score(items, {})
-        raise NotImplementedError
+        return self.load(items)  # type: ignore[return-value]

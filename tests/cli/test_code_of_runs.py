@@ -45,6 +45,6 @@ def test_a_command_that_shows_runs_imports_no_code(medexam, made, tmp_path, comm
 
 
 def test_rescore_runs_the_code_that_a_run_names(medexam, made, tmp_path) -> None:
-    assert "which scores its runs itself" in medexam("report", made)[2]
+    assert "scores its questions itself" in medexam("report", made)[2]
     code, out, err = medexam("report", made, "--rescore", "--json")
     assert (code, (tmp_path / "ran").exists(), '"metric": {' in out) == (0, True, True), err

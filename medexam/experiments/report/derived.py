@@ -11,7 +11,7 @@ from medexam.experiments.report.markdown import run_report
 from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import DERIVED, Say, record_made
-from medexam.experiments.store.items import begin_run
+from medexam.experiments.store.items import begin_run, digest_data
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
 from medexam.experiments.store.stored_run import RUNNING, AnyRun, stored_run
@@ -92,7 +92,7 @@ def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), 
         write_parquet(folder, benchmark, items, predictions, scored)
         run = replace(stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}), note=note)
         folder.write_text(REPORT, run_report(run, predictions))
-    record_made(folder, items.files_digest, note)
+    record_made(folder, digest_data(items, folder.read_record().cell.dataset), note)
     return run
 
 

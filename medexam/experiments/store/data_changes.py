@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
+from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.items import read_items
@@ -95,7 +95,7 @@ def check_items(folder: RunFolder) -> CheckedItems:
 
 
 def _load_data(record: RunRecord) -> AnySet:
-    return find_benchmark(record.cell.dataset).load(record.cell.dataset.whole)
+    return find_stored_benchmark(record.cell.dataset, in_words=False).load(record.cell.dataset.whole)
 
 
 def as_asked(record: RunRecord, data: AnySet) -> AnySet:

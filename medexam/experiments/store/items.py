@@ -23,6 +23,7 @@ from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import whole_file, write_whole
 from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
 from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
+from medexam.specs import DatasetSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,12 +45,16 @@ def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
     Raises `RunFolderError` where the folder cannot be written.
     """
     if record.keeps_items:
-        if not items.files_digest:
-            # What a benchmark of the user's own loads need not know of files.
-            with suppress(DatasetError):
-                items = replace(items, files_digest=digest_files(record.cell.dataset))
-        _write_items(folder.path, items)
+        _write_items(folder.path, replace(items, files_digest=digest_data(items, record.cell.dataset)))
     folder.write_record(record)
+
+
+def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
+    """Return the SHA-256 of the files that items were read from; empty if nobody knows it."""
+    # What a benchmark of the user's own loads need not know of files.
+    with suppress(DatasetError):
+        return items.files_digest or digest_files(dataset)
+    return ""
 
 
 def read_items(folder: RunFolder) -> AnySet:
