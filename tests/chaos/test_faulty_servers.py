@@ -95,20 +95,19 @@ class Meets(Silent):
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "message"),
+    ("fault", "kind", "message", "answer_format"),
     [
-        ("stall", "LMTimeoutError", "no reply within 3 s"),
-        ("reset", "LMTransportError", "the connection failed"),
-        ("503", "LMServerError", "overloaded"),
-        ("truncated", "LMServerError", ""),
-        ("empty", "LMServerError", ""),
-        ("no choices", "LMServerError", ""),
-        ("not an object", "LMServerError", ""),
-        ("short", "LMServerError", ""),
-        ("twice", "LMServerError", ""),
+        ("stall", "LMTimeoutError", "no reply within 3 s", "guided"),
+        ("reset", "LMTransportError", "the connection failed", "free"),
+        ("503", "LMServerError", "overloaded", "guided"),
+        ("truncated", "LMServerError", "", "free"),
+        ("empty", "LMServerError", "", "guided"),
+        ("no choices", "LMServerError", "", "free"),
+        ("not an object", "LMServerError", "", "guided"),
+        ("short", "LMServerError", "", "free"),
+        ("twice", "LMServerError", "", "guided"),
     ],
 )
-@pytest.mark.parametrize("answer_format", ["guided", "free"])
 def test_a_fault_that_stays_is_recorded_and_pending(run, fault, kind, message, answer_format, monkeypatch) -> None:
     timeout_s = 30.0
     monkeypatch.setattr(TIMING, "attempts", 2)

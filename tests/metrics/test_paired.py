@@ -190,7 +190,7 @@ def test_a_verdict_needs_the_interval_and_the_test(value, interval, p, verdict) 
 
 def test_p_values_are_adjusted_over_all_pairs_and_over_all_groups(exams, compare) -> None:
     rng = np.random.default_rng(4)
-    questions = exams(12, 20)
+    questions = exams(6, 20)
     runs = [_draw(rng, questions, (right, 0.9 - right, 0.1)) for right in (0.3, 0.33, 0.4, 0.55)]
     pairs = compare(questions, *runs).pairs
     families = [
