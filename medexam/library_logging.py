@@ -86,21 +86,6 @@ def quiet_matplotlib() -> Iterator[None]:
 
 
 @contextmanager
-def quiet_datasets() -> Iterator[None]:
-    """Hold back the progress bars of `datasets`, and put its setting back afterwards."""
-    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
-
-    if are_progress_bars_disabled():
-        yield
-        return
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        enable_progress_bars()
-
-
-@contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hold back transformers' progress bars and log lines, and put its settings back afterwards."""
     import transformers

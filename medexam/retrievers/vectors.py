@@ -3,11 +3,11 @@
 Files that an index is built from are read and not mapped, because the pages of a mapped file count as memory of the
 process that touched them: an index of any size is built in the memory of one block.
 
-Exact search: `datasets` adds a flat index of FAISS to the data set; if that is large, FAISS looks at one block of
-vectors after the other. Its scores are in float32: they differ in the last digits with the number of queries, and among
-equal scores any is kept. So a few more candidates than asked are taken, those that can matter are scored again in
-float64 one by one, and ordered by score and then by place in the corpus; where a tie reaches beyond the candidates,
-more are fetched. Rankings then do not depend on which other queries were asked, nor on the size of a block.
+Exact search: FAISS looks at all vectors, or at one block of them after the other if they are large. Its scores are in
+float32: they differ in the last digits with the number of queries, and among equal scores any is kept. So a few more
+candidates than asked are taken, those that can matter are scored again in float64 one by one, and ordered by score and
+then by place in the corpus; where a tie reaches beyond the candidates, more are fetched. Rankings then do not depend on
+which other queries were asked, nor on the size of a block.
 
 Approximate search: an index that `faiss.index_factory` makes of its string proposes candidates, which are scored in the
 same way. So scores are those of the exact search, and only the choice of passages is approximate.
@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from medexam.errors import EngineError, IndexBuildError, IndexStaleError
 from medexam.files import whole_file, write_whole
-from medexam.library_logging import quiet_datasets
 from medexam.retrievers.base import Passage
 
 Vectors = NDArray[np.float32]
@@ -150,11 +149,11 @@ class StoredVectors:
         """Take a `datasets.Dataset` with the column `vector`."""
         self._rows = rows.select_columns([VECTOR])
         self._arrays = self._rows.with_format("numpy")
-        dimension = rows.features[VECTOR].length
-        self.shape: tuple[int, int] = (len(rows), dimension)
-        self._part_bytes = part_bytes
-        self._is_small = len(rows) * dimension * 4 <= part_bytes
-        self._index: Any = None
+        self.shape: tuple[int, int] = (len(rows), rows.features[VECTOR].length)
+        self._step = max(1, min(_GATHER_BYTES, part_bytes) // (self.shape[1] * 4))
+        self._is_small = len(rows) * self.shape[1] * 4 <= part_bytes
+        self._kept: Vectors | None = None
+        """All vectors, once they are searched, if they are small."""
         self._longest: float | None = None
 
     def __len__(self) -> int:
@@ -162,27 +161,20 @@ class StoredVectors:
 
     def __getitem__(self, rows: Rows) -> Vectors:
         """Read the vectors of rows of any shape `[...]`, as `[..., dimension]`; -1 is the last row."""
-        rows = rows % len(self)
-        if self._index is not None:
-            # Ten times as fast as reading single rows of a file.
-            stored: Vectors = self._index.get_index(VECTOR).faiss_index.reconstruct_batch(rows.ravel())
-            return stored.reshape(*rows.shape, -1)
-        unique, inverse = np.unique(rows, return_inverse=True)
+        if self._kept is not None:
+            return self._kept[rows]
+        unique, inverse = np.unique(rows % len(self), return_inverse=True)
         vectors: Vectors = self._arrays[unique][VECTOR]
         return vectors[inverse.reshape(rows.shape)]
 
     def find(self, queries: Vectors, depth: int) -> tuple[RoughScores, Rows, float]:
         """Find FAISS's best rows of each query, `[n, depth]`, best first, with its scores and the longest length."""
+        faiss = load_faiss()
+        if self._is_small and self._kept is None:
+            self._kept = np.concatenate([block for _, block in self._blocks()])
         if self._longest is None:
             squares = (float(np.einsum("ij,ij->i", block, block).max()) for _, block in self._blocks())
             self._longest = math.sqrt(max(squares))
-        if self._is_small:
-            if self._index is None:
-                self._index = self._make_index()
-            scores, rows = self._index.search_batch(VECTOR, queries, depth)
-            return scores, rows, self._longest
-        # An index of each part would copy all vectors at every search: FAISS reads their blocks where they are.
-        faiss = load_faiss()
         heap = faiss.ResultHeap(len(queries), depth, keep_max=True)
         for start, block in self._blocks(joined=len(queries) >= _JOINED_QUERIES):
             scores, rows = faiss.knn(queries, block, min(depth, len(block)), metric=faiss.METRIC_INNER_PRODUCT)
@@ -191,31 +183,25 @@ class StoredVectors:
         return heap.D, heap.I, self._longest
 
     def _blocks(self, *, joined: bool = False) -> Iterator[tuple[int, Vectors]]:
-        """Yield blocks of consecutive vectors, each after the number of its first row.
+        """Yield blocks of consecutive vectors, each after the number of its first row; one of all, if they are kept.
 
         `joined`: batches of the file are copied into blocks of 8 MB. A block that many queries are compared with is
         worth the copy.
         """
+        if self._kept is not None:
+            yield 0, self._kept
+            return
         dimension = self.shape[1]
-        step = max(1, min(_GATHER_BYTES, self._part_bytes) // (dimension * 4))
-        for start in range(0, len(self), step):
+        for start in range(0, len(self), self._step):
             parts = [
                 # `flatten` computes what these two lines look up.
                 chunk.values.to_numpy()[chunk.offset * dimension : (chunk.offset + len(chunk)) * dimension]
-                for chunk in self._rows.data.fast_slice(start, step).column(VECTOR).chunks
+                for chunk in self._rows.data.fast_slice(start, self._step).column(VECTOR).chunks
             ]
-            blocks = [np.concatenate(parts)] if joined else parts
             row = start
-            for block in blocks:
+            for block in [np.concatenate(parts)] if joined else parts:
                 yield row, block.reshape(-1, dimension)
                 row += len(block) // dimension
-
-    def _make_index(self) -> Any:
-        faiss = load_faiss()
-        rows = self._rows.select(range(len(self)))
-        with quiet_datasets():
-            rows.add_faiss_index(VECTOR, metric_type=faiss.METRIC_INNER_PRODUCT)
-        return rows
 
 
 def search_exhaustively(vectors: StoredVectors, queries: Vectors, k: int) -> tuple[Scores, Rows]:
