@@ -43,18 +43,21 @@ class PlannedRetriever:
     spec: RetrieverSpec
     identity: dict[str, Any]
     """Everything that its rankings depend on, as JSON-ready data."""
-    size: int
-    """Passages of the corpus; without one, more than anybody asks for."""
     corpus: Corpus | None
-    """None if an index stands for it."""
+    """None if a retriever of the user's own has none; the one of an index that stands alone cannot be read."""
     encoder: str | Path
     """The encoder that is meant, whether this kind has one or not."""
-    revision: str | None
+    revision: str | None = None
     """What that encoder is, by content; None if the kind has none, or a named index tells."""
-    precision: Precision
+    precision: Precision = "float32"
     """What that encoder computes in."""
-    rerank_revision: str | None
+    rerank_revision: str | None = None
     """What the cross-encoder is, by content; None without one."""
+
+    @property
+    def size(self) -> int:
+        """Passages of the corpus; without one, more than anybody asks for."""
+        return sys.maxsize if self.corpus is None else self.corpus.count
 
     def check_depth(self, k: int) -> None:
         """Raise `SpecError` if `k` passages a query cannot be had."""
@@ -70,8 +73,7 @@ class PlannedRetriever:
         messages = warn_of_language(self.spec, self.encoder, language)
         if self.corpus is not None and self.corpus.skipped:
             messages.append(
-                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out "
-                "(retriever.skip_bad)"
+                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out (skip_bad)"
             )
         return tuple(messages)
 
@@ -93,36 +95,27 @@ class PlannedRetriever:
         )
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
-        spec = self.spec
-        if spec.is_own:
-            return _build_own(spec, self.corpus)
-        if not spec.uses_words:
-            return self._open_dense(cache, progress)
-        corpus = self._corpus()
+        spec, corpus = self.spec, self.corpus
+        if corpus is None or spec.is_own:
+            return _build_own(spec, corpus)
         if spec.kind == "hashed_tfidf":
             return HashedTfidfRetriever(corpus, spec.language, cache / "lexical")
         if spec.kind == "tfidf":
             return TfidfRetriever(corpus, spec.language)
-        words = BM25Retriever(corpus, spec.language, cache / "lexical")
-        if spec.kind == "bm25":
+        words = BM25Retriever(corpus, spec.language, cache / "lexical") if spec.uses_words else None
+        if words is not None and not spec.uses_vectors:
             return words
-        return FusionRetriever([words, self._open_dense(cache, progress)], corpus, constant=spec.fusion_constant)
+        dense = self._open_dense(corpus, cache, progress)
+        return dense if words is None else FusionRetriever([words, dense], corpus, constant=spec.fusion_constant)
 
-    def _open_dense(self, cache: Path, progress: Progress | None) -> Retriever:
+    def _open_dense(self, corpus: Corpus, cache: Path, progress: Progress | None) -> Retriever:
         load = partial(build_encoder, self.encoder, self.revision, dtype=self.precision)
         if self.spec.index is not None:
-            fingerprint = self.corpus.fingerprint if self.corpus else None
-            return open_index(self.spec.index, fingerprint, load() if self.revision is not None else None)
-        corpus = self._corpus()
+            return open_index(self.spec.index, corpus.fingerprint, load() if self.revision is not None else None)
         encoder = load()
         folder = usual_index(corpus, encoder, cache)
         build_index(corpus, encoder, folder, progress=progress)
         return open_index(folder, corpus.fingerprint, encoder)
-
-    def _corpus(self) -> Corpus:
-        if self.corpus is None:
-            raise SpecError(f"retriever.kind {self.spec.kind} needs the text of the passages: set retriever.corpus")
-        return self.corpus
 
 
 def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
@@ -133,11 +126,13 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     nobody tells a hub model's commit, `IndexStaleError` where a named index is unfinished, damaged, changed or of
     another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
     """
-    identity: dict[str, Any] = {"kind": spec.kind}
-    corpus: Corpus | None = None
-    if spec.is_own:
-        return _plan_own(spec)
     encoder = spec.encoder_name
+    if spec.is_own:
+        own_corpus = None if spec.corpus is None else _load_corpus(spec)
+        known: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
+        if own_corpus is not None:
+            known["corpus"] = own_corpus.fingerprint
+        return PlannedRetriever(spec, known, own_corpus, encoder)
     manifest = _named_index(spec)
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
@@ -145,20 +140,18 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
                 "retriever.skip_bad and retriever.chunk_tokens apply to a corpus, and only retriever.index is set: "
                 "set retriever.corpus as well, or leave them out"
             )
-        fingerprint, size = manifest.corpus.fingerprint, manifest.corpus.count
+        corpus = manifest.corpus
     else:
         corpus = _load_corpus(spec)
-        fingerprint, size = corpus.fingerprint, corpus.count
-    identity["corpus"] = fingerprint
+    identity: dict[str, Any] = {"kind": spec.kind, "corpus": corpus.fingerprint}
     revision = rerank_revision = None
     precision: Precision = "float32"
     if manifest is not None:
-        encoder_record = manifest.encoder
         identity["index"] = manifest.digest
-        encoder, precision = spec.encoder or encoder_record.source, encoder_record.precision
+        encoder, precision = spec.encoder or manifest.encoder.source, manifest.encoder.precision
         if spec.encoder is not None:
             revision = find_encoder(encoder, spec.revision).revision
-        _check_named(manifest, spec, fingerprint, revision)
+        _check_named(manifest, spec, corpus.fingerprint, revision)
     elif spec.uses_vectors:
         identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
     if spec.uses_words:
@@ -166,27 +159,17 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     if spec.kind == "fusion":
         identity["constant"] = spec.fusion_constant
     if spec.rerank is not None:
-        _check_ranked(spec, "retriever.rerank_depth", min(spec.rerank_depth, size), size)
+        _check_ranked(spec, "retriever.rerank_depth", min(spec.rerank_depth, corpus.count), corpus.count)
         weights, tokens = find_cross_encoder(spec.rerank)
         rerank_revision = weights.revision
         identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
-    return PlannedRetriever(spec, identity, size, corpus, encoder, revision, precision, rerank_revision)
+    return PlannedRetriever(spec, identity, corpus, encoder, revision, precision, rerank_revision)
 
 
 def _load_corpus(spec: RetrieverSpec) -> Corpus:
     return load_corpus(
         spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
     )
-
-
-def _plan_own(spec: RetrieverSpec) -> PlannedRetriever:
-    """Plan a retriever of the user's own: known by its source, its arguments and its corpus, if it has one."""
-    identity: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
-    if spec.corpus is None:
-        return PlannedRetriever(spec, identity, sys.maxsize, None, spec.encoder_name, None, "float32", None)
-    corpus = _load_corpus(spec)
-    identity["corpus"] = corpus.fingerprint
-    return PlannedRetriever(spec, identity, corpus.count, corpus, spec.encoder_name, None, "float32", None)
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:

@@ -85,7 +85,7 @@ def test_bad_rows_are_named_with_the_way_out_or_counted(
     code, _, err = look_up(*words)
     assert (code, "retriever.skip_bad" in err) == (2, True)
     code, _, err = look_up(*words, "program.retriever.skip_bad=true")
-    told = f"2 rows of {bad_corpus} are not passages and were left out (retriever.skip_bad)"
+    told = f"2 rows of {bad_corpus} are not passages and were left out (skip_bad)"
     assert (code, f"medexam: warning: {told}" in err) == (0, True)
     (folder,) = (tmp_path / "runs").glob("*bm25*")
     assert told in (folder / "report.md").read_text()
