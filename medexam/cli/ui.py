@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli.listening import check_port, is_local
 from medexam.cli.options import RunsDirOption, refuse
 from medexam.cli.views.runs import print_notice
 from medexam.experiments.store.paths import default_runs_dir
@@ -24,7 +25,7 @@ def ui(
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
     from medexam.experiments.track.copies import default_tracking_uri, own_tracking_uri
-    from medexam.experiments.track.ui import check_port, experiment_pages, is_local, serve_ui
+    from medexam.experiments.track.ui import experiment_pages, serve_ui
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri

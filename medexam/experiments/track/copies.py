@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 
 from medexam.errors import MedExamError, TrackingError
-from medexam.experiments.track.traces import Asked, Traces, register_prompts
+from medexam.experiments.track.traces import Asked, check_traces, register_prompts, send_traces
 from medexam.files import cache_dir
 from medexam.library_logging import silent
 from medexam.tables import mlflow_name
@@ -36,8 +36,9 @@ _DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
-    # Spans that are written together take a third of the time.
+    # Spans that are written together take a third of the time; what its queue does not hold, MLflow drops.
     "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
+    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": "1000000",
 }
 
 
@@ -147,7 +148,7 @@ def send_copy(copy: Copy, tracking_uri: str, way_out: str = SEND_LATER) -> SentC
 
 def put_copies(client: Any, copies: Sequence[Copy]) -> list[SentCopy]:
     """Send each copy unless the store holds it; an older one goes, with its traces."""
-    sent, traces, finished = [], Traces(client), []
+    sent, expected, digests = [], {}, {}
     for copy in copies:
         experiment_id = _find_experiment(client, copy.experiment)
         digest, key = copy.digest(), hashlib.sha256(f"{copy.kind} {copy.key}".encode()).hexdigest()[:16]
@@ -159,15 +160,15 @@ def put_copies(client: Any, copies: Sequence[Copy]) -> list[SentCopy]:
             # MLflow lists prompts in the experiment that the process names.
             os.environ[_EXPERIMENT] = experiment_id
             register_prompts(client, sample, copy.prompt, run_id)
-            traces.send(sample, copy.began, experiment_id, run_id)
-            finished.append((run_id, digest))
+            send_traces(sample, copy.began, experiment_id, run_id)
+            expected[experiment_id, run_id], digests[run_id] = len(sample), digest
         sent.append(SentCopy(run_id, experiment_id))
         for old in (run.info.run_id for run in found if run.info.run_id != run_id):
             if old_traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
                 client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in old_traces])
             client.delete_run(old)
-    traces.check()
-    for run_id, digest in finished:
+    check_traces(client, expected)
+    for run_id, digest in digests.items():
         client.set_tag(run_id, _SENT, digest)
     return sent
 

@@ -6,7 +6,7 @@ that arrived are counted.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +17,8 @@ from medexam.serve.chat_messages import put_pictures
 if TYPE_CHECKING:
     from medexam.predictions.calls import ModelCall
 
-_QUEUED, _PROMPT = 900, 100_000
-"""Spans that MLflow's queues hold, and characters that it takes of a prompt."""
+_PROMPT = 100_000
+"""Characters that MLflow takes of a prompt."""
 
 
 class Asked(NamedTuple):
@@ -36,37 +36,22 @@ def sample_keys(keys: Sequence[str], limit: int) -> list[str]:
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
-class Traces:
-    """Traces that were given to MLflow's threads, and are counted once these are done."""
+def send_traces(sample: Sequence[Asked], began: int, experiment_id: str, run_id: str) -> None:
+    """Give each question as a trace of a run that `began` at these milliseconds to MLflow's threads."""
+    for asked in sample:
+        _send_trace(asked, 1_000_000 * began, experiment_id, run_id)
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._expected: list[tuple[str, str, int]] = []
-        self._spans = 0
 
-    def send(self, sample: Sequence[Asked], began: int, experiment_id: str, run_id: str) -> None:
-        """Send each question as a trace of a run that `began` at these milliseconds."""
-        import mlflow
+def check_traces(client: Any, expected: Mapping[tuple[str, str], int]) -> None:
+    """Wait for MLflow's threads. Raises `TrackingError` unless each experiment's run has as many traces as expected."""
+    import mlflow
 
-        for asked in sample:
-            _send_trace(asked, 1_000_000 * began, experiment_id, run_id)
-            self._spans += 1 + len(asked.prediction.calls)
-            # What its queues do not hold, MLflow drops.
-            if self._spans > _QUEUED:
-                mlflow.flush_trace_async_logging()
-                self._spans = 0
-        self._expected.append((experiment_id, run_id, len(sample)))
-
-    def check(self) -> None:
-        """Wait for the threads. Raises `TrackingError` where not all traces arrived."""
-        import mlflow
-
-        if self._spans:
-            mlflow.flush_trace_async_logging()
-        for experiment_id, run_id, expected in self._expected:
-            found = self._client.search_traces(locations=[experiment_id], run_id=run_id, include_spans=False)
-            if len(found) < expected:
-                raise TrackingError(f"MLflow took {len(found)} of {expected} traces; `trace_questions: 0` sends none")
+    if any(expected.values()):
+        mlflow.flush_trace_async_logging()
+    for (experiment_id, run_id), number in expected.items():
+        found = client.search_traces(locations=[experiment_id], run_id=run_id, include_spans=False) if number else ()
+        if len(found) < number:
+            raise TrackingError(f"MLflow took {len(found)} of {number} traces; `trace_questions: 0` sends none")
 
 
 def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> None:
@@ -104,6 +89,8 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
             **({"tool_calls": call.tool_calls} if call.tool_calls else {}),
         }
         outcome = {"choices": [{"message": reply, "finish_reason": call.finish_reason}]}
+        tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
+        tokens["total_tokens"] = sum(tokens.values())
         span = mlflow.start_span_no_context(
             f"ask {number + 1} of {len(calls)}" if len(calls) > 1 else "ask",
             "CHAT_MODEL",
@@ -112,7 +99,7 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
             attributes={
                 "mlflow.message.format": "openai",
                 "model": call.model,
-                "mlflow.chat.tokenUsage": _tokens(call),
+                "mlflow.chat.tokenUsage": tokens,
             },
             start_time_ns=begin + number * step,
         )
@@ -126,11 +113,6 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
         status="ERROR" if prediction.status is Status.FAILED else "OK",
         end_time_ns=begin + len(calls) * step,
     )
-
-
-def _tokens(call: "ModelCall") -> dict[str, int]:
-    prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
-    return {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
 
 
 def register_prompts(client: Any, sample: Sequence[Asked], stem: str, run_id: str) -> None:

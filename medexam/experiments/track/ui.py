@@ -1,9 +1,7 @@
 """The MLflow UI on a store of runs, as a process of its own that ends with this one."""
 
-import ipaddress
 import os
 import signal
-import socket
 import subprocess
 import sys
 
@@ -64,24 +62,3 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
                 break
             except subprocess.TimeoutExpired:
                 continue
-
-
-def is_local(host: str) -> bool:
-    """Return whether only this machine reaches what listens there."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def check_port(host: str, port: int) -> None:
-    """Raise `TrackingError` when nothing can listen there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise TrackingError(
-                f"cannot listen on {host}:{port} ({error.strerror}); choose another with --port"
-            ) from None
