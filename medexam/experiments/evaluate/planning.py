@@ -137,13 +137,13 @@ def _sample_prompts(program: Any, inputs: Mapping[str, Any]) -> list[str | None]
 
     def prepare() -> Callable[[Any], Any]:
         # What a module remembers of an invented example must not reach a real one.
-        asked = program.deepcopy() if isinstance(program, dspy.Module) else program
-        for predictor in asked.predictors() if isinstance(asked, dspy.Module) else ():
+        copy = program.deepcopy() if isinstance(program, dspy.Module) else program
+        for predictor in copy.predictors() if isinstance(copy, dspy.Module) else ():
             predictor.lm = None
 
         def ask(values: dict[str, Any]) -> None:
             with dspy.context(trace=[]):
-                asyncio.run(asked.acall(**values)) if awaits_itself(asked) else asked(**values)
+                asyncio.run(copy.acall(**values)) if awaits_itself(copy) else copy(**values)
 
         return ask
 

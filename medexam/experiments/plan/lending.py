@@ -63,27 +63,27 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
     if folder is None:
         return cell
     entry, answered = _answered_by_one(folder, identity)
-    taken: set[str] = set()
+    copied_keys: set[str] = set()
     if entry is not None and (own_print := _admitted_print(cell, entry)) is not None:
         with cell.folder.appending() as log, folder.opened_predictions() as stored:
             for question in cell.lent:
                 if question.key in answered:
                     prediction = as_read(stored[question.key], cell.cell.program.read_as)
                     log.append(prediction.model_copy(update={"answered_by": own_print}))
-                    taken.add(question.key)
+                    copied_keys.add(question.key)
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
             cell.folder.write_json(ENVIRONMENT, build_environment(cell.cell.model, None, {}, Invocation()) | lender)
-    if missing := {question.key for question in cell.lent} - taken:
+    if missing := {question.key for question in cell.lent} - copied_keys:
         _log.warning(
             "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
             cell.run_id,
             f"{len(missing):,}",
             folder.name,
         )
-    wanted = {question.key for question in cell.pending} | missing
-    questions = [question for question in cell.question_set.questions if question.key in wanted]
-    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(taken))
+    pending_keys = {question.key for question in cell.pending} | missing
+    questions = [question for question in cell.question_set.questions if question.key in pending_keys]
+    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(copied_keys))
 
 
 def _admitted_print(cell: AnyCell, entry: KnownModel) -> str | None:
@@ -93,7 +93,7 @@ def _admitted_print(cell: AnyCell, entry: KnownModel) -> str | None:
     models = read_models(cell.folder)
     if not models:
         return admit(cell.folder, entry.identity, answers=0).print
-    return next((key for key, known in models.items() if not known.identity.differences(entry.identity)), None)
+    return next((key for key, model in models.items() if not model.identity.differences(entry.identity)), None)
 
 
 def describe_lent(cell: AnyCell) -> str | None:
