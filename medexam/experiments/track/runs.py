@@ -7,12 +7,14 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from math import inf
 from typing import Any
 
 from medexam.benchmarks.measures import measure_values
+from medexam.errors import MedExamError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.report.current import current_run
@@ -50,7 +52,11 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[SentCopy]:
 
 def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[SentCopy]:
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
-    begun = [current_run(cell.folder, lambda _: None) for cell in cells if cell.folder.exists()]
+    begun: list[AnyRun] = []
+    for planned in cells:
+        # A second error must not hide the first.
+        with suppress(MedExamError):
+            begun += [current_run(planned.folder, lambda _: None)] if planned.folder.exists() else []
     now = round(1000 * time.time())
     attempts = [
         Copy(
@@ -67,8 +73,9 @@ def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> li
         for planned in cells
         if not planned.folder.exists()
     ]
+    sent = track(begun, tracking_uri=tracking_uri) if begun else []
     with open_store(tracking_uri) as client:
-        return put_copies(client, [*map(_copy, begun), *attempts])
+        return [*sent, *put_copies(client, attempts)]
 
 
 def _copy(run: AnyRun) -> Copy:

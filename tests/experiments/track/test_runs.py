@@ -205,3 +205,18 @@ def test_the_store_is_that_of_mlflows_variable_or_the_runs_own(make_run, medexam
     assert "medexam ui --runs-dir runs" in medexam("track", run)[2]
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{runs_dir}/other.db")
     assert f"--tracking-uri sqlite:///{runs_dir}/other.db" in medexam("track", run)[2]
+
+
+@pytest.mark.usefixtures("tracked")
+def test_of_two_runs_the_first_is_there_when_the_others_server_is_away(
+    medexam, runs_dir, uri, all_runs, tmp_path
+) -> None:
+    (tmp_path / "replies.yaml").write_text("'*': '{Answer: 1}'\n")
+    (tmp_path / "spec.yaml").write_text(
+        "name: two\ndataset: {name: headqa_sample, limit: 4}\nprogram: zero_shot\n"
+        "matrix:\n  model:\n    - {engine: scripted, path: replies.yaml}\n"
+        "    - {engine: vllm, name: tiny, endpoints: ['http://127.0.0.1:9/v1']}\n"
+    )
+    code, _, err = medexam("run", "spec.yaml", "--runs-dir", runs_dir, "--tracking-uri", uri)
+    assert (code, "no server answers" in err) == (2, True)
+    assert sorted(run.info.status for run in all_runs()) == ["FAILED", "FINISHED"]
