@@ -125,7 +125,7 @@ def ask_task():
             said = build_prediction(task, outcome, kept.all(), program="p", spec_digest="d", latency_s=0.1)
             again = asyncio.run(look(made, task, said.calls))
         assert again.calls == said.calls, (again, said)
-        assert again.output is not None and again.output.text == said.text
+        assert again.output.text == said.text
         assert len(engine.dialogues) <= made.calls_for(task)
         return Asked(said, engine.dialogues)
 
