@@ -75,6 +75,11 @@ class Corpus(FrozenModel):
     _read: Read | None = PrivateAttr(None)
     _passages: tuple[Passage, ...] | None = PrivateAttr(None)
 
+    def __init__(self, read: Read | None = None, **fields: Any) -> None:
+        """Take what reads its passages from the first; None: they cannot be read."""
+        super().__init__(**fields)
+        self._read = read
+
     def read(self) -> Iterator[Passage]:
         """Read its passages in order, of which none is kept in memory.
 
@@ -138,7 +143,7 @@ def load_corpus(
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
     """Build a corpus of passages that are already here; raises `DatasetError` if there is none, or an id twice."""
     here = tuple(passages)
-    corpus = _survey(
+    return _survey(
         lambda: iter(here),
         Counter(),
         lambda key: f"corpus {name}: id {key!r} occurs twice",
@@ -146,8 +151,6 @@ def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corp
         source=source,
         licence=None,
     )
-    corpus._passages = here
-    return corpus
 
 
 def corpus_texts(source: str | Path) -> Iterator[str]:
@@ -176,6 +179,7 @@ def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str],
             f"{name_twice(key)}: give each passage an id of its own, or name the one file that is to be read"
         )
     corpus = Corpus(
+        read,
         fingerprint=digest.hexdigest(),
         count=len(hashes),
         characters=characters,
@@ -187,7 +191,6 @@ def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str],
         raise DatasetError(
             f"corpus {corpus.name} holds no passages{left_out}: check that {corpus.source} is the right file"
         )
-    corpus._read = read
     return corpus
 
 
