@@ -27,7 +27,7 @@ WHOLE = frozenset(("medexam", "runs_dir", "pip_and_setuptools", "tiny_llama"))
 FAILURE = {"error": "server"}
 """A reply of a script that fails."""
 
-# Drawn inputs are the same in every run of the suite; `make fuzz` draws others.
+# Drawn inputs are the same in every run of the suite; `make nightly` draws others.
 settings.register_profile("suite", derandomize=True, database=None, deadline=None)
 settings.load_profile("suite")
 

@@ -8,7 +8,7 @@ from generated.boundaries import BOUNDARIES
 from generated.fuzz import search
 
 EXAMPLES = int(os.environ.get("MEDEXAM_EXAMPLES", "10"))
-"""Inputs of each boundary; `make fuzz` tries thousands."""
+"""Inputs of each boundary; `make nightly` tries a thousand."""
 
 
 @pytest.mark.parametrize("name", BOUNDARIES)

@@ -84,6 +84,7 @@ def _predictions(folder: Path) -> dict[str, str]:
     return {row["id"]: row["prediction"] for row in map(json.loads, lines)}
 
 
+@pytest.mark.nightly
 def test_a_random_encoder_learns_real_explanations_by_heart(finetune, exercise, tmp_path) -> None:
     base, out = save_encoder(tmp_path / "base", exercise), tmp_path / "reader"
     files = {"model": base, "train": exercise, "intermediate": exercise, "validation": exercise}

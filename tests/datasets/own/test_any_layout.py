@@ -61,7 +61,7 @@ def _cells(path: Path) -> Rows:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     ROWS,
     st.sampled_from(list(WRITERS)),
