@@ -149,8 +149,7 @@ def test_changed_texts_are_asked_anew_and_old_answers_are_never_scored_on_them(
     exam.write()
     new, lines = run()
     assert lines == [
-        f"medexam: the texts of the data have changed since run {old.name} was asked, which is kept: "
-        f"run {new['run_id']} asks again"
+        f"medexam: the texts of the data changed since run {old.name} was asked: run {new['run_id']} asks again"
     ]
     assert (new["metrics"]["right"], len(exam.runs)) == (0, 2)
     code, out, err = medexam("report", old, "--json")

@@ -20,12 +20,10 @@ from medexam.experiments.plan.sources import Prepared, Sources
 from medexam.experiments.plan.stopping import StoppingRule
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
-    DataChange,
     as_asked,
     describe_golds,
     describe_replaced,
     describe_texts,
-    find_data_change,
 )
 from medexam.experiments.store.repeats import repeat_folder
 from medexam.experiments.store.run_folder import RunFolder
@@ -106,9 +104,9 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
         )
     prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
     data = prepared.question_set
-    if find_data_change(record, data) is DataChange.TEXTS:
+    if (text_note := describe_texts(record, data)) is not None:
         raise RunFolderError(
-            f"run {record.run_id} cannot continue: {describe_texts(record, data)}; restore {record.dataset_source}, "
+            f"run {record.run_id} cannot continue: {text_note}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the present texts in another run"
         )
     changed = [key for key in differing_keys(prepared.identity, record.identity) if key not in but]

@@ -1,8 +1,7 @@
 """What is made of a run's answers: `metrics.json`, `report.md` and the Parquet file, now or again at any later time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from medexam.benchmarks.registry import find_stored_benchmark
@@ -17,8 +16,6 @@ from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, des
 from medexam.experiments.store.stored_run import RUNNING, AnyRun, stored_run
 from medexam.questions import AnySet
 
-SURE_S = 10.0
-"""Seconds after which the rate of a run says how long it takes still."""
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
@@ -40,8 +37,7 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
             return run
         metrics = run.metrics
         answered = metrics.selected - metrics.missing - metrics.failed
-        left = describe_time_left(run.environment, answered, metrics.selected, datetime.now(UTC))
-        return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered{left}")
+        return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered")
     except RunFolderError as error:
         run = _score(folder, code)
         say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
@@ -57,24 +53,6 @@ def _score(folder: RunFolder, code: Collection[str]) -> AnyRun:
         scored = score_all(folder, _benchmark_of(folder, checked.items), checked.items, predictions, code)
         run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {})
     return replace(run, note=checked.text_note, files_fresh=False)
-
-
-def describe_time_left(environment: Mapping[str, Any], answered: int, selected: int, now: datetime) -> str:
-    """Describe how long a run that is asked `now` takes still, such as `, about 2 min left`; empty where it is unknown.
-
-    It is known in the first invocation only, after a tenth of the questions and 10 seconds: no answer keeps its time.
-    """
-    start_text = environment.get("started_at")
-    # Both are the same moment until something ended: a later invocation, or what it wrote behind, moves `ended_at`.
-    if not start_text or start_text != environment.get("ended_at"):
-        return ""
-    elapsed_s = (now - datetime.fromisoformat(start_text)).total_seconds()
-    if elapsed_s < SURE_S or not selected <= 10 * answered < 10 * selected:
-        return ""
-    left_s = elapsed_s * (selected - answered) / answered
-    if left_s < 90:
-        return f", about {max(1, round(left_s))} s left"
-    return f", about {left_s / 60:.0f} min left" if left_s < 90 * 60 else f", about {left_s / 3600:.1f} h left"
 
 
 def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None) -> AnyRun:

@@ -7,7 +7,6 @@ ones: a report shows what was asked, and the run is not continued.
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from medexam.benchmarks.registry import find_stored_benchmark
@@ -18,30 +17,11 @@ from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.questions import AnySet
 from medexam.specs.identity import differing_keys
 
-_TEXTS = {"dataset.fingerprint", "twins"}
-"""What differs in the identities of two runs that were asked other texts and are alike in all else."""
 _BY_CONTENT = (
-    *_TEXTS,
-    "model.weights",
-    "model.dtype",
-    "model.script",
-    "program.version",
-    "words",
-    "retriever",
-    "reader",
-    "pictures",
+    *("dataset.fingerprint", "twins", "prompts", "words", "pictures", "retriever", "reader"),
+    *("model.weights", "model.dtype", "model.script"),
 )
 """What identities hold of things that may change while a spec still says the same."""
-
-
-class DataChange(StrEnum):
-    """What has changed in the data of a run since it was asked and last scored."""
-
-    SAME = "same"
-    GOLDS = "golds changed"
-    """The questions are the same, and their scores have to be made anew."""
-    TEXTS = "texts changed"
-    """What was asked is no longer what the data hold."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +33,6 @@ class CheckedItems:
     """Whose scores are made anew, because golds have changed; None where none has."""
     text_note: str | None = None
     """That the data set holds other texts by now; None where it does not, or is not at hand."""
-
-
-def find_data_change(record: RunRecord, data: AnySet) -> DataChange:
-    """Find what has changed between a run and its data as they are now, whatever is selected from them."""
-    if record.dataset_fingerprint != data.fingerprint:
-        return DataChange.TEXTS
-    return DataChange.SAME if record.dataset_golds == data.golds_fingerprint else DataChange.GOLDS
 
 
 def load_items(folder: RunFolder) -> AnySet:
@@ -85,13 +58,9 @@ def check_items(folder: RunFolder) -> CheckedItems:
                 data, items = _load_data(record), replace(items, files_digest=files_digest)
     if data is None:
         return CheckedItems(items)
-    match find_data_change(record, data):
-        case DataChange.TEXTS:
-            return CheckedItems(items, text_note=f"{describe_texts(record, data)}; the run is shown as it was asked")
-        case DataChange.GOLDS:
-            return CheckedItems(as_asked(record, data), gold_note=describe_golds(folder, record, data))
-        case DataChange.SAME:
-            return CheckedItems(as_asked(record, data))
+    if (text_note := describe_texts(record, data)) is not None:
+        return CheckedItems(items, text_note=f"{text_note}; the run is shown as it was asked")
+    return CheckedItems(as_asked(record, data), gold_note=describe_golds(folder, record, data))
 
 
 def _load_data(record: RunRecord) -> AnySet:
@@ -105,9 +74,9 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     `data` is everything that the run's data set holds. Raises `DatasetError` if an item is gone, and if the texts are
     no longer those that the run was asked.
     """
-    if find_data_change(record, data) is DataChange.TEXTS:
+    if (text_note := describe_texts(record, data)) is not None:
         raise DatasetError(
-            f"run {record.run_id} cannot be scored again: {describe_texts(record, data)}; restore "
+            f"run {record.run_id} cannot be scored again: {text_note}; restore "
             f"{record.dataset_source}, or run its spec again to ask the texts as they are"
         )
     items_by_key = {item.key: item for item in data.questions}
@@ -121,8 +90,10 @@ def as_asked(record: RunRecord, data: AnySet) -> AnySet:
     return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
 
 
-def describe_texts(record: RunRecord, data: AnySet) -> str:
-    """Describe how the texts of a run's data differ from those that it was asked."""
+def describe_texts(record: RunRecord, data: AnySet) -> str | None:
+    """Describe how the texts of a run's data differ from those that it was asked; None where they do not."""
+    if record.dataset_fingerprint == data.fingerprint:
+        return None
     return (
         f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
         f"{data.fingerprint[:12]} in {data.source} now)"
@@ -131,7 +102,7 @@ def describe_texts(record: RunRecord, data: AnySet) -> str:
 
 def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | None:
     """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
-    if find_data_change(record, data) is not DataChange.GOLDS:
+    if record.dataset_golds == data.golds_fingerprint:
         return None
     count_note = ""
     if record.keeps_items:
@@ -155,10 +126,6 @@ def describe_replaced(folder: RunFolder, spec_digest: str, identity: Mapping[str
             record = other.read_record()
             keys = differing_keys(identity, record.identity)
             if keys and all(key.startswith(_BY_CONTENT) for key in keys):
-                only_texts = _TEXTS.issuperset(keys)
-                subject = "the texts of the data have" if only_texts else f"what the spec names has ({', '.join(keys)})"
-                return (
-                    f"{subject} changed since run {record.run_id} was asked, which is kept: "
-                    f"run {folder.name} asks again"
-                )
+                names = ("the texts of the data" if key == "dataset.fingerprint" else key for key in keys)
+                return f"{', '.join(names)} changed since run {record.run_id} was asked: run {folder.name} asks again"
     return None
