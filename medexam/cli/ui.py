@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.listening import check_port, is_local
 from medexam.cli.options import RunsDirOption, refuse
+from medexam.cli.views.listening import check_port, is_local
 from medexam.cli.views.runs import print_notice
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import host_name

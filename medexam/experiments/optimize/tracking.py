@@ -35,8 +35,8 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Sent
         note = (
             f"Best of {len(optimization.trials)}: **{best.name}** (trial {best.number}), "
             f"{with_interval(f'{percent(best.accuracy)} % right', (low, high))} of {best.n} validation questions; as "
-            f"written {percent(written and written.accuracy)} %. It looks better on these questions than on others: "
-            "compare both on the tested questions."
+            f"written {percent(written.accuracy if written else None)} %. It looks better on these questions than on "
+            "others: compare both on the tested questions."
         )
     trials = sorted(optimization.trials, key=lambda trial: trial.number)
     peaks = accumulate((trial.score for trial in trials), max)

@@ -22,8 +22,9 @@ from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import render_headline, render_table
 from medexam.experiments.report.tables import comparison, split_families
-from medexam.experiments.store.freshness import DERIVED, MADE_FROM, PARQUET
+from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.items import read_items
+from medexam.experiments.store.run_folder import PARQUET
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.experiments.track.copies import NOTE, Copy, SentCopy, open_store, plain_files, put_copies, put_view
 from medexam.experiments.track.traces import Asked, sample_keys
@@ -167,7 +168,9 @@ def _describe(client: Any, runs_by_id: Mapping[str, AnyRun], experiment_id: str)
     scores = _main(values[id(runs[0])])
     runs.sort(key=lambda run: [-values[id(run)].get(score, -inf) for score in scores])
     finding = disarm(" ".join(filter(None, dict.fromkeys([lead(runs), *findings(runs)]))))
-    command = f"`medexam report {runs[0].folder.path.resolve().parent} --html report.html` writes every question."
+    command = (
+        f"`medexam report {runs[0].folder.path.resolve().parent} --html report.html` writes the page of every question."
+    )
     rows = disarm(render_table(comparison(runs))).splitlines()
     while rows and len(note := "\n".join([finding, "", command, "", *rows])) > _NOTE_LENGTH:
         rows.pop()

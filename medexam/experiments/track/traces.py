@@ -133,7 +133,7 @@ def _find_templates(questions: "Sequence[Sequence[ModelCall]]") -> list[list[dic
     templates: list[list[dict[str, str]]] = []
     for place in range(max(map(len, questions), default=0)):
         calls = [calls[place] for calls in questions if len(calls) > place]
-        dialogues = [call.messages or ({"role": "user", "content": call.prompt},) for call in calls]
+        dialogues = [call.messages or ({"role": "user", "content": call.prompt or ""},) for call in calls]
         roles = [turn["role"] for turn in dialogues[0]]
         alike = [turns for turns in dialogues if [turn["role"] for turn in turns] == roles]
         template = [

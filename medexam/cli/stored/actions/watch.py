@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from medexam.cli.listening import check_port
+from medexam.cli.views.listening import check_port
 from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs
