@@ -92,6 +92,7 @@ def plan_evaluation(
         cells=(planned,),
         runs_dir=runs_dir,
         news=tuple(filter(None, [describe_lent(planned)])),
+        fresh=fresh,
         ways_out="or start over with fresh=True",
     )
     return EvaluationPlan(plan, tuple(record.key for record in records))

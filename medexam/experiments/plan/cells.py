@@ -202,6 +202,8 @@ class Plan:
     """What a user may do where it may not, for the message."""
     accept_refusals: bool = False
     """Whether questions that a server refused in three runs in a row are closed as unanswered."""
+    fresh: bool = False
+    """Whether all is asked anew, whatever other runs have answered."""
     keeps_items: bool = True
     """Whether the folders of its runs hold the questions."""
     parts: tuple["Plan", ...] = ()
@@ -212,7 +214,9 @@ class Plan:
         for part in self.parts:
             if any(cell.folder == planned.folder for cell in part.cells):
                 return part.record(planned)
+        folder = planned.folder
         return RunRecord(
+            fresh=self.fresh or (folder.exists() and folder.read_record().fresh),
             run_id=planned.folder.name,
             spec_digest=planned.spec_digest,
             identity=planned.identity,
@@ -242,6 +246,7 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
         experiment_digest="",
         cells=tuple(cells[path] for path in paths),
         runs_dir=plans[0].runs_dir,
+        fresh=any(plan.fresh for plan in plans),
         news=tuple(dict.fromkeys(line for plan in plans for line in plan.news)),
         parts=tuple(plans),
     )

@@ -80,6 +80,7 @@ def plan_experiment(
         runs_dir=runs_dir,
         news=(*_news(planned), *(stopping.notes if stopping else ())),
         stopping=stopping,
+        fresh=fresh,
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, Rule
-from medexam.experiments.plan.lending import take_lent
+from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
@@ -109,6 +109,7 @@ class Runner:
                 with planned.folder.locked():
                     updated_cell = _look_again(planned)
                     updated_cell = close_refused(updated_cell) if self._plan.accept_refusals else updated_cell
+                    updated_cell = self._with_lender(updated_cell)
                     interrupted = await self._run_cell(updated_cell)
                     metrics = planned.cell.metrics
                     run = None if planned.pending or metrics else fresh_run(planned.folder)
@@ -121,6 +122,15 @@ class Runner:
         finally:
             await self._local.aclose()
         return stop
+
+    def _with_lender(self, planned: AnyCell) -> AnyCell:
+        """Return the cell with a run that has answered its questions since it was planned, such as one of this plan."""
+        if planned.lender is not None or planned.repeat or self._plan.fresh or self._plan.stopping is not None:
+            return planned
+        planned = with_lender(planned)
+        if (line := describe_lent(planned)) is not None:
+            _log.warning("medexam: %s", line)
+        return planned
 
     async def _submit_ahead(self, cells: Sequence[AnyCell]) -> tuple[tuple[AnyCell, ...], Stop | None]:
         """Submit the cells whose models answer later, all but the first, so that a matrix takes as long as one cell."""

@@ -72,6 +72,8 @@ class RunRecord:
     """Identity of the experiment that the run is a cell of; its cells share it."""
     place: int = 0
     """Position of the cell in its experiment, 0 the first."""
+    fresh: bool = False
+    """Whether --fresh began it, so that it takes no answers of other runs."""
     keeps_items: bool = True
     """Whether the folder holds the questions; False where a licence forbids it (`--without-items`)."""
     warnings: tuple[str, ...] = ()

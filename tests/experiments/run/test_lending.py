@@ -23,8 +23,12 @@ def test_a_run_of_another_name_lends_its_answers(ask, spec, asked, caplog, tmp_p
     assert {key: run.predictions[key] for key in first.predictions} == dict(first.predictions)
     (whole,) = ask(spec | {"name": "same"})
     assert (asked.take(), whole.metrics, whole.model, whole.complete) == ([], first.metrics, first.model, True)
-    (fresh,) = ask(spec | {"name": "anew"}, fresh=True)
-    assert (len(asked.take()), fresh.n) == (12, 12)
+    (fresh,) = ask(spec | {"name": "anew"}, fresh=True, limit=5)
+    assert (len(asked.take()), fresh.n) == (5, 5)
+    (wider,) = ask(spec | {"name": "anew"})
+    assert (wider.id, len(asked.take()), wider.n) == (fresh.id, 7, 12)
+    pair = ask([spec | {"name": name, "program": "few_shot"} for name in ("one", "two")])
+    assert (len(asked.take()), [run.n for run in pair]) == (12, [12, 12])
 
 
 def test_failures_are_not_lent(ask, spec, asked, replies) -> None:
