@@ -1,4 +1,4 @@
-"""`make fuzz`: many drawn inputs for every boundary, under a seed that is printed."""
+"""Many drawn inputs for every boundary, under a seed that is printed."""
 
 import argparse
 import os
