@@ -24,6 +24,7 @@ from medexam.files import whole_file, write_whole
 from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
 from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
+from medexam.text import writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +118,11 @@ def _write_items(folder: Path, items: AnySet) -> None:
     try:
         with whole_file(folder / ITEMS) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             while batch := list(islice(rows, _ROWS)):
-                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+                try:
+                    table = pa.Table.from_pylist(batch, schema=schema)
+                except UnicodeEncodeError:  # a script made halves of characters, which UTF-8 has no bytes for
+                    table = pa.Table.from_pylist(writable(batch), schema=schema)
+                writer.write_table(table)
     except OSError as error:
         raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
 

@@ -28,6 +28,13 @@ def test_questions_and_golds_come_back_as_they_were(tmp_path) -> None:
     assert [name for name in columns if name.startswith("gold_")] == ["gold_number", "gold_others"]
 
 
+def test_half_a_character_is_kept_as_its_escape(tmp_path) -> None:
+    exams = load_exam_set(DatasetSpec(name="headqa_sample", limit=1))
+    odd = exams.questions[0].model_copy(update={"stem": "a \ud800 b"})
+    (kept,) = load_items(_keep(tmp_path, replace(exams, questions=(odd,)), {"kind": "longest"})).questions
+    assert kept.stem == r"a \ud800 b"
+
+
 def test_tasks_come_back_as_they_were(tmp_path) -> None:
     rows = [(f"{n}_CQ#E", "It is the heart. It beats.", "What?", "the heart") for n in (1, 2, 3)]
     path = str(write_squad(tmp_path / "en.jsonl", rows))
