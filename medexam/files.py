@@ -3,7 +3,6 @@
 It knows paths and bytes; what they mean, and what a user can do where they cannot be written, is the caller's.
 """
 
-import errno
 import hashlib
 import os
 import re
@@ -32,18 +31,6 @@ def cache_dir() -> Path:
     if own := os.environ.get("MEDEXAM_CACHE"):
         return Path(own).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "medexam"
-
-
-def state_dir() -> Path:
-    """Return the folder of what must stay: `medexam` in `$XDG_STATE_HOME`, or in `~/.local/state`.
-
-    Raises `FileNotFoundError` if this user has no home folder.
-    """
-    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state")
-    try:
-        return folder.expanduser() / "medexam"
-    except RuntimeError as error:
-        raise FileNotFoundError(errno.ENOENT, str(error), str(folder)) from None
 
 
 def make_private_folder(path: Path) -> None:
@@ -94,9 +81,9 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
         draft.write_bytes(writable(content).encode("utf-8") if isinstance(content, str) else content)
 
 
-def write_new(path: Path, content: str, *, private: bool = False) -> None:
+def write_new(path: Path, content: str) -> None:
     """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
-    with _drafting_file(path, private=private) as draft:
+    with _drafting_file(path, private=False) as draft:
         draft.write_bytes(writable(content).encode("utf-8"))
         _sync(draft)
         # A link never replaces a file, as a rename would: the first of two writers wins.
