@@ -5,7 +5,6 @@ Chen et al. (2017), "Reading Wikipedia to answer open-domain questions"; the IR 
 files that the system maps. Hashing is MurmurHash3 of 32 bits, as scikit-learn has it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
@@ -20,7 +19,7 @@ from medexam.files import whole_folder
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import TOKEN, Corpus
-from medexam.retrievers.lexical import corpus_without_words, import_library, load_stop_words, rank_scores
+from medexam.retrievers.lexical import check_k, corpus_without_words, import_library, load_stop_words, rank_scores
 from medexam.retrievers.vectors import load_datasets, to_passages, write_passages
 from medexam.specs.identity import digest
 
@@ -33,8 +32,6 @@ BLOCK = 10_000
 PAGE = 1_000
 """Passages that are written to disk together."""
 PASSAGES = "passages.arrow"
-STAMP = "hashed_terms.json"
-"""The file that says what the folder is of; written last."""
 _STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
 """The ends of the names of bm25s' lists; the English one is NLTK's, which DrQA has too."""
 
@@ -73,15 +70,14 @@ class HashedTfidfRetriever:
 
         Raises `DatasetError` if the corpus has no words, or the files cannot be written.
         """
-        if not 1 <= k <= self.corpus.count:
-            raise ValueError(f"k is {k}: it must be from 1 to the {self.corpus.count} passages of {self.corpus.name}")
+        check_k(k, self.corpus)
         terms = self._open()
         return [rank_scores(terms.score(self._count(query)), terms.read, k) for query in queries]
 
     def _open(self) -> "_StoredTerms":
         with self._opening:
             if self._terms is None:
-                if not (self._place / STAMP).exists():
+                if not self._place.exists():
                     self._build()
                 self._terms = _StoredTerms(self._place)
             return self._terms
@@ -96,11 +92,9 @@ class HashedTfidfRetriever:
                     path.unlink()
                 if not terms:
                     raise corpus_without_words(self.corpus)
-                stamp = {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
-                (draft / STAMP).write_text(json.dumps(stamp), encoding="utf-8")
         except OSError as error:
             # Another process may have been first; its files are the same.
-            if not (self._place / STAMP).exists():
+            if not self._place.exists():
                 raise DatasetError(
                     f"cannot keep the terms in {self._place} ({error}): set MEDEXAM_CACHE to a folder that can be "
                     "written"

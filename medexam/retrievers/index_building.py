@@ -19,7 +19,6 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers.base import Passage
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, EncoderRecord, Progress
 from medexam.retrievers.index import (
@@ -46,7 +45,6 @@ from medexam.retrievers.vectors import (
     STATE,
     VECTOR,
     StoredVectors,
-    Vectors,
     build_structure,
     load_datasets,
     make_batch,
@@ -128,7 +126,12 @@ def prepare_shards(corpus: Corpus, encoder: Encoder, folder: Path, number: int) 
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # Passages lie there twice until the index is finished.
-        _check_space(folder, corpus.count * encoder.record.dimension * 4 + 2 * corpus.characters)
+        needed = corpus.count * encoder.record.dimension * 4 + 2 * corpus.characters
+        if (free := shutil.disk_usage(folder).free) < needed:
+            raise IndexBuildError(
+                f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or "
+                "choose a folder on another disk"
+            )
         for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
             stray.unlink()
         for shard in shards:
@@ -183,6 +186,8 @@ def join_shards(encoder: Encoder, folder: Path, factory: str | None = None, para
         if factory is not None:
             structure = make_structure(factory, parameters, build.encoder.dimension)
             build_structure(structure, [folder / name for name in files], build.corpus.count, folder / STRUCTURE)
+            # Its memory is free again before the file is opened.
+            del structure
             recall = _measure_recall(encoder, folder)
         names = [*files, STATE, INFO, *([STRUCTURE] if factory is not None else [])]
         manifest = IndexManifest(
@@ -231,6 +236,10 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
     finished_rows = count_encoded(folder, [other for other in (record.shards if record else ()) if other != shard])
     schema = row_schema(encoder.record.dimension)
     note = read_shard_progress(folder, shard)
+
+    def report(count: int) -> None:
+        progress(finished_rows + note.rows + count)
+
     with disk_errors(folder):
         # Unbuffered: what a full disk refused must not be written again when the file is closed.
         stream = draft.open("r+b" if draft.is_file() else "w+b", buffering=0)
@@ -246,9 +255,11 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
             stream.seek(0, os.SEEK_END)
         # Every noted block but the last of all is whole.
         for block in islice(read_passages(_passages_path(folder, shard)), math.ceil(note.rows / BLOCK), None):
-            vectors = _encode_block(encoder, block, finished_rows + note.rows, progress)
+            vectors = encoder.encode_passages(block, report)
+            if vectors.shape != (len(block), encoder.record.dimension):
+                raise ValueError(f"{encoder.record.label} returned {vectors.shape} vectors for {len(block)} passages")
             with disk_errors(folder):
-                _write(stream, make_batch(block, vectors, schema).serialize())
+                _write(stream, make_batch(block, np.ascontiguousarray(vectors, dtype=np.float32), schema).serialize())
                 # Before the note, which must not name rows that a power cut can still take.
                 os.fsync(stream.fileno())
                 note = ShardProgress(rows=note.rows + len(block), bytes=stream.tell())
@@ -257,13 +268,6 @@ def _encode_shard(folder: Path, shard: Shard, encoder: Encoder, progress: Progre
             _write(stream, END)
             os.fsync(stream.fileno())
             draft.replace(target)
-
-
-def _encode_block(encoder: Encoder, block: Sequence[Passage], start: int, progress: Progress) -> Vectors:
-    vectors = encoder.encode_passages(block, lambda count: progress(start + count))
-    if vectors.shape != (len(block), encoder.record.dimension):
-        raise ValueError(f"{encoder.record.label} returned vectors of shape {vectors.shape} for {len(block)} passages")
-    return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
 def _write(stream: FileIO, data: object) -> None:
@@ -283,15 +287,6 @@ def _check_same_build(folder: Path, record: Build, fingerprint: str, encoder: En
         )
     if differences := record.encoder.differences(encoder):
         raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
-
-
-def _check_space(folder: Path, needed: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise IndexBuildError(
-            f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or choose "
-            "a folder on another disk"
-        )
 
 
 @contextmanager

@@ -145,7 +145,7 @@ class BM25Retriever:
         return _GALICIAN_PLURAL.sub("n", text) if self.language == "gl" else text
 
     def _stamp(self) -> dict[str, Any]:
-        return {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": len(self.corpus.passages)}
+        return {"digest": self.digest, "corpus": self.corpus.fingerprint, "passages": self.corpus.count}
 
 
 class TfidfRetriever:
@@ -243,8 +243,8 @@ def load_stop_words(language: Language, lists: Mapping[Language, str] = _STOP_LI
 
 def check_k(k: int, corpus: Corpus) -> None:
     """Raise `ValueError` unless `k` is from 1 to the number of passages."""
-    if not 1 <= k <= len(corpus.passages):
-        raise ValueError(f"k is {k}: it must be from 1 to the {len(corpus.passages)} passages of corpus {corpus.name}")
+    if not 1 <= k <= corpus.count:
+        raise ValueError(f"k is {k}: it must be from 1 to the {corpus.count} passages of corpus {corpus.name}")
 
 
 def rank_scores(
