@@ -226,7 +226,7 @@ def script_digest(path: Path) -> str:
 
 def _digest(table: Mapping[str, Any]) -> str:
     # The order counts, so keys are not sorted: the first one that matches gives the reply.
-    lasting = {key: kept[0] if len(kept) == 1 else kept for key, one in table.items() if (kept := _lasting(one))}
+    lasting = {key: turns[0] if len(turns) == 1 else turns for key, one in table.items() if (turns := _lasting(one))}
     return hashlib.sha256(json.dumps(lasting, default=str).encode()).hexdigest()[:12]
 
 
@@ -237,8 +237,8 @@ def _lasting(replies: Any) -> list[Any]:
         if not isinstance(reply, dict):
             turns.append(reply)
         elif reply.get("error") in (None, "context"):
-            kept = {name: value for name, value in reply.items() if name != "wait_s"}
-            turns.append(kept["text"] if kept.keys() == {"text"} else kept)
+            fields = {name: value for name, value in reply.items() if name != "wait_s"}
+            turns.append(fields["text"] if fields.keys() == {"text"} else fields)
     return turns
 
 
