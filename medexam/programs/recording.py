@@ -189,8 +189,8 @@ class _Recorder:
         kept: KeptCalls | None = settings.get(_KEPT)
         draws = calls.draws if calls else self._draws
         call = _Call(draws.redraw(dialogue, self._model) if draws else dialogue)
-        sampling = call.sent.sampling if self._takes_seed else call.sent.sampling.with_seed(None)
-        record = ModelCall.of(call.sent._replace(sampling=sampling), self._asked)
+        sent = call.sent if self._takes_seed else call.sent.with_seed(None)
+        record, sampling = ModelCall.of(sent, self._asked), sent.sampling
         places = kept.begin(record, sampling.samples) if kept else range(0)
         try:
             with calls.noting_fault() if calls else nullcontext():
