@@ -63,8 +63,7 @@ class ModelIdentity(FrozenModel):
     @property
     def print(self) -> str:
         """A short hash of all but the notes, which predictions carry."""
-        left_out = {"notes", *(("sampling",) if self.sampling is None else ())}
-        text = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
+        text = json.dumps(self.model_dump(mode="json", exclude={"notes"}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:PRINT_LENGTH]
 
     def differences(self, other: "ModelIdentity") -> list[str]:

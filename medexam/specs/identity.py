@@ -67,7 +67,7 @@ def build_identity(
     if retriever:
         facts["retriever"] = dict(retriever)
     if translations:
-        facts["twins"] = translations  # Stored identities have this key.
+        facts["translations"] = translations
     if reader:
         facts["reader"] = dict(reader)
     if pictures:

@@ -218,7 +218,7 @@ def differing(first: RunRecord, second: RunRecord) -> list[str]:
     language of the queries if both specs say the same of it.
     """
     dotted_keys = differing_keys(first.identity, second.identity)
-    language_keys = {"dataset.language", "dataset.fingerprint", "twins"}
+    language_keys = {"dataset.language", "dataset.fingerprint", "translations"}
     retrievals = [record.cell.program.retrieval for record in (first, second)]
     if len({retrieval and retrieval.query_language for retrieval in retrievals}) == 1:
         language_keys.add("program.query_language")

@@ -47,7 +47,7 @@ class AnswererCount(NamedTuple):
     """How many of a run's answers one model gave."""
 
     print: str | None
-    """None in a folder that was written before answers carried a print."""
+    """None where answers carry none."""
     name: str
     answers: int
     doubtful: int = 0

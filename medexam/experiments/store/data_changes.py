@@ -18,7 +18,7 @@ from medexam.questions import AnySet
 from medexam.specs.identity import differing_keys
 
 _BY_CONTENT = (
-    *("dataset.fingerprint", "twins", "prompts", "words", "pictures", "retriever", "reader"),
+    *("dataset.fingerprint", "translations", "prompts", "words", "pictures", "retriever", "reader"),
     *("model.weights", "model.dtype", "model.script"),
 )
 """What identities hold of things that may change while a spec still says the same."""
