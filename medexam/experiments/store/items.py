@@ -35,7 +35,7 @@ PICTURES = "pictures"
 _GOLD = "gold_"
 _SET = b"medexam"
 """The file's entry that says what the questions are a part of."""
-_ROWS = 2048
+_ROWS = 8192
 """Questions that are held as rows and written at once."""
 _FORMS: Mapping[str, tuple[type, type]] = {"choice": (Question, Gold), "words": (Task, TaskGold)}
 
@@ -116,7 +116,10 @@ def _write_items(folder: Path, items: AnySet) -> None:
 
     rows = map(to_columns, items.questions)
     try:
-        with whole_file(folder / ITEMS) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        with (
+            whole_file(folder / ITEMS) as draft,
+            pq.ParquetWriter(draft, schema, compression="zstd", compression_level=9) as writer,
+        ):
             while batch := list(islice(rows, _ROWS)):
                 try:
                     table = pa.Table.from_pylist(batch, schema=schema)
