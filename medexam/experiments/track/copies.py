@@ -126,6 +126,8 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
             lock.parent.mkdir(parents=True, exist_ok=True)
             # Everybody who may write the folder may take the lock.
             with FileLock(lock.with_name(f".{lock.name}.lock"), 600, lock.parent.stat().st_mode & 0o666):
+                if path is not None and not path.exists():
+                    _make_database(path)
                 mlflow.set_tracking_uri(tracking_uri)
                 yield mlflow.MlflowClient()
         except MedExamError:
@@ -138,6 +140,19 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
             mlflow.set_tracking_uri(None)
             os.environ.pop(_EXPERIMENT, None)
             os.environ.update({name: value for name, value in own.items() if value is not None})
+
+
+def _make_database(path: Path) -> None:
+    """Make the store under another name first: MLflow refuses one for good that was cut off between its tables."""
+    from mlflow import MlflowClient
+
+    draft = path.with_name(f".{path.name}.draft")
+    for name in (draft.name, f"{draft.name}-journal"):
+        draft.with_name(name).unlink(missing_ok=True)
+    # SQLite itself would let no group write, whatever the umask says.
+    draft.touch()
+    MlflowClient(f"{_SQLITE}{draft}")
+    draft.replace(path)
 
 
 def send_copy(copy: Copy, tracking_uri: str, way_out: str = SEND_LATER) -> SentCopy:
