@@ -25,9 +25,10 @@ def with_lender(cell: AnyCell) -> AnyCell:
 
     Unchanged where there is none, where no model is asked, and for a run that --fresh began.
     """
-    is_fresh = cell.folder.exists() and cell.folder.read_record().fresh
     # Which further models gave another run's answers is not compared.
-    if not cell.asks_model or not cell.pending or is_fresh or cell.cell.asked_models:
+    if not cell.asks_model or not cell.pending or cell.cell.asked_models:
+        return cell
+    if cell.folder.exists() and cell.folder.read_record().fresh:
         return cell
     parent, form = cell.folder.path.parent, re.compile(rf".*-{cell.spec_digest}(-\d+)?")
     names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
