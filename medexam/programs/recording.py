@@ -107,9 +107,9 @@ def kept_calls() -> Iterator[KeptCalls]:
 
 def keep_call(call: ModelCall) -> None:
     """Keep a call that was made past the recorders, if calls are kept."""
-    kept: KeptCalls | None = dspy.settings.get(_KEPT)
-    if kept is not None:
-        kept.begin(call, 1)
+    keeper: KeptCalls | None = dspy.settings.get(_KEPT)
+    if keeper is not None:
+        keeper.begin(call, 1)
 
 
 class OverError(BaseException):
@@ -186,22 +186,22 @@ class _Recorder:
         """Keep the call in the block, which raises what it breaks with as DSPy's error."""
         settings = current_settings()
         calls: Calls | None = settings.get(_KEY)
-        kept: KeptCalls | None = settings.get(_KEPT)
+        keeper: KeptCalls | None = settings.get(_KEPT)
         draws = calls.draws if calls else self._draws
         call = _Call(draws.redraw(dialogue, self._model) if draws else dialogue)
         sent = call.sent if self._takes_seed else call.sent.with_seed(None)
         record, sampling = ModelCall.of(sent, self._asked), sent.sampling
-        places = kept.begin(record, sampling.samples) if kept else range(0)
+        places = keeper.begin(record, sampling.samples) if keeper else range(0)
         try:
             with calls.noting_fault() if calls else nullcontext():
                 yield call
         except CALL_ERRORS as error:
-            if kept is not None:
+            if keeper is not None:
                 for place in places:
-                    kept.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+                    keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
             raise
         seed = sampling.drawn_seed
-        if seed is not None or kept:
+        if seed is not None or keeper:
             call.generations = [
                 replace(
                     one,
@@ -210,9 +210,9 @@ class _Recorder:
                 )
                 for number, one in enumerate(call.generations)
             ]
-        if kept is not None:
+        if keeper is not None:
             for number, (place, generation) in enumerate(zip(places, call.generations, strict=False)):
-                kept.end(place, record.with_reply(generation, number))
+                keeper.end(place, record.with_reply(generation, number))
         if calls is not None:
             calls.generations.append(call.generations[0])
 

@@ -5,7 +5,7 @@ today's readers read anew.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import dspy
 from dspy.utils.exceptions import LMError
@@ -39,20 +39,27 @@ class _StoredReplies:
     def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to these words, under this seed if several are stored."""
         sent = ModelCall.of(dialogue)
-        alike = [call for call in self._waiting if call.words_sent == sent.words_sent]
-        same = [call for call in alike if call.sampling.get("seed") == sent.sampling.get("seed")]
-        for call in (*same, *alike):
+        equal_calls = [call for call in self._waiting if call.words_sent == sent.words_sent]
+        same = [call for call in equal_calls if call.sampling.get("seed") == sent.sampling.get("seed")]
+        for call in (*same, *equal_calls):
             self._waiting.remove(call)
             return [call.generation()]
         raise _NoReplyError
 
 
-class _AsyncStoredReplies:
-    def __init__(self, replies: _StoredReplies) -> None:
+class MadeUpReplies(Protocol):
+    """An engine of a look: it replies at once, and asks nobody."""
+
+    def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue."""
+
+
+class _Async:
+    def __init__(self, replies: MadeUpReplies) -> None:
         self._replies = replies
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the stored reply."""
+        """Return the same replies."""
         return self._replies.reply(dialogue)
 
 
@@ -77,21 +84,21 @@ async def look(
     output, fault = None, None
     lm = dspy.settings.lm
     replies = _StoredReplies(calls, getattr(lm, "engine", None))
-    others = {name: _answered(other, replies) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
-    settings = {"lm": _answered(lm, replies), **({OTHER_MODELS: others} if others else {})}
-    with dspy.context(disable_history=True, **settings), kept_calls() as kept, read_as(reading):
+    others = {name: answered_by(replies, other) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
+    settings = {"lm": answered_by(replies, lm), **({OTHER_MODELS: others} if others else {})}
+    with dspy.context(disable_history=True, **settings), kept_calls() as keeper, read_as(reading):
         try:
             output = ProgramOutput.of(await run_program(program, question))
         except ProgramFaultError as error:
             fault = error
         except (LMError, _NoReplyError):
             pass
-    return Look(kept.all(), output, fault)
+    return Look(keeper.all(), output, fault)
 
 
-def _answered(lm: dspy.LM | None, replies: _StoredReplies) -> dspy.LM:
-    """Return a language model like this one that is answered by stored replies."""
-    recorder = AsyncRecordingEngine(_AsyncStoredReplies(replies))
+def answered_by(replies: MadeUpReplies, lm: dspy.LM | None = None) -> dspy.LM:
+    """Return a language model that is answered by these replies; like `lm`, if there is one."""
+    recorder = AsyncRecordingEngine(_Async(replies))
     kind = dspy.LM if lm is None else type(lm)
     answered: dspy.LM = kind(
         "medexam/stored" if lm is None else lm.model,

@@ -204,8 +204,8 @@ class ExamAdapter(SingleCallAdapter):
             if answer is None and _READING.get() == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
                 texts = {option.number: option.text for option in question.options}
                 # A careful marker takes no passage's number for an option's.
-                said = drop_citations(content) if inputs.get("passages") else content
-                answer = read_leniently(said, texts, reasoned=reasoned, cut=ending is Ending.CUT)
+                words = drop_citations(content) if inputs.get("passages") else content
+                answer = read_leniently(words, texts, reasoned=reasoned, cut=ending is Ending.CUT)
             outputs["answer"] = answer
         if shape.cites:
             outputs["citation"] = read_citation(content, inputs["count"])

@@ -32,8 +32,8 @@ def read_today(run: AnyRun, say: Callable[[str], None]) -> AnyRun:
     stored = run.folder.read_predictions()
     predictions, unread = background_loop().run(_read(run, stored))
     changed = sum(_outcome(predictions[key]) != _outcome(before) for key, before in stored.items())
-    left = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
-    say(f"{run.folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{left}")
+    remainder = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
+    say(f"{run.folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{remainder}")
     items = load_items(run.folder)
     return replace(run, metrics=score_all(run.folder, run.benchmark, items, predictions).metrics, files_fresh=False)
 
@@ -48,14 +48,14 @@ async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str
         for key, before in stored.items():
             if before.status is Status.FAILED or before.last_call is None or key not in questions:
                 continue
-            seen = await look(program, questions[key], before.calls)
-            if seen.output is None:
+            today = await look(program, questions[key], before.calls)
+            if today.output is None:
                 unread += 1
                 continue
             after = build_prediction(
                 questions[key],
-                seen.output,
-                seen.calls,
+                today.output,
+                today.calls,
                 program=before.program,
                 spec_digest=before.spec_digest,
                 latency_s=before.latency_s or 0.0,

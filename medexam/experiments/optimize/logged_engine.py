@@ -114,14 +114,14 @@ class LoggedEngine:
         reserved = group.reserved > 0
         group.reserved -= reserved
         await self._budget.begin(most_tokens, reserved=reserved)
-        tokens, answered_by, sent = most_tokens, self._answerer.print, ModelCall.of(dialogue)
-        calls: tuple[ModelCall, ...] = (sent,)
+        tokens, answered_by, request = most_tokens, self._answerer.print, ModelCall.of(dialogue)
+        calls: tuple[ModelCall, ...] = (request,)
         try:
             generations = [self._renamed(generation) for generation in await self._engine.reply(dialogue)]
             counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
             if None not in counts:
                 tokens = sum(count or 0 for count in counts)
-            calls = tuple(sent.with_reply(generation, number) for number, generation in enumerate(generations))
+            calls = tuple(request.with_reply(generation, number) for number, generation in enumerate(generations))
             answered_by = self._answerer.print_of(generations[0].model, cut=False)
             return generations
         finally:

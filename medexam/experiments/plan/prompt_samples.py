@@ -20,9 +20,10 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
-from medexam.programs import AsyncRecordingEngine, ProgramContext, RecordingEngine, build_program
+from medexam.programs import ProgramContext, build_program
 from medexam.programs.recording import OtherModelError, no_other_model
 from medexam.programs.retrieval.reading import Supports
+from medexam.programs.stored_calls import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
 from medexam.specs import CellSpec
@@ -69,15 +70,6 @@ class _Recorder:
         fields = "\n\n".join(f"[[ ## {name} ## ]]\n1" for name in names)
         text = dialogue.choices[0] if dialogue.choices else fields or "{Answer: 1}"
         return [Generation(text, "stop", "sample", 0, 0)] * dialogue.sampling.samples
-
-
-class _AsyncRecorder:
-    def __init__(self, recorder: _Recorder) -> None:
-        self._recorder = recorder
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return what the recorder replies."""
-        return self._recorder.reply(dialogue)
 
 
 class _Passages:
@@ -167,9 +159,7 @@ def _ask_all(prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any],
 
 def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
     recorder = _Recorder()
-    asynchronous = AsyncRecordingEngine(_AsyncRecorder(recorder))
-    lm = dspy.LM("medexam/sample", engine=RecordingEngine(recorder), async_engine=asynchronous, cache=False)
-    lm.direct_engine = asynchronous
+    lm = answered_by(recorder)
     settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
     with dspy.context(**settings, **no_other_model(lm)), suppress(Exception, OtherModelError, _EnoughError):
         ask(value)

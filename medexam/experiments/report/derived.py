@@ -49,7 +49,7 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
 def _score(folder: RunFolder, code: Collection[str]) -> AnyRun:
     """Score the run in `folder`; nothing is written."""
     checked = check_items(folder)
-    with folder.opened_predictions() as predictions:
+    with folder.opened_predictions(prompts=False) as predictions:
         scored = score_all(folder, _benchmark_of(folder, checked.items), checked.items, predictions, code)
         run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {})
     return replace(run, note=checked.text_note, files_fresh=False)
@@ -64,7 +64,7 @@ def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), 
     is scored with is not installed.
     """
     benchmark = _benchmark_of(folder, items)
-    with folder.opened_predictions() as predictions:
+    with folder.opened_predictions(prompts=False) as predictions:
         scored = score_all(folder, benchmark, items, predictions, code)
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)

@@ -243,10 +243,11 @@ class Scheduler:
             with recorded() as waits, kept_calls() as calls:
                 output = await run_program(work.program, question)
         except (LMError, ProgramFaultError) as error:
-            sent = calls.all()
             if isinstance(error, _HOPELESS):
                 self._hopeless = self._hopeless or error
-            return build_failure(question, error, sent, program=program, spec_digest=spec_digest, answerer=answerer)
+            return build_failure(
+                question, error, calls.all(), program=program, spec_digest=spec_digest, answerer=answerer
+            )
         latency_s = time.monotonic() - start
         prediction = build_prediction(
             question,

@@ -126,6 +126,7 @@ def _write_items(folder: Path, items: AnySet) -> None:
                 except UnicodeEncodeError:  # a script made halves of characters, which UTF-8 has no bytes for
                     table = pa.Table.from_pylist(writable(batch), schema=schema)
                 writer.write_table(table)
+        pa.default_memory_pool().release_unused()
     except OSError as error:
         raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
 

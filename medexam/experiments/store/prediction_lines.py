@@ -21,8 +21,8 @@ from medexam.predictions import Prediction
 
 _BLOCK = 4096
 """Bytes read at once where one line is looked up; most lines are shorter."""
-HELD_BYTES = 2**24
-"""Bytes of lines whose predictions are held, of all files together: 40,000 short ones, which take about 40 MB."""
+HELD_BYTES = 2**23
+"""Bytes of lines whose predictions are held, of all files together: 10,000 with short prompts, about 40 MB."""
 _Lines = tuple[tuple[int, Prediction], ...]
 _held: OrderedDict[tuple[Path, str, int, int], _Lines] = OrderedDict()
 """Path, digest, size and time of the last change -> the file's lines; what was looked at last stands last."""
@@ -92,19 +92,22 @@ class StoredPredictions(Mapping[str, Prediction]):
     The first ones are held in memory; of the others only the place of the line is, and each look reads it anew.
     """
 
-    def __init__(self, path: Path, descriptor: int, spec_digest: str) -> None:
+    def __init__(self, path: Path, descriptor: int, spec_digest: str, *, prompts: bool) -> None:
         """Read the predictions; `descriptor` is the file at `path`, open for as long as predictions are looked at.
 
-        Raises `RunFolderError` where a line is damaged or not of the run with this digest.
+        Without `prompts`, those of a file larger than `HELD_BYTES` are left out: all of its calls would not fit the
+        memory. Raises `RunFolderError` where a line is damaged or not of the run with this digest.
         """
         self._descriptor = descriptor
+        self._drops = not prompts and path.stat().st_size > HELD_BYTES
         self._starts: dict[str, int] = {}
         self._cache: dict[str, Prediction] = {}
         self._turns = Turns(prompts_beside(path))
-        for start, prediction in scan_predictions(path, spec_digest):
+        lines = _lines(path, spec_digest) if self._drops else scan_predictions(path, spec_digest)
+        for start, prediction in lines:
             self._starts[prediction.question] = start
             if start < HELD_BYTES:
-                self._cache[prediction.question] = prediction
+                self._cache[prediction.question] = self._dropped(prediction)
             else:
                 self._cache.pop(prediction.question, None)
 
@@ -119,7 +122,13 @@ class StoredPredictions(Mapping[str, Prediction]):
             if not chunk:
                 raise RunFolderError(f"the prediction of {key} is no longer in its file, which was changed")
             line += chunk
-        return parse_prediction(line[: line.index(b"\n")], self._turns)
+        return self._dropped(parse_prediction(line[: line.index(b"\n")], self._turns))
+
+    def _dropped(self, prediction: Prediction) -> Prediction:
+        if self._drops:
+            for call in prediction.calls:
+                call.drop_prompt()
+        return prediction
 
     def __contains__(self, key: object) -> bool:
         return key in self._starts

@@ -203,8 +203,11 @@ class RunFolder(WorkFolder):
         return frozenset(key for key, prediction in shard_predictions.items() if prediction.status is not Status.FAILED)
 
     @contextmanager
-    def opened_predictions(self) -> Iterator[Mapping[str, Prediction]]:
-        """Yield what `read_predictions` gives, read from the disk at each look, for runs of any size."""
+    def opened_predictions(self, *, prompts: bool = True) -> Iterator[Mapping[str, Prediction]]:
+        """Yield what `read_predictions` gives, read from the disk at each look, for runs of any size.
+
+        Without `prompts`, calls of a large run are without what was sent.
+        """
         path = self.path / PREDICTIONS
         unmerged = self._unmerged()
         try:
@@ -216,7 +219,7 @@ class RunFolder(WorkFolder):
         except OSError as error:
             raise RunFolderError(f"cannot read {path}: {error}") from None
         try:
-            stored = StoredPredictions(path, descriptor, self._own_digest())
+            stored = StoredPredictions(path, descriptor, self._own_digest(), prompts=prompts)
             # A `ChainMap` takes mappings to write to; nobody writes to this one.
             yield ChainMap(unmerged, cast("MutableMapping[str, Prediction]", stored)) if unmerged else stored
         finally:

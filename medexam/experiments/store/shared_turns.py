@@ -16,6 +16,8 @@ from medexam.predictions import Prediction
 PROMPTS = "prompts.jsonl"
 SAME = "same"
 _WAYS_OUT = "restore the file, or start another run with --fresh"
+_REMEMBERED = 10_000
+"""Turns that are known for having been written once; what many calls share comes again sooner."""
 _SHORTEST = 40
 """Characters of a turn that is worth a reference."""
 
@@ -75,6 +77,8 @@ class SharedTurns:
         for call in document["calls"]:
             for turn in call.get("messages", ()):
                 self._shorten(turn, in_line)
+        if len(self._seen) > _REMEMBERED:
+            self._seen.clear()
         self._seen |= in_line
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 

@@ -41,23 +41,27 @@ def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> list[SentCopy]:
     Raises `TrackingError` where the store cannot be reached or written.
     """
     with open_store(tracking_uri) as client:
-        sent = put_copies(client, [_copy(run) for run in runs])
-        for experiment_id in dict.fromkeys(copy.experiment_id for copy in sent):
+        copies = put_copies(client, [_copy(run) for run in runs])
+        for experiment_id in dict.fromkeys(copy.experiment_id for copy in copies):
             _describe(
                 client,
-                {copy.run_id: run for run, copy in zip(runs, sent, strict=True) if copy.experiment_id == experiment_id},
+                {
+                    copy.run_id: run
+                    for run, copy in zip(runs, copies, strict=True)
+                    if copy.experiment_id == experiment_id
+                },
                 experiment_id,
             )
-    return sent
+    return copies
 
 
 def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[SentCopy]:
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
-    begun: list[AnyRun] = []
+    stored_runs: list[AnyRun] = []
     for planned in cells:
         # A second error must not hide the first.
         with suppress(MedExamError):
-            begun += [current_run(planned.folder, lambda _: None)] if planned.folder.exists() else []
+            stored_runs += [current_run(planned.folder, lambda _: None)] if planned.folder.exists() else []
     now = round(1000 * time.time())
     attempts = [
         Copy(
@@ -74,9 +78,9 @@ def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> li
         for planned in cells
         if not planned.folder.exists()
     ]
-    sent = track(begun, tracking_uri=tracking_uri) if begun else []
+    copies = track(stored_runs, tracking_uri=tracking_uri) if stored_runs else []
     with open_store(tracking_uri) as client:
-        return [*sent, *put_copies(client, attempts)]
+        return [*copies, *put_copies(client, attempts)]
 
 
 def _copy(run: AnyRun) -> Copy:
@@ -92,7 +96,7 @@ def _copy(run: AnyRun) -> Copy:
     selection = flatten({"dataset": dataset.model_dump(mode="json")})
     ended = environment.get("ended_at") or environment.get("started_at")
     end = round(1000 * (datetime.fromisoformat(ended).timestamp() if ended else time.time()))
-    asked = hashlib.sha256("\n".join(record.questions).encode()).hexdigest()
+    answers = hashlib.sha256("\n".join(record.questions).encode()).hexdigest()
     outdated = () if run.files_fresh else (*DERIVED, MADE_FROM)
     return Copy(
         experiment=record.cell.name,
@@ -118,7 +122,7 @@ def _copy(run: AnyRun) -> Copy:
         dataset={
             "name": f"{dataset.name}-{dataset.language}",
             "digest": "".join(
-                digest[:12] for digest in (record.dataset_fingerprint, record.dataset_golds or "", asked)
+                digest[:12] for digest in (record.dataset_fingerprint, record.dataset_golds or "", answers)
             ),
             "source": json.dumps({"uri": record.dataset_source}),
             "profile": json.dumps({"num_rows": run.metrics.selected, **run.benchmark.size(run.metrics)}),
@@ -140,12 +144,12 @@ def _read_sample(run: AnyRun) -> list[Asked]:
         rows = pyarrow.parquet.read_table(table, columns=sorted(columns)).to_pylist()
         marks = {row["question"]: row for row in rows}
     with run.folder.opened_predictions() as predictions:
-        asked = [(predictions[key], marks.get(key, {})) for key in keys if key in predictions]
-    shown = any(call.pictures for prediction, _ in asked for call in prediction.calls)
-    pictures = {item.key: item.picture for item in read_items(run.folder).questions} if shown else {}
+        answers = [(predictions[key], marks.get(key, {})) for key in keys if key in predictions]
+    has_pictures = any(call.pictures for prediction, _ in answers for call in prediction.calls)
+    pictures = {item.key: item.picture for item in read_items(run.folder).questions} if has_pictures else {}
     return [
         Asked(prediction, mark.get("gold"), mark.get("right"), pictures.get(prediction.question))
-        for prediction, mark in asked
+        for prediction, mark in answers
     ]
 
 
@@ -156,11 +160,11 @@ def _main(names: Any) -> list[str]:
 
 def _describe(client: Any, runs_by_id: Mapping[str, AnyRun], experiment_id: str) -> None:
     """Describe an experiment and name its runs by what tells them apart, unless it holds others beside these."""
-    found, family = client.search_runs([experiment_id], "tags.`medexam.kind` = 'run'"), list(runs_by_id.values())
-    if len(found) > len(family):
+    mlflow_runs, family = client.search_runs([experiment_id], "tags.`medexam.kind` = 'run'"), list(runs_by_id.values())
+    if len(mlflow_runs) > len(family):
         return
     names = dict(zip(runs_by_id, run_names(family) if len(family) > 1 else [family[0].title], strict=True))
-    for run in found:
+    for run in mlflow_runs:
         if run.info.run_name != names[run.info.run_id]:
             client.update_run(run.info.run_id, name=names[run.info.run_id])
     runs = split_families(family)[0]

@@ -38,8 +38,8 @@ def sample_keys(keys: Sequence[str], limit: int) -> list[str]:
 
 def send_traces(sample: Sequence[Asked], began: int, experiment_id: str, run_id: str) -> None:
     """Give each question as a trace of a run that `began` at these milliseconds to MLflow's threads."""
-    for asked in sample:
-        _send_trace(asked, 1_000_000 * began, experiment_id, run_id)
+    for entry in sample:
+        _send_trace(entry, 1_000_000 * began, experiment_id, run_id)
 
 
 def check_traces(client: Any, expected: Mapping[tuple[str, str], int]) -> None:
@@ -49,21 +49,21 @@ def check_traces(client: Any, expected: Mapping[tuple[str, str], int]) -> None:
     if any(expected.values()):
         mlflow.flush_trace_async_logging()
     for (experiment_id, run_id), number in expected.items():
-        found = client.search_traces(locations=[experiment_id], run_id=run_id, include_spans=False) if number else ()
-        if len(found) < number:
-            raise TrackingError(f"MLflow took {len(found)} of {number} traces; `trace_questions: 0` sends none")
+        traces = client.search_traces(locations=[experiment_id], run_id=run_id, include_spans=False) if number else ()
+        if len(traces) < number:
+            raise TrackingError(f"MLflow took {len(traces)} of {number} traces; `trace_questions: 0` sends none")
 
 
-def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> None:
+def _send_trace(entry: Asked, begin: int, experiment_id: str, run_id: str) -> None:
     """Send a span for the question, and one for each call, which share the question's time in equal parts."""
     import mlflow
 
-    prediction, calls = asked.prediction, asked.prediction.calls
+    prediction, calls = entry.prediction, entry.prediction.calls
     step = round(1e9 * (prediction.latency_s or 0)) // len(calls)
     outputs = {
         "answer": prediction.answer if prediction.text is None else prediction.text,
-        "gold": asked.gold,
-        "right": asked.right,
+        "gold": entry.gold,
+        "right": entry.right,
         "reason": prediction.reason,
         "passages": [f"{passage.id} ({passage.score:.4g})" for passage in prediction.passages or ()],
         "failure": prediction.failure and f"{prediction.failure.kind}: {prediction.failure.message}",
@@ -73,14 +73,14 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
         prediction.question,
         "CHAIN",
         inputs=calls[0].messages[-1]["content"] if calls[0].messages else calls[0].prompt,
-        tags=tags if asked.right is None else {**tags, "medexam.right": str(asked.right).lower()},
+        tags=tags if entry.right is None else {**tags, "medexam.right": str(entry.right).lower()},
         # MLflow would send the address of the folder's git repository, which may hold a password.
         metadata={"mlflow.sourceRun": run_id, "mlflow.source.git.repoURL": ""},
         experiment_id=experiment_id,
         start_time_ns=begin,
     )
     for number, call in enumerate(calls):
-        pictures = [asked.picture] if asked.picture and call.pictures else []
+        pictures = [entry.picture] if entry.picture and call.pictures else []
         sent = {"messages": put_pictures(call.messages, pictures)} if call.messages else {"prompt": call.prompt}
         wishes = {"choices": call.choices, "texts": call.texts, **call.fields}
         reply = {
@@ -117,12 +117,12 @@ def _send_trace(asked: Asked, begin: int, experiment_id: str, run_id: str) -> No
 
 def register_prompts(client: Any, sample: Sequence[Asked], stem: str, run_id: str) -> None:
     """Register what questions were asked with, one version a text, and link it to MLflow's run."""
-    templates = _find_templates([asked.prediction.calls for asked in sample])
+    templates = _find_templates([entry.prediction.calls for entry in sample])
     for number, template in enumerate(templates, start=1):
         name = stem if len(templates) == 1 else f"{stem}-{number}"
         digest = hashlib.sha256(json.dumps(template).encode()).hexdigest()[:16]
-        known = client.search_prompts(f"name = '{name}'") and client.search_prompt_versions(name)
-        prompt = next((one for one in known if one.tags.get("medexam.digest") == digest), None)
+        versions = client.search_prompts(f"name = '{name}'") and client.search_prompt_versions(name)
+        prompt = next((one for one in versions if one.tags.get("medexam.digest") == digest), None)
         prompt = prompt or client.register_prompt(name, template, tags={"medexam.digest": digest})
         prompt = client.load_prompt(f"prompts:/{name}/{prompt.version}", cache_ttl_seconds=0)
         client.link_prompt_version_to_run(run_id, prompt)
@@ -135,12 +135,12 @@ def _find_templates(questions: "Sequence[Sequence[ModelCall]]") -> list[list[dic
         calls = [calls[place] for calls in questions if len(calls) > place]
         dialogues = [call.messages or ({"role": "user", "content": call.prompt or ""},) for call in calls]
         roles = [turn["role"] for turn in dialogues[0]]
-        alike = [turns for turns in dialogues if [turn["role"] for turn in turns] == roles]
+        same_roles = [turns for turns in dialogues if [turn["role"] for turn in turns] == roles]
         template = [
-            {"role": role, "content": _common_text({turns[turn]["content"] for turns in alike}, role)}
+            {"role": role, "content": _common_text({turns[turn]["content"] for turns in same_roles}, role)}
             for turn, role in enumerate(roles)
         ]
-        if len(alike) > 1 and template not in templates and len(json.dumps(template)) < _PROMPT:
+        if len(same_roles) > 1 and template not in templates and len(json.dumps(template)) < _PROMPT:
             templates.append(template)
     return templates
 

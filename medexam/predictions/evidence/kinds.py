@@ -1,10 +1,11 @@
 """Every kind of evidence, and what runs, tables and the page say of all of them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from medexam.frozen_model import FrozenModel
-from medexam.predictions.core import Status
+from medexam.predictions.core import CorePrediction, Status
 from medexam.predictions.evidence.citations import CITATIONS, CitationMetrics
 from medexam.predictions.evidence.failures import FAILURES
 from medexam.predictions.evidence.kind import Figures, Kind
@@ -33,6 +34,12 @@ KINDS: tuple[Kind[Any, Any], ...] = (
     FAILURES,
 )
 """In the order of a report's tables."""
+
+
+_EVIDENCE = tuple(
+    {field.name for field in fields(Prediction)} - {field.name for field in fields(CorePrediction)} - {"failure"}
+)
+"""The fields of evidence that a prediction may hold."""
 
 
 class EvidenceMetrics(Figures):
@@ -70,7 +77,11 @@ def measure_evidence(
 
     Those of failed predictions enter none. Raises `DatasetError` if `key` lacks one of the questions.
     """
-    selection = [predictions[question.key] for question in questions if question.key in predictions]
+    keys = [question.key for question in questions if question.key in predictions]
+    # Most programs leave none, and all predictions of a large run at once would not fit the memory.
+    if all(getattr(one, name) is None for one in map(predictions.__getitem__, keys) for name in _EVIDENCE):
+        return {}
+    selection = map(predictions.__getitem__, keys)
     answers = [
         (prediction, key[prediction.question]) for prediction in selection if prediction.status is not Status.FAILED
     ]

@@ -43,16 +43,6 @@ class OptionScoreFields(CorePrediction):
         """Printed number of each option -> its share of the probability; None where options were not scored."""
         return None if self.option_scores is None else normalise_scores(self.option_scores)
 
-    @property
-    def choice_trace(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """What a trace shows of the choice: the scores that it was made by, and what came of them; None without."""
-        if self.option_scores is None:
-            return None
-        scores = {str(number): score for number, score in self.option_scores.items()}
-        chances = {str(number): chance for number, chance in normalise_scores(self.option_scores).items()}
-        inputs = {"option_scores": scores, "unit": self.score_unit, "norm": self.score_norm}
-        return inputs, {"probabilities": chances, "tied": self.tied}
-
     def scores_of(self, numbers: Sequence[int]) -> list[float | None] | None:
         """List the scores of these options; None where options were not scored."""
         scores = self.option_scores
