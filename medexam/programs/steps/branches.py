@@ -46,7 +46,7 @@ def combine_branches(
     else:
         combined = combine(question, outcomes, cast("Combine", rule))
     best = next((outcome for outcome in outcomes if outcome.answer == combined.answer), outcomes[0])
-    return best.copy(answer=combined.answer, scores=combined.scores, votes=votes, orders=None, keeps_replies=True)
+    return best.copy(answer=combined.answer, scores=combined.scores, votes=votes, orders=None)
 
 
 def combine(question: Question, answers: Sequence[Answered], rule: Combine) -> ProgramOutput:
