@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 import posixpath
+import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -128,6 +129,10 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
             with FileLock(lock.with_name(f".{lock.name}.lock"), 600, lock.parent.stat().st_mode & 0o666):
                 if path is not None and not path.exists():
                     _make_database(path)
+                elif path is not None:
+                    # MLflow tries a file that is no database again for minutes.
+                    with closing(sqlite3.connect(path)) as database:
+                        database.execute("select count(*) from sqlite_master")
                 mlflow.set_tracking_uri(tracking_uri)
                 yield mlflow.MlflowClient()
         except MedExamError:
