@@ -19,11 +19,12 @@ def _short(monkeypatch) -> None:
 
 
 @pytest.fixture
-def refused(medexam):
+def refused(medexam, capsys):
     """`refused(folder, uri)` -> the one line in which `medexam track` says why nothing was sent."""
 
     def send(folder, uri) -> str:
         before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        capsys.readouterr()  # what MLflow said where a fixture made its store
         code, out, err = medexam("track", folder, "--tracking-uri", uri)
         *warnings, said = err.splitlines()
         assert (code, out) == (2, "")
