@@ -56,7 +56,7 @@ class ModelIdentity(FrozenModel):
     behaviour: Behaviour | None = None
     sampling: str | None = None
     """How requests treat sampling values that a spec leaves out: `neutral`, or `neutral but for` the fields that the
-    server does not take. None where there is no server."""
+    server does not take. None without a server."""
     notes: dict[str, str | int | None] = Field(default_factory=dict)
     """What a server tells besides that changes no answer: its version, its context, where its weights lie."""
 

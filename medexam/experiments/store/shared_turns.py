@@ -30,7 +30,7 @@ def prompts_beside(log: Path) -> Path:
 class Turns(dict[str, str]):
     """The words of each turn that a file holds, by its hash; empty without a file.
 
-    A turn that is not there is looked for once more: the file grows while its run goes on. Raises `RunFolderError`
+    A turn that is not there is looked for once more: the file grows while its run continues. Raises `RunFolderError`
     where the file is damaged, and where it does not hold the turn.
     """
 
