@@ -18,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from medexam.companions.shipped import SHIPPED_PARTS
 from medexam.errors import SpecError
 
 try:
@@ -55,9 +54,15 @@ def _find_live(name: str) -> Any:
     return _LIVE[name]
 
 
-def ships(name: str) -> bool:
-    """Return whether `name` is code of a companion that ships, whose spec says what it asks."""
-    return any(name in parts.values() for parts in SHIPPED_PARTS.values())
+def ships(name: str, group: str) -> bool:
+    """Return whether `name` is a part that comes with this package, whose spec says what it asks."""
+    return name.removeprefix(f"{group}:") in _shipped_names(group)
+
+
+@cache
+def _shipped_names(group: str) -> frozenset[str]:
+    points = entry_points(group=group)
+    return frozenset(point.name for point in points if point.dist is not None and point.dist.name == "medexam")
 
 
 def is_own_name(name: str, group: str) -> bool:
@@ -74,9 +79,13 @@ def added_names(group: str) -> dict[str, str]:
 def resolve_name(name: str, group: str) -> tuple[str, str]:
     """Resolve `name` to the module or file and the object in it that it means.
 
-    Raises `SpecError` if it is neither `module:Name`, `file.py:Name` nor a name that a package adds.
+    A name that a package adds may have its group before it, as it is stored. Raises `SpecError` if it is neither
+    `module:Name`, `file.py:Name` nor such a name.
     """
-    target = added_names(group).get(name, name)
+    added = name.removeprefix(f"{group}:")
+    if added != name and added not in added_names(group):
+        raise SpecError(f"no installed package adds {added!r} to {group}: install the one that did")
+    target = added_names(group).get(added, name)
     place, colon, attribute = target.rpartition(":")
     if not colon or not place or not attribute:
         raise SpecError(f"{name!r} names no code: write package.module:Name or ./file.py:Name")
@@ -106,11 +115,9 @@ def load_object(name: str, group: str) -> Any:
 
 
 def load_part(name: str, group: str) -> Any:
-    """Load what a companion that ships registers under `name` in `group`, or what `name` means to `load_object`."""
-    target = SHIPPED_PARTS.get(group, {}).get(name)
-    if target is None:
-        return load_object(name, group)
-    module, _, attribute = target.partition(":")
+    """Load a part of a server."""
+    shipped = importlib.import_module("medexam.companions.shipped")
+    module, _, attribute = shipped.SHIPPED_PARTS[group][name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
@@ -139,8 +146,8 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
     source. Of an object that a script made it is the digest in its name; code that ships is known by its name.
     """
     place, attribute = resolve_name(name, group)
-    if ships(name):
-        return {"object": attribute, "place": place}
+    if ships(name, group):
+        return {"object": name}
     if is_live_name(name):
         return {"object": attribute, "state": place.removeprefix(_LIVE_PLACE)}
     first = _source_file(name, place)

@@ -14,7 +14,7 @@ from medexam.benchmarks.words.examples import ExampleBenchmark
 from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import ScoredRun
-from medexam.plugins import load_object, load_part
+from medexam.plugins import load_object
 from medexam.questions import AnySet, ExamSet
 from medexam.specs import DatasetSpec
 from medexam.specs.names import BENCHMARKS, short_name
@@ -63,7 +63,7 @@ def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any
 @cache
 def _build_shipped(name: str) -> Benchmark[Any, Any, Any]:
     """Build an instance of the class that a companion registers."""
-    benchmark: Benchmark[Any, Any, Any] = load_part(name, BENCHMARKS)(name)
+    benchmark: Benchmark[Any, Any, Any] = load_object(name, BENCHMARKS)(name)
     return benchmark
 
 

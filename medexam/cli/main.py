@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from types import MappingProxyType
@@ -24,7 +24,6 @@ from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
 from medexam.cli.views.usage import usage_in_one_line
-from medexam.companions.shipped import SHIPPED_COMMANDS
 from medexam.errors import SpecError
 from medexam.gc_pause import gc_seldom
 from medexam.text import hide_secrets
@@ -65,6 +64,10 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "track": ("track:track", "Send stored runs and optimizations to MLflow; what is already there is updated."),
         "ui": ("ui:ui", "Serve the MLflow UI until Ctrl-C."),
+        "serve": (
+            "serve:serve",
+            "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
+        ),
         "schema": ("start:schema", "Print the JSON Schema of a spec, for editors that complete and check YAML."),
         "doctor": (
             "doctor:doctor",
@@ -81,46 +84,22 @@ _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
         "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
-        "Compare": ("compare", "board", "import", "export", "audit"),
-        "Your own": ("data", "index", "finetune", "finetune-grid", "show-program", "schema"),
+        "Compare": ("compare", "board"),
+        "Your own": ("data", "index", "show-program", "schema"),
         "Serve": ("serve", "doctor"),
-        "Papers": ("reproduce",),
     }
 )
-"""Heading of `medexam --help` -> the commands below it, and those of companions that follow one of them."""
+"""Heading of `medexam --help` -> the commands below it."""
+_ADDED = "Installed"
+"""The heading of commands that packages add."""
 _TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
-def _place_shipped(names: Iterable[str], group: str = "") -> list[str]:
-    """List the commands of a group, or of none, and those of companions, each behind the one that it follows.
-
-    All names have the group before them.
-    """
-    ordered = list(names)
-    for name, command in SHIPPED_COMMANDS.items():
-        if name.rpartition(" ")[0] == group:
-            ordered.insert(ordered.index(command.after) + 1, name)
-    return ordered
-
-
-def _list_commands() -> Iterator[tuple[str, tuple[str, str]]]:
-    for name in _place_shipped(CORE_COMMANDS):
-        if name in CORE_COMMANDS:
-            place, line = CORE_COMMANDS[name]
-            yield name, (f"medexam.cli.{place}", line)
-        else:
-            yield name, (SHIPPED_COMMANDS[name].target, SHIPPED_COMMANDS[name].line)
-
-
-COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(dict(_list_commands()))
-"""Name -> `package.module:Name` of what ships, and the first line of its help, in the order of `medexam --help`."""
 
 
 class Commands(TyperGroup):
     """Replaces the command that is called, and no other, with the one in its module."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """List the commands that ship, then those that installed packages add."""
+        """List the commands of the core, then those that installed packages add."""
         return [*super().list_commands(ctx), *_added_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -158,35 +137,39 @@ app = typer.Typer(
 )
 
 
+class _Group(TyperGroup):
+    """A group of commands; one that a package adds is loaded when it is called, so that it takes no other down."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return name, command and the words behind it; fail as usual for a name that there is not."""
+        name, command, words = super().resolve_command(ctx, args)
+        path = f"{self.name} {name}"
+        return name, load_command(path) if path in _added_commands(self.name or "") else command, words
+
+
 def load_command(name: str) -> Any:
     """Load the command or group of commands called `name`, from its module.
 
     Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
     """
-    command = _make_command(name, _find_target(name))
+    if name in CORE_COMMANDS:
+        module, _, attribute = CORE_COMMANDS[name][0].partition(":")
+        command = _make_command(name, getattr(import_module(f"medexam.cli.{module}"), attribute))
+    else:
+        from medexam.plugins import load_object
+
+        command = _make_command(name, load_object(name, GROUP))
     if hasattr(command, "commands"):
-        inner = {f"{name} {each}": own for each, own in command.commands.items()}
-        names = (*_place_shipped(inner, name), *_added_commands(name))
-        commands = [inner.get(each) or _make_command(each, _find_target(each)) for each in names]
-        command.commands = {each.name: each for each in commands}
+        for added in _added_commands(name):
+            command.commands[added.rpartition(" ")[2]] = _stand_in(added)
     return add_examples(command, name)
-
-
-def _find_target(name: str) -> Any:
-    """Find the function or `typer.Typer` of a command of the core, a companion or an installed package."""
-    if name not in CORE_COMMANDS:
-        from medexam.plugins import load_part
-
-        return load_part(name, GROUP)
-    module, _, attribute = CORE_COMMANDS[name][0].partition(":")
-    return getattr(import_module(f"medexam.cli.{module}"), attribute)
 
 
 def _make_command(name: str, target: Any) -> Any:
     """Make a command or a group of a function or a `typer.Typer`."""
     alone, word = typer.Typer(), name.rpartition(" ")[2]
     if isinstance(target, typer.Typer):
-        alone.add_typer(target, name=word)
+        alone.add_typer(target, name=word, cls=_Group)
     elif callable(target):
         alone.command(word, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
     else:
@@ -195,14 +178,13 @@ def _make_command(name: str, target: Any) -> Any:
 
 
 def _added_commands(group: str = "") -> list[str]:
-    """List the commands that installed packages add to a group, or to none; a name that ships is not theirs to replace.
+    """List the commands that installed packages add to a group, or to none; a name of the core's is not theirs.
 
-    All names have the group before them.
+    All names have the group before them. One whose module is not there is left out.
     """
-    # Not by `medexam.plugins`, which takes as long to import as this takes: every help waits for it.
-    from importlib.metadata import entry_points
+    from medexam.plugins import added_names
 
-    names = entry_points(group=GROUP).names - {*COMMANDS, *SHIPPED_COMMANDS}
+    names = added_names(GROUP).keys() - CORE_COMMANDS.keys()
     return sorted(name for name in names if name.rpartition(" ")[0] == group)
 
 
@@ -211,7 +193,7 @@ def _stand_in(name: str) -> Any:
     from medexam.plugins import read_first_line
 
     alone = typer.Typer()
-    alone.command(name, help=read_first_line(name, GROUP))(_stands_for)
+    alone.command(name.rpartition(" ")[2], help=read_first_line(name, GROUP), rich_help_panel=_ADDED)(_stands_for)
     return get_command(alone)
 
 
@@ -236,16 +218,20 @@ def _stands_for() -> None:
     """Stand for a command until it is called."""
 
 
-def _find_panel(name: str) -> str:
-    """Find the heading below which a command stands."""
-    for panel, names in _PANELS.items():
-        if name in names:
-            return panel
-    return _find_panel(SHIPPED_COMMANDS[name].after)
+for _panel, _names in _PANELS.items():
+    for _name in _names:
+        app.command(_name, help=CORE_COMMANDS[_name][1], rich_help_panel=_panel)(_stands_for)
 
 
-for _name, (_, _line) in COMMANDS.items():
-    app.command(_name, help=_line, rich_help_panel=_find_panel(_name))(_stands_for)
+def walk_commands() -> Iterator[tuple[str, Any]]:
+    """Load every command that can be typed, those of groups and packages among them: its name and itself."""
+    for name in (*CORE_COMMANDS, *_added_commands()):
+        command = load_command(name)
+        paths = [f"{name} {word}" for word in getattr(command, "commands", {})]
+        yield from [
+            (path, load_command(path) if path in _added_commands(name) else command.commands[path.split()[1]])
+            for path in paths
+        ] or [(name, command)]
 
 
 def run_command() -> None:

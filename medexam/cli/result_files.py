@@ -14,7 +14,7 @@ from medexam.errors import SpecError
 from medexam.experiments.store.paths import run_paths, without_bystanders
 from medexam.experiments.store.run_folder import find_runs
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.plugins import load_part
+from medexam.plugins import load_object
 from medexam.specs import DatasetSpec, load_document, parse_overrides
 from medexam.specs.matrix import put
 from medexam.specs.validation import validate
@@ -70,7 +70,7 @@ def take_files(
             f"{files[0]} is read as a file of results: name the data set whose questions it answers, such as "
             "--dataset NAME --language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
-    importer: ResultImporter = load_part("results", IMPORTERS)(
+    importer: ResultImporter = load_object("results", IMPORTERS)(
         dataset, runs_dir, most_unmatched=settings.most_unmatched
     )
     imports_by_file = [list(importer.take(file, print_notice, settings.measure)) for file in files]

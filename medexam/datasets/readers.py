@@ -14,7 +14,7 @@ from medexam.datasets.headqa_v1 import read_headqa_v1, write_headqa_v1
 from medexam.datasets.headqa_v2 import read_headqa_v2
 from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Record, TaskReading
-from medexam.plugins import load_part
+from medexam.plugins import load_object
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
 
@@ -57,17 +57,17 @@ WRITERS: Mapping[str, Callable[[Path, Sequence[Record], Language, str], None]] =
 
 def find_exam_reader(name: str) -> ExamReader:
     """Find the reader of an exam set that ships with the core or a companion."""
-    reader: ExamReader = _EXAM_READERS.get(name) or load_part(name, READERS)
+    reader: ExamReader = _EXAM_READERS.get(name) or load_object(name, READERS)
     return reader
 
 
 def find_task_reader(name: str) -> TaskReader:
     """Find the reader of a set of questions answered in words, which a companion registers."""
-    reader: TaskReader = load_part(name, READERS)
+    reader: TaskReader = load_object(name, READERS)
     return reader
 
 
 def count_explanations(spec: DatasetSpec) -> ExplanationStatistics:
     """Count what the explained questions that `spec` selects hold."""
-    statistics: ExplanationStatistics = load_part(spec.name, EXPLANATIONS)(spec)
+    statistics: ExplanationStatistics = load_object(spec.name, EXPLANATIONS)(spec)
     return statistics

@@ -156,7 +156,7 @@ def _build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContex
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
     module = make_module(spec)
     # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
-    return module if ships(spec.kind) else _build_module(module, spec, language, context)
+    return module if ships(spec.kind, PROGRAMS) else _build_module(module, spec, language, context)
 
 
 def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:

@@ -214,13 +214,13 @@ class DatasetSpec(Spec):
 
     @property
     def is_own(self) -> bool:
-        """Whether `name` is a benchmark of the user's own, which knows itself what its fields mean."""
-        return self.kind is None and ":" in self.name
+        """Whether `name` is a benchmark of the user's own or of a package, which knows itself what its fields mean."""
+        return self.kind is None and self.name not in CATALOGUE
 
     @property
     def runs_code(self) -> bool:
         """Whether loading and scoring it runs code of the user's own."""
-        return self.is_own and not ships(self.name)
+        return self.is_own and not ships(self.name, BENCHMARKS)
 
     @property
     def question_form(self) -> Form:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam.plugins import added_names, is_own_name
+from medexam.plugins import added_names, is_own_name, ships
 from medexam.text import nearest
 
 RETRIEVERS = "medexam.retrievers"
@@ -22,12 +22,12 @@ Args = Annotated[dict[str, Any], Field(exclude_if=lambda args: not args)]
 
 
 def part_name(name: str, shipped: Collection[str], group: str) -> str:
-    """Return `name` if it ships, else the code that it means, so that a stored run needs neither folder nor entry
-    point.
+    """Return `name` if it ships with the core or beside it, else the code that it means, so that a stored run needs
+    neither folder nor entry point.
 
     Raises `ValueError`, listing what there is, if it is neither.
     """
-    if name in shipped:
+    if name in shipped or ships(name, group):
         return name
     if not is_own_name(name, group):
         names = ", ".join([*shipped, *added_names(group)])
@@ -35,7 +35,9 @@ def part_name(name: str, shipped: Collection[str], group: str) -> str:
         if meant := nearest(name, [*shipped, *added_names(group)]):
             problem = f"{problem}: did you mean {meant}?"
         raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
-    place, _, attribute = added_names(group).get(name, name).rpartition(":")
+    if name in added_names(group):
+        return f"{group}:{name}"
+    place, _, attribute = name.rpartition(":")
     return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else f"{place}:{attribute}"
 
 

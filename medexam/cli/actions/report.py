@@ -15,7 +15,7 @@ from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.report.tables import check_shown
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs
-from medexam.plugins import load_part
+from medexam.plugins import load_object
 
 
 def report_runs(settings: ReportSettings) -> None:
@@ -39,7 +39,7 @@ def report_runs(settings: ReportSettings) -> None:
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(settings.plots))
     write_bibtex([run.folder for run in stored_runs], settings.bibtex)
     if layout is not None:
-        load_part("print", LAYOUTS)(stored_runs, layout, settings.markdown, settings.latex, as_json=settings.as_json)
+        load_object("print", LAYOUTS)(stored_runs, layout, settings.markdown, settings.latex, as_json=settings.as_json)
         return
     if settings.markdown is not None:
         write_file(new_report.markdown(), settings.markdown)

@@ -1,6 +1,6 @@
 """How `medexam compare` compares, judges and sends."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +9,7 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, BibtexOption, JsonOption, LatexOption, RescoreOption, RunsDirOption
 from medexam.cli.settings import Setting
+from medexam.experiments.compare.further import section_settings
 
 RunsArgument = Annotated[
     tuple[Path, ...],
@@ -33,8 +34,8 @@ class WaySettings:
 
 
 @dataclass(frozen=True)
-class SectionSettings:
-    """What else is found."""
+class CoreSections:
+    """What else the core finds."""
 
     equivalent_within: Annotated[
         float | None,
@@ -44,26 +45,11 @@ class SectionSettings:
         Literal["vote", "mean_probability"] | None,
         Setting("Compare each run with what all would answer together."),
     ] = None
-    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
-    item_response: Annotated[
-        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
-    ] = False
-    subset: Annotated[
-        int | None, Setting("Four runs or more: choose N questions that represent all, with their error.", metavar="N")
-    ] = None
-    cutoff: Annotated[
-        str | None,
-        Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
-    ] = None
-    overlap: Annotated[
-        str | None,
-        Setting("Compare accuracy on questions that share words with this corpus and on the others.", metavar="CORPUS"),
-    ] = None
-    overlap_words: Annotated[
-        int | None,
-        Setting("With --overlap: how many words in a row must be the same; 13 by default.", metavar="N", min=3),
-    ] = None
     protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
+
+
+SectionSettings = make_dataclass("SectionSettings", [], bases=(CoreSections, *section_settings()), frozen=True)
+"""What the core finds, and what installed packages add."""
 
 
 @dataclass(frozen=True)

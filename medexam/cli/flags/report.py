@@ -16,7 +16,7 @@ from medexam.cli.options import (
     RescoreOption,
     RunsDirOption,
 )
-from medexam.plugins import load_part
+from medexam.plugins import load_object
 
 RunsArgument = Annotated[
     tuple[Path, ...],
@@ -31,7 +31,7 @@ RunsArgument = Annotated[
 def _check_layout(layout: str | None) -> str | None:
     """Return the layout as it was named; raises `SpecError` if no paper has this name."""
     if layout is not None:
-        load_part("check", LAYOUTS)(layout)
+        load_object("check", LAYOUTS)(layout)
     return layout
 
 

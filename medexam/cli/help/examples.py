@@ -1,6 +1,6 @@
 """An example of every command, which its `--help` shows and the command pages of the documentation repeat.
 
-It knows names of commands and lines; it parses nothing.
+It knows names of commands and lines. A package's command has them in its documentation, after `For example:`.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "run": (
             "medexam run quickstart",
             "medexam run headqa_v1 --set program.kind=longest --limit 200",
-            "medexam run headqa_v1 cliniqlink --set model.name=my-model",
+            "medexam run headqa_v1 quickstart --set model.name=my-model",
             "medexam run --resume 3c2aae",
         ),
         "plan": ("medexam plan quickstart",),
@@ -24,13 +24,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "watch": ("medexam watch",),
         "rm": ("medexam rm 3c2aae",),
         "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0"),
-        "import": ("medexam import samples_headqa_en.jsonl --dataset headqa_v1",),
-        "export": ("medexam export 3c2aae --to lm-eval --out export",),
         "board": ("medexam board runs --html board.html",),
-        "reproduce": ("medexam reproduce --list", "medexam reproduce headqa-v1/table-5 --plan"),
         "optimize": ("medexam optimize headqa_optimize --plan",),
-        "finetune": ("medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader",),
-        "finetune-grid": ("medexam finetune-grid casimedicos --out grid --plan",),
         "track": ("medexam track 3c2aae",),
         "ui": ("medexam ui", "medexam ui --port 5001"),
         "show-program": ("medexam show-program retrieve_verify --set k=7 > mine.yaml",),
@@ -42,10 +37,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "doctor": ("medexam doctor http://127.0.0.1:8000/v1", "medexam doctor --cluster --model llama-3.1-70b"),
         "data init": ("medexam data init my.csv",),
-        "data build": ("medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam",),
-        "data translate": ("medexam data translate headqa_v1 --from es --to en --limit 30",),
-        "data quality": ("medexam data quality runs/translation --reference",),
-        "data variants": ("medexam data variants es_train_casimedicos_squad.json --out train",),
         "data list": ("medexam data list",),
         "data stats": ("medexam data stats headqa_sample",),
         "data check": ("medexam data check headqa_sample",),
@@ -53,13 +44,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "data fetch": ("medexam data fetch headqa_v2",),
         "index build": ("medexam index build --corpus passages.jsonl.gz --encoder minilm",),
         "index info": ("medexam index info passages-index",),
-        "index map": ("medexam index map passages-index",),
-        "audit export": ("medexam audit export 3c2aae --out audit --per-group 10 --raters 2",),
-        "audit judge": ("medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged",),
-        "audit import": ("medexam audit import audit --markdown audit.md",),
-        "cliniqlink score": ("medexam cliniqlink score teams/one --feedback feedback.md",),
-        "cliniqlink run": ("medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0",),
-        "cliniqlink board": ("medexam cliniqlink board teams --by paper",),
     }
 )
 """Name of a command, groups before it -> lines that a reader can type, the shortest first."""
@@ -69,6 +53,7 @@ def add_examples(command: Any, name: str) -> Any:
     """Return `command` and those inside it, with their examples below their helps."""
     for inner, below in getattr(command, "commands", {}).items():
         add_examples(below, f"{name} {inner}")
-    if name in EXAMPLES:
-        command.epilog = "\n".join(("Examples:", *(f"  {line}" for line in EXAMPLES[name])))
+    text, _, own = (command.help or "").partition("\n\nFor example:\n")
+    if lines := EXAMPLES.get(name) or [line.strip() for line in own.splitlines() if line.strip()]:
+        command.help, command.epilog = text, "\n".join(("Examples:", *(f"  {line}" for line in lines)))
     return command

@@ -47,36 +47,23 @@ def compare(
     *others: RunSource,
     ensemble: Literal["vote", "mean_probability"] | None = None,
     equivalent_within: float | None = None,
-    strengths: bool = False,
-    item_response: bool = False,
-    subset: int | None = None,
-    cutoff: str | None = None,
-    overlap: str | None = None,
     reading: Reading | None = None,
     runs_dir: str | Path | None = None,
+    **sections: Any,
 ) -> ComparedRuns:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
     With `ensemble`, compare each with what all would answer together. With `equivalent_within`, test whether they
-    differ from the first one by less than that, in percentage points. With `strengths`, set three runs or more in an
-    order, and say which are not separable. With `item_response`, find hard, useless and suspicious questions. With
-    `subset`, choose that many questions that stand for all. With `cutoff`, a year or a month such as `2023-06`, set
-    accuracy on exams before it against that after it. With `overlap`, a corpus, set accuracy on questions that share
-    13 words in a row with it against that on the others. With `reading`, read the replies of all runs so.
+    differ from the first one by less than that, in percentage points. With `reading`, read the replies of all runs so.
+    `sections` are the flags of `medexam compare` that installed packages add, such as `strengths=True` or
+    `cutoff="2023-06"`.
 
-    Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with.
+    Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with, or if no
+    package adds a section.
     """
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
-    finders = find_further(
-        equivalent_within,
-        ensemble=ensemble,
-        strengths=strengths,
-        item_response=item_response,
-        subset=subset,
-        cutoff=cutoff,
-        overlap=overlap,
-    )
+    finders = find_further(equivalent_within, ensemble=ensemble, **sections)
     comparison = compare_runs(folders, finders, reading)
     for line in comparison.corrected:
         write_notice(line)

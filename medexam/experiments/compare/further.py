@@ -1,38 +1,47 @@
 """Which further parts of a comparison are asked for, on the command line and in Python."""
 
-from functools import partial
+import logging
+from dataclasses import fields
+from functools import cache, partial
+from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import find_together
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
-from medexam.plugins import load_part
+from medexam.plugins import added_names, load_object
 from medexam.specs.programs.steps import Combine
 
-COMPARISONS = "medexam.comparisons"
-"""The group in which companions register parts."""
+SECTIONS = "medexam.sections"
+"""The group in which packages add parts: frozen dataclasses of `Setting` fields, with a method `finders`."""
+_log = logging.getLogger(__name__)
+
+
+@cache
+def section_settings() -> tuple[type[Any], ...]:
+    """Return the settings of the parts that installed packages add; one that cannot be imported is left out."""
+    settings = []
+    for name in added_names(SECTIONS):
+        try:
+            settings.append(load_object(name, SECTIONS))
+        except SpecError as error:
+            _log.warning("medexam: warning: %s; its sections are left out", error)
+    return tuple(settings)
 
 
 def find_further(
     equivalent_within: float | None = None,
     *,
     ensemble: Combine | None = None,
-    strengths: bool = False,
-    item_response: bool = False,
-    subset: int | None = None,
     protocol: bool = False,
-    cutoff: str | None = None,
-    overlap: str | None = None,
-    overlap_words: int | None = None,
+    **added: Any,
 ) -> list[Finder]:
-    """Return the finders of the parts; raises `SpecError` for a value that cannot be.
+    """Return the finders of the parts; raises `SpecError` for a value that cannot be, and for a part that is not there.
 
     `equivalent_within` is a margin in percentage points; None tests none. `ensemble` combines the answers of all runs.
-    `strengths` sets all runs in an order. `item_response` judges the questions by them. `subset` chooses that many
-    questions that stand for all. `protocol` says where their protocols differ. `cutoff` is where training data end, a
-    year or `2023-06`. `overlap` is a corpus that is searched for the questions' words, `overlap_words` in a row, by
-    default 13. Runs on altered questions are looked for without being asked to.
+    `protocol` says where their protocols differ. `added` are the settings of installed packages' parts, each of which
+    looks without being asked to if its settings say so.
     """
     finders: list[Finder] = []
     if equivalent_within is not None:
@@ -43,12 +52,11 @@ def find_further(
         finders.append(partial(find_margins, Equivalence, equivalent_within))
     if ensemble is not None:
         finders.append(partial(find_together, ensemble))
-    if strengths:
-        finders.append(load_part("strengths", COMPARISONS))
-    if item_response:
-        finders.append(load_part("item_response", COMPARISONS))
+    for settings in section_settings():
+        names = [field.name for field in fields(settings) if field.name in added]
+        finders += settings(**{name: added.pop(name) for name in names}).finders()
+    if added:
+        raise SpecError(f"{', '.join(added)}: no installed package adds this part of a comparison")
     if protocol:
         finders.append(find_protocols)
-    if subset is not None:
-        finders.append(partial(load_part("subset", COMPARISONS), subset))
-    return [*finders, load_part("contamination", COMPARISONS)(cutoff, overlap, overlap_words)]
+    return finders

@@ -13,7 +13,7 @@ from typing import Any
 
 from medexam.encoder_weights import find_encoder_weights
 from medexam.experiments.plan.passage_lookup import Asked, Retrieval, merge_hits
-from medexam.plugins import load_part
+from medexam.plugins import load_object
 from medexam.programs import Entailments, ReadSpan
 from medexam.programs.retrieval.reading import ReadContext, Supports
 from medexam.questions import Question, Task
@@ -33,7 +33,7 @@ LOCAL_READERS = "medexam.local_readers"
 
 
 def _local_reader(settings: ReaderSettings) -> LocalReader:
-    reader: LocalReader = load_part(settings.finds, LOCAL_READERS)
+    reader: LocalReader = load_object(settings.finds, LOCAL_READERS)
     return reader
 
 
