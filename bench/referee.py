@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from medexam.companions.harnesses.imports.document import listed_texts
-from medexam.companions.harnesses.imports.importing import Importer
-from medexam.companions.harnesses.imports.samples import HarnessSample
+from medexam_companions.harnesses.imports.document import listed_texts
+from medexam_companions.harnesses.imports.importing import Importer
+from medexam_companions.harnesses.imports.samples import HarnessSample
 from medexam.specs import DatasetSpec
 
 WORDS = ("the", "patient", "has", "fever", "pain", "cough", "rash", "after", "treatment", "which", "drug", "is")
@@ -99,7 +99,7 @@ def measure_inspect(megabytes: int) -> dict[str, Any]:
         path = Path(folder) / "log.eval"
         samples = _write_log(path, megabytes << 20)
         read = (
-            "from pathlib import Path; from medexam.companions.harnesses.imports.reading import read_results; "
+            "from pathlib import Path; from medexam_companions.harnesses.imports.reading import read_results; "
             f"[one] = read_results(Path({str(path)!r})); assert len(one.samples) == {samples}"
         )
         return {

@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
-from medexam.companions.cliniqlink.benchmark import load_scorer_encoder
-from medexam.companions.cliniqlink.measures.items import PUBLISHED
-from medexam.companions.cliniqlink.measures.scoring import score_cliniqlink
-from medexam.companions.cliniqlink.measures.semantic import content_words
-from medexam.companions.cliniqlink.measures.task_metrics import to_item
+from medexam_companions.cliniqlink.benchmark import load_scorer_encoder
+from medexam_companions.cliniqlink.measures.items import PUBLISHED
+from medexam_companions.cliniqlink.measures.scoring import score_cliniqlink
+from medexam_companions.cliniqlink.measures.semantic import content_words
+from medexam_companions.cliniqlink.measures.task_metrics import to_item
 from medexam.datasets import load_task_set
 from medexam.metrics import score_span
 from medexam.predictions import Prediction, Status

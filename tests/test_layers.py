@@ -322,7 +322,7 @@ def test_the_toolkit_holds_imports_only() -> None:
         ("experiments/plan/words.py", "from medexam.experiments.score import current"),
         ("serve/network/retry.py", "from medexam.serve.pool.server_pool import Server"),
         ("metrics/board.py", "from medexam.datasets import ExamSet"),
-        ("cli/track.py", "from medexam.companions.booklets.keys import read_key"),
+        ("cli/track.py", "from medexam_companions.booklets.keys import read_key"),
         ("experiments/score/own.py", "from medexam.toolkit.tables import Table"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],
@@ -402,7 +402,7 @@ def _door_faults(path: Path) -> Iterator[str]:
         if first == "toolkit" and path.is_relative_to(TESTS / "companions"):
             continue
         if first == "companions" and rest and any(map(path.is_relative_to, OF_COMPANIONS)):
-            room = importlib.import_module(f"medexam.companions.{rest[0]}")
+            room = importlib.import_module(f"medexam_companions.{rest[0]}")
             rest, first = rest[1:], "companions"
             if not rest or (len(rest) == 1 and rest[0] in room.__all__):
                 continue

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.companions.booklets import (
+from medexam_companions.booklets import (
     Draft,
     Vocabulary,
     draft_questions,

@@ -1,0 +1,131 @@
+"""What drafts get from elsewhere: pictures, formulas that a tool reads, and corrections made by hand.
+
+The tool that turns drawn chemical structures into SMILES is a command of the user's. It gets the path of a PNG as its
+last argument and prints one line.
+"""
+
+import io
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from medexam_companions.booklets.corrections import Correction
+from medexam_companions.booklets.drafts import Draft
+from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_pictures
+from medexam_companions.booklets.keys import list_numbers
+from medexam_companions.booklets.pages.frames import Box
+from medexam_companions.booklets.pages.opening import OpenBooklet
+from medexam.toolkit.errors import DatasetError
+from medexam.toolkit.files import read_regular
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SHARPNESS = 3.0
+"""Pixels to the point of a picture that is cut out of the booklet."""
+SLOWEST_S = 120.0
+"""Seconds that a tool may take for one picture."""
+
+
+def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) -> None:
+    """Give each linked question its picture from `folder`.
+
+    Raises `DatasetError` if a picture is missing, or there is no folder; `without` builds such questions bare.
+    """
+    links = {draft.number: parse_links(draft.stem)[0] for draft in drafts if parse_links(draft.stem)}
+    if not links or (without and folder is None):
+        return
+    if folder is None:
+        raise DatasetError(
+            f"{list_numbers(list(links))} of the booklet are linked to pictures: give --images the folder that holds "
+            f"them, or --without-images to build without"
+        )
+    number_by_picture = {picture: number for number, picture in links.items()}
+    if without:
+        files = find_pictures(folder)
+        number_by_picture = {picture: number for picture, number in number_by_picture.items() if picture in files}
+    pictures = read_booklet_pictures(folder, number_by_picture)
+    for draft in drafts:
+        if draft.number in links:
+            draft.picture = pictures.get(links[draft.number])
+
+
+def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> None:
+    """Give each question with drawings inside and no picture of its own those drawings, cut out of the booklet."""
+    for draft in drafts:
+        if draft.picture is None and draft.drawings:
+            first = draft.drawings[0].box
+            boxes = [drawing.box for drawing in draft.drawings if drawing.box.page == first.page]
+            content = io.BytesIO()
+            booklet.crop(Box.around(boxes), SHARPNESS).save(content, "PNG")
+            draft.picture = BookletPicture(f"{exam}-{draft.number}.png", content.getvalue())
+
+
+def read_formulas(drafts: list[Draft], booklet: OpenBooklet, command: str) -> None:
+    """Put what `command` makes of each drawing at the end of the stem or option that it stands in."""
+    for draft in drafts:
+        for drawing in draft.drawings:
+            formula = read_formula(command, booklet.crop(drawing.box, SHARPNESS))
+            if formula is None:
+                continue
+            draft.formulas.append(formula)
+            if drawing.option is None:
+                draft.stem = f"{draft.stem} {formula}".strip()
+            else:
+                draft.options[drawing.option] = f"{draft.options[drawing.option]} {formula}".strip()
+
+
+def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: Path | None) -> list[Draft]:
+    """Put `corrections` into the drafts, and add those that the parser did not find.
+
+    Raises `DatasetError` if a correction is for no question and gives none, or names no picture.
+    """
+    draft_by_number = {draft.number: draft for draft in drafts}
+    for number, correction in corrections.items():
+        if number not in draft_by_number:
+            if correction.stem is None or not correction.options:
+                raise DatasetError(
+                    f"{source}: question {number} was not read from the booklet: give its stem and options to add "
+                    "it, or remove the entry"
+                )
+            draft_by_number[number] = Draft(number, "", {}, ())
+        _apply(draft_by_number[number], correction, source)
+    return [draft_by_number[number] for number in sorted(draft_by_number)]
+
+
+def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
+    if correction.stem is not None:
+        draft.stem = correction.stem
+    options: dict[int, str | None] = {**draft.options, **(correction.options or {})}
+    draft.options = {number: text for number, text in sorted(options.items()) if text is not None}
+    if correction.answer is not None:
+        draft.gold = correction.answer
+    if correction.image is not None:
+        path = correction.image if source is None else source.parent / correction.image
+        try:
+            draft.picture = BookletPicture(path.name, read_regular(path))
+        except OSError as error:
+            raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None
+
+
+def read_formula(command: str, picture: "Image") -> str | None:
+    """Return the line that `command` prints for `picture`; None if it fails, is too slow or prints nothing.
+
+    Raises `DatasetError` if there is no such command.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "formula.png"
+        picture.save(path)
+        try:
+            process = subprocess.run(  # noqa: S603 - the user's own command, without a shell
+                [*shlex.split(command), str(path)], capture_output=True, text=True, timeout=SLOWEST_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        except (OSError, ValueError) as error:
+            raise DatasetError(f"--formula-reader {command!r} cannot be started ({error}): correct it") from None
+    lines = process.stdout.strip().splitlines()
+    return lines[0].strip() if process.returncode == 0 and lines else None

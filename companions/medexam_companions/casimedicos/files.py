@@ -1,0 +1,124 @@
+"""Opens the files of CasiMedicos-Arg, in their archive or in a folder, and reads IOB2 lines as labelled sentences.
+
+It unpacks nothing: an archive's members are read in memory. What a sentence means is for
+`medexam_companions.casimedicos.documents` to say.
+"""
+
+import tarfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from medexam.toolkit.errors import DatasetError
+from medexam.toolkit.files import first_line, open_unpacked, read_regular
+
+ARCHIVE = "casimedicos-arg.tar.gz"
+"""What its authors call the archive."""
+LABELS = frozenset({"O", "B-Premise", "I-Premise", "B-Claim", "I-Claim"})
+
+_MOST_BYTES = 1 << 26
+"""The most that a member of an archive may hold; the largest of the published one holds 2 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The lines between two blank ones."""
+
+    line: int
+    """Where it begins in its file, from 1."""
+    tokens: tuple[str, ...]
+    """In Unicode's NFC: one Spanish document is stored with decomposed accents."""
+    labels: tuple[str, ...]
+    """One of `LABELS` for each token."""
+
+    @property
+    def text(self) -> str:
+        """The tokens, joined by single spaces."""
+        return " ".join(self.tokens)
+
+
+def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
+
+    `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.
+    Raises `DatasetError` if a file is missing, unreadable or not UTF-8, and when the archive holds a path that leads
+    out of it.
+    """
+    if path.is_dir():
+        roots = [root for root in (path, path / "casimedicos-arg") if any((root / name).is_file() for name in names)]
+        if roots:
+            for name in names:
+                yield str(roots[0] / name), _decode(_read(roots[0] / name), str(roots[0] / name))
+            return
+        if not (path / ARCHIVE).is_file():
+            raise DatasetError(
+                f"{path}: holds neither {names[0]} nor {ARCHIVE}: point at the archive of "
+                f"github.com/ixa-ehu/antidote-casimedicos, or at the folder that it was unpacked to"
+            )
+        path = path / ARCHIVE
+    members = _read_archive(path, names)
+    for name in names:
+        yield f"{path}: {name}", _decode(members[name], f"{path}: {name}")
+
+
+def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
+    """Parse the sentences of an IOB2 file. A token and its label stand on a line, separated by a space or a tab; blank
+    lines stand between sentences.
+
+    What follows the label, the quality of its projection and comments, is left out. Line ends may be CRLF. Raises
+    `DatasetError` naming `source` and the line that holds something else.
+    """
+    tokens: list[str] = []
+    labels: list[str] = []
+    for number, line in enumerate((text + "\n\n").split("\n"), start=1):
+        if line.strip():
+            fields = line.rstrip("\r").replace("\t", " ").split(" ")
+            if len(fields) < 2 or not fields[0] or fields[1] not in LABELS:
+                raise DatasetError(
+                    f"{source}, line {number}: is {line[:60]!r}, not a token and one of {', '.join(sorted(LABELS))}: "
+                    f"the file may be damaged; unpack the archive again"
+                )
+            tokens.append(unicodedata.normalize("NFC", fields[0]))
+            labels.append(fields[1])
+        elif tokens:
+            yield Sentence(number - len(tokens), tuple(tokens), tuple(labels))
+            tokens, labels = [], []
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): unpack the whole archive {ARCHIVE} again") from None
+
+
+def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    content_by_name: dict[str, bytes] = {}
+    try:
+        with open_unpacked(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
+            for member in archive:
+                place = PurePosixPath(member.name)
+                if place.is_absolute() or ".." in place.parts:
+                    raise DatasetError(f"{path}: holds {member.name!r}, a path outside the archive: download it again")
+                name = "/".join(place.parts[-2:])
+                if name in names and member.isfile():
+                    # The size is checked before anything is unpacked: a small archive may hold a huge file.
+                    if member.size > _MOST_BYTES:
+                        raise DatasetError(
+                            f"{path}: {member.name} would fill {member.size:,} bytes: get the archive again"
+                        )
+                    stream = archive.extractfile(member)
+                    content_by_name[name] = b"" if stream is None else stream.read()
+    except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
+        raise DatasetError(f"{path}: is not a complete tar archive ({first_line(error)}): copy it again") from None
+    if missing := [name for name in names if name not in content_by_name]:
+        raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
+    return content_by_name
+
+
+def _decode(content: bytes, source: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{source}: is not UTF-8 ({error}): copy it again") from None

@@ -1,0 +1,407 @@
+"""CasiMedicos-Arg: two real documents a language, every trap of the files by hand, and the counts of the whole."""
+
+import io
+import os
+import shutil
+import tarfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from medexam_companions.casimedicos import ArgumentComponent, read_casimedicos
+from medexam.errors import DatasetError
+
+SAMPLE = Path(__file__).parent / "sample"
+LANGUAGES = ["en", "es", "fr", "it"]
+ARCHIVE = "casimedicos-arg.tar.gz"
+
+PLAIN = [
+    "QUESTION TYPE: DIGESTIVE",
+    "CLINICAL CASE:",
+    "A 47-year-old man coughs.",
+    "What is it?",
+    "1- Asthma.",
+    "2- Flu.",
+    "3- A cold.",
+    "4- Croup.",
+    "5- nan",
+    "CORRECT ANSWER: 3",
+    "It is a cold.",
+    "Nothing else fits.",
+]
+
+
+def _lines(sentences: list[str], end: str = "\n") -> str:
+    """IOB2 lines; a token such as `Flu./B-Claim` carries its label, others carry O."""
+    return "".join(
+        "".join(f"{word.split('/B-')[0].split('/I-')[0]} {_label(word)}{end}" for word in sentence.split(" ")) + end
+        for sentence in sentences
+    )
+
+
+def _label(word: str) -> str:
+    return next((mark[1:] + word.split(mark)[1] for mark in ("/B-", "/I-") if mark in word), "O")
+
+
+@pytest.fixture
+def read(tmp_path):
+    """`read(sentences)` -> the documents of an English dev file that holds them."""
+
+    def make(*sentences: str, text: str | None = None):
+        (tmp_path / "EN").mkdir(exist_ok=True)
+        (tmp_path / "EN" / "dev.tsv").write_bytes((text or _lines(list(sentences))).encode())
+        return read_casimedicos(tmp_path, "en", ["dev"])
+
+    return make
+
+
+@pytest.fixture
+def read_one(read):
+    """`read_one(place, *sentences)`: the plain document with sentences in place of the one that begins with `place`."""
+
+    def make(place: str, *sentences: str):
+        at = next(number for number, each in enumerate(PLAIN) if each.startswith(place))
+        (document,) = read(*PLAIN[:at], *sentences, *PLAIN[at + 1 :])
+        return document
+
+    return make
+
+
+def _text(document, component: ArgumentComponent) -> str:
+    if component.part == "option":
+        return document.options[component.option - 1]
+    return getattr(document, component.part)
+
+
+# real documents
+
+
+@pytest.mark.parametrize(
+    ("language", "specialties", "options", "question", "end"),
+    [
+        ("en", ("CRITICAL CARE", "PSYCHIATRY"), "Lormetacepam.", "What do these data tell us:", "options 1 and 2."),
+        ("es", ("CRITICAL CARE", "PSYCHIATRY"), "Lormetacepam.", "¿Qué nos indican estos datos?:", "opciones 1 y 2."),
+        ("fr", ("SOINS INTENSIFS", "PSYCHIATRIE"), "Lormetacepam.", "Que nous apprennent ces données ?", "1 et 2."),
+        ("it", ("CURA CRITICA", "PSICHIATRIA"), "Lormetacepam.", "Cosa ci dicono questi dati?", "opzioni 1 e 2"),
+    ],
+)
+def test_the_real_sample(language, specialties, options, question, end) -> None:
+    dev, test = read_casimedicos(SAMPLE, language, ("dev", "test"))
+    assert [(each.key, each.split, each.language) for each in (dev, test)] == [
+        ("casimedicos/dev/0", "dev", language),
+        ("casimedicos/test/0", "test", language),
+    ]
+    assert (dev.specialty, test.specialty) == specialties
+    assert [(len(each.options), each.correct) for each in (dev, test)] == [(4, 1), (5, 2)]
+    assert test.options[test.correct - 1] == options
+    assert dev.question == question
+    assert dev.case.endswith("25 rpm.")
+    assert dev.explanation.endswith(end)
+    assert dev.anomalies == (("irregular_option_mark",) if language == "it" else ())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_components_stand_at_their_offsets(language) -> None:
+    for document in read_casimedicos(SAMPLE, language, ("dev", "test")):
+        assert document.components
+        for component in document.components:
+            text = _text(document, component)
+            assert text[component.start : component.end] == component.text
+            assert (component.option is None) == (component.part != "option")
+
+
+def test_real_components() -> None:
+    _, document = read_casimedicos(SAMPLE, "en", ("dev", "test"))
+    assert document.components[:3] == (
+        ArgumentComponent(
+            "premise", "We are consulted by an 84-year-old woman for insomnia of conciliation.", 0, 70, "case"
+        ),
+        ArgumentComponent("premise", document.case[71:], 71, 161, "case"),
+        ArgumentComponent("claim", "Diacepam.", 0, 9, "option", 1),
+    )
+    assert Counter(each.part for each in document.components) == {"case": 2, "option": 5, "explanation": 2}
+
+
+# traps
+
+
+def test_a_plain_document(read) -> None:
+    (document,) = read(*PLAIN)
+    assert document.specialty == "DIGESTIVE"
+    assert document.case == "A 47-year-old man coughs."
+    assert document.question == "What is it?"
+    assert document.options == ("Asthma.", "Flu.", "A cold.", "Croup.")
+    assert (document.correct, document.explanation) == (3, "It is a cold. Nothing else fits.")
+    assert document.components == document.anomalies == ()
+    assert hash(document) == hash(replace(document))
+
+
+def test_documents_are_told_apart_by_their_headings_alone(read) -> None:
+    labelled = ["QUESTION/B-Claim TYPE:/I-Claim DIGESTIVE/I-Claim", *PLAIN[1:]]
+    found = read(*PLAIN, *labelled, *PLAIN)
+    assert [each.key for each in found] == [f"casimedicos/dev/{place}" for place in range(3)]
+    assert [replace(each, key="") for each in found] == [replace(found[0], key="")] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _lines(PLAIN, "\r\n"),
+        "\ufeff" + _lines(PLAIN),
+        _lines(PLAIN).replace(" O\n", "\tO\t\t\n"),
+        _lines(PLAIN).replace(" O\n", " O \n"),
+        _lines(PLAIN).replace(" O\n", " O HighQualityHighQuality\n"),
+        _lines(PLAIN).replace(" O\n", "\tO\tLowQuality\tcorrected\n"),
+        "\n\n" + _lines(PLAIN).replace("\n\n", "\n \n\n\n"),
+        _lines(PLAIN).rstrip("\n"),
+    ],
+    ids=["CRLF", "byte order mark", "tabs", "trailing space", "quality", "comment", "more blank lines", "no last end"],
+)
+def test_lines_of_every_form(read, text) -> None:
+    assert read(text=text) == read(*PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("begins", "sentence"),
+    [
+        ("CLINICAL", "CLINICAL CASE :"),
+        ("QUESTION", "QUESTION TYPE : DIGESTIVE"),
+        *(("CORRECT", f"{words} 3") for words in ("CORRECT ANSWER :", "BONNE RÉPONSE :", "RÉPONSE CORRECTE :")),
+        ("CORRECT", "RISPOSTA CORRETTA: 3"),
+        ("CORRECT", "CORRECT/B-Claim ANSWER:/I-Claim 3/I-Claim"),
+        ("5-", "5- Nan"),
+    ],
+)
+def test_headings_of_every_form(read, read_one, begins, sentence) -> None:
+    assert (read_one(begins, sentence),) == read(*PLAIN)
+
+
+@pytest.mark.parametrize("mark", ["2 - Flu.", "2-Flu.", "2 Flu.", "2 -Flu."])
+def test_broken_option_marks(read, read_one, mark) -> None:
+    (plain,) = read(*PLAIN)
+    assert read_one("2-", mark) == replace(plain, anomalies=("irregular_option_mark",))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "case"),
+    [
+        ("1-year-old twins cough.", "1-year-old twins cough."),
+        ("1- Fever.", "1- Fever."),
+        ("2- Cough.", "2- Cough."),
+        ("3 days of cough.", "3 days of cough."),
+    ],
+)
+def test_a_numbered_line_of_the_case_is_no_option(read_one, sentence, case) -> None:
+    document = read_one("A 47", sentence)
+    assert (document.case, document.options[0], document.anomalies) == (case, "Asthma.", ())
+
+
+def test_an_option_of_two_sentences(read_one) -> None:
+    document = read_one("2-", "2- Flu.", "4-fold more than usual.")
+    assert document.options[1] == "Flu. 4-fold more than usual."
+    assert document.anomalies == ("option_of_sentences",)
+
+
+@pytest.mark.parametrize(
+    ("begins", "sentences", "anomalies"),
+    [
+        ("4-", ["4- Flu."], {"identical_options"}),
+        ("It is", ["It is a co\u00adld."], {"invisible_character"}),
+        ("It is", ["\u200bIt is a cold."], {"invisible_character"}),
+        ("A 47", [], {"no_case"}),
+        ("What", ["No/B-Premise fever,/I-Premise what is it?"], {"case_in_question"}),
+        ("What", ["What/B-Claim is it?"], set()),
+        ("What", ["What is it?", "Choose:"], {"question_in_case"}),
+        ("What", ["Choose the right one."], {"question_unmarked"}),
+        ("What", ["Choose :"], set()),
+    ],
+)
+def test_anomalies(read_one, begins, sentences, anomalies) -> None:
+    document = read_one(begins, *sentences)
+    assert set(document.anomalies) == anomalies
+
+
+@pytest.mark.parametrize(
+    ("sentence", "found"),
+    [
+        ("No/B-Claim it/I-Claim is.", [("claim", "No it", 0, 5)]),
+        ("So it/B-Claim is./I-Claim", [("claim", "it is.", 3, 9)]),
+        ("No/B-Claim it/B-Claim is.", [("claim", "No", 0, 2), ("claim", "it", 3, 5)]),
+        ("No/B-Premise it/I-Claim is.", [("premise", "No", 0, 2), ("claim", "it", 3, 5)]),
+        ("No/I-Claim it is/I-Premise so.", [("claim", "No", 0, 2), ("premise", "is", 6, 8)]),
+        ("No/B-Claim it is./I-Claim", [("claim", "No", 0, 2), ("claim", "is.", 6, 9)]),
+    ],
+    ids=["end", "start", "two", "change of kind", "nothing to continue", "gap"],
+)
+def test_labels(read_one, sentence, found) -> None:
+    document = read_one("It is", sentence)
+    assert document.components == tuple(ArgumentComponent(*each, "explanation") for each in found)
+
+
+def test_no_component_crosses_sentences_or_holds_a_mark(read) -> None:
+    sentences = [each.replace("2- Flu.", "2-/B-Claim Flu./I-Claim") for each in PLAIN[:-2]]
+    (document,) = read(*sentences, "It/B-Claim is./I-Claim", "So/I-Claim be it.")
+    assert document.components == (
+        ArgumentComponent("claim", "Flu.", 0, 4, "option", 2),
+        ArgumentComponent("claim", "It is.", 0, 6, "explanation"),
+        ArgumentComponent("claim", "So", 7, 9, "explanation"),
+    )
+
+
+def test_decomposed_accents_are_composed(read_one) -> None:
+    assert read_one("It is", "Razo\u0301n.").explanation.startswith("Razón. ")
+
+
+@pytest.mark.parametrize(
+    ("begins", "sentences", "message"),
+    [
+        ("QUESTION", ["TYPE: DIGESTIVE"], "dev.tsv, line 1: comes before the first QUESTION TYPE:"),
+        ("CLINICAL", [], "dev.tsv, line 1, casimedicos/dev/0: the sentence after QUESTION TYPE: is not CLINICAL CASE:"),
+        ("CORRECT", [], "has 0 sentences that state the correct answer"),
+        ("CORRECT", ["CORRECT ANSWER: 6"], "has 0 sentences"),
+        ("CORRECT", ["CORRECT ANSWER: 1", "CORRECT ANSWER: 2"], "has 2 sentences"),
+        ("CORRECT", ["CORRECT ANSWER: 5"], "states option 5 as right but has 4"),
+        ("3-", ["Flu."], "has no sentence that begins with 3- before the correct answer"),
+        ("3-", ["3-"], "option 3 is empty"),
+        ("It is", ["a/B-Thing"], "line 37: is 'a B-Thing', not a token and one of B-Claim, B-Premise"),
+    ],
+)
+def test_what_cannot_be_read_is_named(read_one, begins, sentences, message) -> None:
+    with pytest.raises(DatasetError) as raised:
+        read_one(begins, *sentences)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [(PLAIN[:-2], "has no explanation"), ([*PLAIN[:2], *PLAIN[4:]], "has no question"), ([""], "holds no document")],
+)
+def test_what_is_missing_is_named(read, sentences, message) -> None:
+    with pytest.raises(DatasetError, match=message):
+        read(*sentences, text="\n" if sentences == [""] else None)
+
+
+# archives and folders
+
+
+def _archive(path: Path, members: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_archive_and_folders_are_read_alike(tmp_path) -> None:
+    expected = read_casimedicos(SAMPLE, "fr", ("dev", "test"))
+    files = {
+        f"casimedicos-arg/FR/{split}.tsv": (SAMPLE / "FR" / f"{split}.tsv").read_bytes() for split in ("dev", "test")
+    }
+    (tmp_path / "packed").mkdir()
+    archive = _archive(tmp_path / "packed" / ARCHIVE, files)
+    shutil.copytree(SAMPLE, tmp_path / "unpacked" / "casimedicos-arg")
+    for path in (archive, tmp_path / "packed", tmp_path / "unpacked", tmp_path / "unpacked" / "casimedicos-arg"):
+        assert read_casimedicos(path, "fr", ("dev", "test")) == expected
+    assert [each.name for each in (tmp_path / "packed").iterdir()] == [ARCHIVE]
+
+
+@pytest.mark.parametrize("name", ["../EN/dev.tsv", "/tmp/EN/dev.tsv", "a/../../EN/dev.tsv"])
+def test_an_archive_with_a_path_that_leads_out_is_refused(tmp_path, name) -> None:
+    path = _archive(tmp_path / ARCHIVE, {name: _lines(PLAIN).encode()})
+    with pytest.raises(DatasetError, match="a path outside the archive"):
+        read_casimedicos(path, "en", ["dev"])
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
+    whole = _archive(tmp_path / ARCHIVE, {"EN/dev.tsv": (SAMPLE / "EN" / "dev.tsv").read_bytes()}).read_bytes()
+    for content in (b"", b"no", whole[: len(whole) // 2]):
+        (tmp_path / ARCHIVE).write_bytes(content)
+        with pytest.raises(DatasetError, match="is not a complete tar"):
+            read_casimedicos(tmp_path, "en", ["dev"])
+    (tmp_path / ARCHIVE).unlink()
+    with pytest.raises(DatasetError, match=r"train\.tsv: cannot be read"):
+        read_casimedicos(SAMPLE, "en")
+    with pytest.raises(DatasetError, match=r"holds neither EN/train\.tsv nor casimedicos-arg\.tar\.gz: point at"):
+        read_casimedicos(tmp_path, "en")
+    (tmp_path / "EN").mkdir()
+    (tmp_path / "EN" / "dev.tsv").write_bytes("señal O\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match="is not UTF-8"):
+        read_casimedicos(tmp_path, "en", ["dev"])
+
+
+# the whole data
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Language -> its documents by key."""
+    root = os.environ.get("MEDEXAM_DATA")
+    if not root:
+        pytest.skip("MEDEXAM_DATA does not name a folder with the full data sets")
+    found = {language: read_casimedicos(Path(root) / "casimedicos", language) for language in LANGUAGES}
+    return {language: {each.key: each for each in documents} for language, documents in found.items()}
+
+
+def by_split(chosen) -> tuple[int, ...]:
+    counts = Counter(each.split for each in chosen)
+    return tuple(counts[split] for split in ("train", "dev", "test"))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("language", "regular", "distinct", "specialties", "claims", "premises"),
+    [
+        ("en", (380, 55, 115), 517, 67, 4969, 2274),
+        ("es", (379, 55, 115), 484, 67, 4955, 2264),
+        ("fr", (377, 55, 115), 500, 63, 4936, 2270),
+        ("it", (376, 54, 114), 500, 67, 4930, 2265),
+    ],
+)
+def test_the_counts_of_each_language(whole, language, regular, distinct, specialties, claims, premises) -> None:
+    spanish, documents = list(whole["es"].values()), list(whole[language].values())
+    assert by_split(documents) == (381, 55, 117)
+    assert by_split(each for each in documents if len(each.options) == 4) == (207, 30, 61)
+    assert by_split(each for each in documents if len(each.options) == 5) == (174, 25, 56)
+    assert by_split(each for each in documents if "no_case" in each.anomalies) == (30, 2, 6)
+    structural = {"identical_options", "irregular_option_mark", "option_of_sentences"}
+    assert by_split(each for each in documents if structural.isdisjoint(each.anomalies)) == regular
+    assert Counter(each.correct for each in documents) == {1: 112, 2: 114, 3: 153, 4: 114, 5: 60}
+    assert len({frozenset(map(str.casefold, each.options)) for each in documents}) == distinct
+    assert len({each.specialty for each in documents}) == specialties
+    components = Counter(part.kind for each in documents for part in each.components)
+    assert components == {"claim": claims, "premise": premises}
+    for each in documents:
+        assert all(_text(each, part)[part.start : part.end] == part.text for part in each.components), each.key
+    aligned = [(each.key, each.correct, len(each.options)) for each in documents]
+    assert aligned == [(each.key, each.correct, len(each.options)) for each in spanish]
+    for each, key in zip(read_casimedicos(SAMPLE, language, ("dev", "test")), ("dev/33", "test/11"), strict=True):
+        assert replace(each, key=f"casimedicos/{key}") == whole[language][f"casimedicos/{key}"]
+
+
+@pytest.mark.data
+def test_spanish_traps_of_the_whole(whole) -> None:
+    documents = whole["es"]
+    counts = Counter(name for each in documents.values() for name in each.anomalies)
+    assert counts == {
+        "no_case": 38,
+        "case_in_question": 23,
+        "question_unmarked": 4,
+        "question_in_case": 2,
+        "option_of_sentences": 3,
+        "identical_options": 1,
+        "invisible_character": 10,
+    }
+    named = {"question_unmarked": ["train/36", "train/122", "dev/47", "test/115"], "identical_options": ["train/361"]}
+    named |= {"question_in_case": ["train/261", "train/266"]}
+    for anomaly, places in named.items():
+        found = [key for key, each in documents.items() if anomaly in each.anomalies]
+        assert found == [f"casimedicos/{place}" for place in places]
+    train = [len(each.explanation.split()) for each in documents.values() if each.split == "train"]
+    assert sum(train) / len(train) == pytest.approx(94.1, abs=0.05)
+    posed = {f"{each.case} {each.question}".casefold() for each in documents.values() if each.split == "train"}
+    again = Counter(each.split for each in documents.values() if f"{each.case} {each.question}".casefold() in posed)
+    assert (again["dev"], again["test"]) == (7, 12)

@@ -1,0 +1,31 @@
+"""What `medexam compare` takes about contamination; it imports nothing that takes time."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from medexam.cli.settings import Setting
+from medexam.experiments.compare.section import Finder
+
+
+@dataclass(frozen=True)
+class ContaminationSettings:
+    """What is looked for; runs on altered questions are without being asked for."""
+
+    cutoff: Annotated[
+        str | None,
+        Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
+    ] = None
+    overlap: Annotated[
+        str | None,
+        Setting("Compare accuracy on questions that share words with this corpus and on the others.", metavar="CORPUS"),
+    ] = None
+    overlap_words: Annotated[
+        int | None,
+        Setting("With --overlap: how many words in a row must be the same; 13 by default.", metavar="N", min=3),
+    ] = None
+
+    def finders(self) -> list[Finder]:
+        """Return what finds it; raises `SpecError` for values that cannot be."""
+        from medexam_companions.contamination.section import make_finder
+
+        return [make_finder(self.cutoff, self.overlap, self.overlap_words)]

@@ -1,0 +1,93 @@
+"""`medexam compare --strengths`: many runs among each other, with intervals that hold for all of them at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from medexam_companions.item_response.bradley_terry import Strength, compare_strengths, resampled_with
+from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.statistics import Resampling
+from medexam.toolkit.tables import NONE, Captioned, Table
+
+
+@dataclass(frozen=True)
+class Strengths(ComparisonSection):
+    """The strength of each run, in the order of the runs."""
+
+    strengths: tuple[Strength, ...]
+    resampled: Resampling
+    clusters: str
+    """What is taken as independent if there is enough of it."""
+    name = "strengths"
+
+    @property
+    def order(self) -> list[int]:
+        """Positions of the runs, the strongest first."""
+        return sorted(range(len(self.strengths)), key=lambda position: -self.strengths[position].strength)
+
+    def tables(self, names: Sequence[str]) -> list[Captioned]:
+        """Build a row for each run, the strongest first."""
+        place = {position: number for number, position in enumerate(self.order, start=1)}
+        rows = tuple(
+            (
+                str(place[position]),
+                names[position],
+                str(run.wins),
+                str(run.losses),
+                f"{run.strength:+.2f} [{run.interval[0]:.2f}, {run.interval[1]:.2f}]",
+                _ranges(sorted(place[other] for other in run.not_separable)),
+            )
+            for position, run in ((at, self.strengths[at]) for at in self.order)
+        )
+        unit = self.clusters if self.resampled is Resampling.CLUSTERS else "questions within exams"
+        caption = (
+            "Wins: questions that the run has right and another has not, over all others; losses the other way. "
+            "Strength: Bradley and Terry's, the natural logarithm of the odds of a win against the mean run, with 95 % "
+            f"intervals for all runs at once, taking {unit} as independent. Not separable: numbers of the runs whose "
+            "difference in strength may be 0, at 95 % for all pairs at once."
+        )
+        headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
+        return [(Table("Strengths of all runs", headers, rows, text_columns=2), caption)]
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """Write how many pairs are separable, and which runs may be the strongest."""
+        runs = len(self.strengths)
+        pairs = runs * (runs - 1) // 2
+        separable = pairs - sum(len(run.not_separable) for run in self.strengths) // 2
+        first = self.order[0]
+        others = [names[position] for position in self.order if position in self.strengths[first].not_separable]
+        summary = f"{separable} of {pairs} pairs of runs are separable in strength, at 95 % for all pairs at once."
+        if not others:
+            return [summary, f"{names[first]} is stronger than every other run."]
+        return [summary, f"Not separable from the strongest, {names[first]}: {', '.join(others)}."]
+
+    def document(self, keys: Sequence[str]) -> dict[str, Any]:
+        """Map each run to its strength, interval, and the runs that it is not separable from."""
+        return {
+            "independent": str(self.resampled),
+            "runs": {
+                key: run.model_dump(mode="json", exclude={"not_separable"})
+                | {"not_separable": [keys[position] for position in run.not_separable]}
+                for key, run in zip(keys, self.strengths, strict=True)
+            },
+        }
+
+
+def find_strengths(compared: ComparisonScope) -> Strengths:
+    """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
+    if len(compared.folders) < 3:
+        raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
+    strengths = compare_strengths(compared.matrix, compared.clusters)
+    return Strengths(tuple(strengths), resampled_with(compared.clusters), compared.statistics.clusters)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Render numbers in ascending order as `1-3, 5`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges) or NONE

@@ -1,0 +1,230 @@
+"""The tables of results of a paper, as a data file declares them, and the figures that the paper prints there.
+
+It reads the files that ship with the package and knows nothing of stored runs. Another paper is another file.
+"""
+
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from medexam.toolkit.data import Language
+from medexam.toolkit.errors import SpecError
+from medexam.toolkit.files import FrozenModel
+from medexam.toolkit.specs import Variant
+
+FOLDER = resources.files("medexam_companions.papers") / "published"
+ENDING = "_paper.yaml"
+
+
+About = Literal[
+    "questions", "question_lengths", "question_lengths_by_discipline", "splits", "tokens", "documents", "sentences"
+]
+"""What an item says of a data set."""
+
+
+class PaperMeasure(FrozenModel):
+    """A measure of the paper's tables."""
+
+    heading: str
+    legend: str = ""
+    """What a reader should know of it, in sentences."""
+    comparable: bool = True
+    """Whether the paper's column follows its own definition; else no difference from it is shown."""
+
+
+class Strategy(FrozenModel):
+    """A strategy or system that the paper evaluates."""
+
+    id: str
+    """What the rows of `figures` call it."""
+    heading: str = ""
+    """The paper's short name, for a column; empty takes the id."""
+    programs: tuple[str, ...]
+    """Labels of the programs that ask as the paper did; `*` stands for any end."""
+    stand_in: str = ""
+    """What of today stands for the paper's system, in a sentence; empty if it is the same."""
+
+
+class TableLayout(FrozenModel):
+    """One of the paper's tables.
+
+    It takes the runs of the named `kinds` or `splits`, and all runs if it names none.
+    """
+
+    number: int | None = None
+    """The paper's number; None is a table of what the paper's own do not take."""
+    title: str
+    """What the table holds, in a few words."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of programs."""
+    splits: tuple[str, ...] = ()
+    """Splits of the data set; a run of selected questions is of none."""
+    others: bool = False
+    """Takes the runs that no table names."""
+    exams: str = ".*"
+    """Pattern of the exams that count here, by the names of their booklets."""
+    rows: Literal["models", "runs"] = "models"
+    """`models` has a row for each model and measure, and strategies by languages as columns; `runs` has a row for each
+    run, and the paper's exams as columns."""
+    whole: str = "Avg"
+    """Heading of the figure of all exams behind those of each; empty has none."""
+    strategies: tuple[Strategy, ...] = ()
+    """Those of the paper, its columns from left to right or its rows from the top down."""
+    references: tuple[str, ...] = ()
+    """Rows of the paper that no run can have, such as those of people."""
+    measures: tuple[str, ...]
+    """In the order of the figures; a table of runs has one."""
+
+    @property
+    def name(self) -> str:
+        """The table's number as the paper has it, and its title."""
+        return self.title if self.number is None else f"Table {self.number}: {self.title}"
+
+    def strategy(self, program: str) -> Strategy | None:
+        """Find the paper's strategy that a program, by its label, is; None if it is none of them."""
+        for strategy in self.strategies:
+            if any(fnmatchcase(program, label) for label in strategy.programs):
+                return strategy
+        return None
+
+
+class Grid(FrozenModel):
+    """The figures of one table, in percent or points."""
+
+    columns: tuple[str, ...]
+    rows: dict[str, tuple[float | None, ...]]
+    """Name of the row -> a figure for each column; None where the paper prints none."""
+
+    @model_validator(mode="after")
+    def _rows_are_whole(self) -> Self:
+        for name, figures in self.rows.items():
+            if len(figures) != len(self.columns):
+                raise ValueError(f"row {name!r} has {len(figures)} figures for {len(self.columns)} columns")
+        return self
+
+    def figure(self, row: str, column: str) -> float | None:
+        """Return the figure that stands there; None if none does."""
+        if row not in self.rows or column not in self.columns:
+            return None
+        return self.rows[row][self.columns.index(column)]
+
+
+class PaperItem(FrozenModel):
+    """One table or figure of the paper, made anew or listed with its obstacle."""
+
+    title: str
+    """What it holds, in a few words."""
+    shows: Literal["runs", "years", "correlation", "map", "trained", "round_trip"] | About = "runs"
+    """`runs`: the scores of runs, in the paper's layout where it has one. `years`: their accuracy over exam years,
+    on one axis. `correlation`: of the best passage's score with being right. All others describe data sets."""
+    specs: tuple[str, ...] = ()
+    """Shipped specs of the runs."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Keys of these specs that are set unless the user sets them."""
+    dataset: dict[str, str | bool] = Field(default_factory=dict)
+    """The `dataset` part of a spec, for what describes one."""
+    retriever: dict[str, str] = Field(default_factory=dict)
+    """The `retriever` part of a spec, for a map of its corpus."""
+    part: Literal["sources", "questions", "each_discipline"] = "sources"
+    """The picture of a map."""
+    grid: str = ""
+    """The shipped grid of fine-tuned encoders."""
+    encoders: tuple[str, ...] = ()
+    """Those of the grid that are shown; empty shows all."""
+    trainings: tuple[str, ...] = ()
+    """Those of the grid that are shown; empty shows all."""
+    variants: tuple[Variant, ...] = ()
+    """Those of the grid that are shown; empty shows all."""
+    measure: Literal["f1", "exact_match", "negated_f1", "outcomes"] = "f1"
+    """`negated_f1` is F1 of the questions that ask for what is not so; `outcomes` counts kinds of predictions."""
+    averages: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """A column for each corpus, the mean over the trainings, instead of one for each training: its heading -> the
+    grid's keys that differ there."""
+    note: str = ""
+    """What a reader should know before making it, in sentences."""
+    printed: Grid | None = None
+    """What the paper prints of something that has no table's number."""
+    obstacle: str = ""
+    """Why it cannot be made, or what shows it instead, in a line; empty if `medexam reproduce` makes it."""
+
+
+class Paper(FrozenModel):
+    """A paper, its tables and their figures."""
+
+    layout: str
+    """What `--layout` and `medexam reproduce` call it."""
+    also: tuple[str, ...] = ()
+    """What `--layout` calls it too."""
+    paper: str
+    arxiv: str
+    dataset: str
+    """Runs on another data set stand beside no figure."""
+    only: bool = False
+    """Whether runs on another data set are refused."""
+    legend: str = ""
+    """What a reader should know of all its tables, in sentences."""
+    limited: str = ""
+    """What a reader should know of runs with a limit, in a sentence."""
+    decimals: int = 2
+    """Of every figure of a run."""
+    languages: tuple[Language, ...] = ()
+    models: tuple[str, ...] = ()
+    """The rows, from the top down."""
+    exams: dict[str, str] = Field(default_factory=dict)
+    """Heading -> pattern of the names of its booklets, in the order of the columns."""
+    measures: dict[str, PaperMeasure] = Field(default_factory=dict)
+    tables: tuple[TableLayout, ...] = ()
+    """Those of runs; a paper without any has no layout."""
+    figures: dict[int, Grid] = Field(default_factory=dict)
+    """Number of a table -> its figures. A row is `MODEL STRATEGY LANGUAGE`, in a table of runs `STRATEGY LANGUAGE`."""
+    reproduce: dict[str, PaperItem] = Field(default_factory=dict)
+    """What `medexam reproduce` makes or lists: `table-2` and the like, in the order of the list."""
+
+    @model_validator(mode="after")
+    def _figures_have_a_place(self) -> Self:
+        tables = {table.number: table for table in self.tables}
+        for number, grid in self.figures.items():
+            if number not in tables:
+                if f"table-{number}" not in self.reproduce:
+                    raise ValueError(f"there is no table {number} for its figures")
+                continue
+            table = tables[number]
+            columns = set(table.measures) if table.rows == "models" else {*self.exams, table.whole}
+            if unknown := set(grid.columns) - columns:
+                raise ValueError(f"table {number} has no column {min(unknown)!r}")
+        return self
+
+    def takes(self, table: TableLayout, kind: str, split: str | None) -> bool:
+        """Return whether a run of this kind of program and split, None for selected questions, stands in `table`."""
+
+        def is_named(layout: TableLayout) -> bool:
+            return (not layout.kinds or kind in layout.kinds) and (not layout.splits or split in layout.splits)
+
+        if table.others:
+            return not any(is_named(other) for other in self.tables if other.kinds or other.splits)
+        return is_named(table)
+
+
+@cache
+def all_papers() -> tuple[Paper, ...]:
+    """Load the papers that ship with the package."""
+    files = sorted((file for file in FOLDER.iterdir() if file.name.endswith(ENDING)), key=lambda file: file.name)
+    return tuple(Paper.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files)
+
+
+def load_papers() -> dict[str, Paper]:
+    """Load the papers whose tables show runs, by what `--layout` calls them."""
+    return {paper.layout: paper for paper in all_papers() if paper.tables}
+
+
+def load_paper(layout: str) -> Paper:
+    """Load the paper of a layout; raises `SpecError` naming the layouts if there is none of this name."""
+    papers = load_papers()
+    for paper in papers.values():
+        if layout in (paper.layout, *paper.also):
+            return paper
+    raise SpecError(f"--layout {layout}: no paper has this name; the choices are {', '.join(papers)}")

@@ -1,0 +1,93 @@
+"""How likely a premise entails a hypothesis, by any model of natural language inference."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medexam_companions.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.readers.windows import by_length, keep_ends
+from medexam.toolkit.encoders import LocalReader
+from medexam.toolkit.errors import EngineError
+
+PAIR_TOKENS = 512
+"""Tokens of a premise and its hypothesis together; a longer premise is cut at its end."""
+
+
+class EntailmentReader(Protocol):
+    """Judges hypotheses by premises."""
+
+    label: str
+    """The model as people read it."""
+    batch: int
+    """Pairs in one forward pass."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Score each (premise, hypothesis): its log-probability of entailment, in nats, `[n]`; entry i is pair i."""
+
+
+class TransformersEntailmentReader:
+    """An `EntailmentReader` around a classifier that is loaded."""
+
+    def __init__(self, loaded: LoadedReader) -> None:
+        """Take a loaded model; raises `EngineError` if none of its labels means entailment."""
+        self.label = loaded.weights.label
+        self.batch = loaded.batch
+        self._loaded = loaded
+        self._entailed = entailment_label(loaded.model.config.label2id, loaded.weights.source)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Return the log of the softmax over the model's labels, at entailment: `[n]`, nats; entry i is pair i.
+
+        Premise and hypothesis have at most `PAIR_TOKENS` tokens together; the premise is cut, and of a hypothesis that
+        fills more than half the end is kept. Raises `EngineError` if the logits are not numbers.
+        """
+        import torch
+
+        scores = np.empty(len(pairs), dtype=np.float64)
+        if not pairs:
+            return scores
+        loaded, tokenizer = self._loaded, self._loaded.tokenizer
+        most = min(PAIR_TOKENS, tokenizer.model_max_length)
+        premises = [premise for premise, _ in pairs]
+        hypotheses = keep_ends(tokenizer, [hypothesis for _, hypothesis in pairs], most // 2)
+        encoded = tokenizer(premises, hypotheses, truncation="only_first", max_length=most, verbose=False)
+        for places in by_length([len(ids) for ids in encoded["input_ids"]], self.batch):
+            inputs = [{name: encoded[name][place] for name in encoded} for place in places]
+            with torch.inference_mode():
+                output: Any = loaded.model(**pad(tokenizer, inputs, loaded.device))
+            scores[places] = torch.log_softmax(output.logits.double().cpu(), dim=1)[:, self._entailed].numpy()
+        if not np.isfinite(scores).all():
+            raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
+        return scores
+
+
+def load_entailment_reader(
+    name: str | Path, revision: str | None = None, *, device: str = "auto"
+) -> TransformersEntailmentReader:
+    """Load the model of natural language inference in a folder or of a hub id.
+
+    `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded, has
+    no classification head, or has no label for entailment.
+    """
+    return TransformersEntailmentReader(load_reader(name, "entailment", revision, device))
+
+
+ENTAILMENT = LocalReader(lambda settings: load_entailment_reader(settings.model, settings.revision), (PAIR_TOKENS,))
+"""What scores whether sentences entail hypotheses."""
+
+
+def entailment_label(label2id: Mapping[str, int], source: str) -> int:
+    """Find the number of the label for entailment, in any case; raises `EngineError` if there is none or several.
+
+    `not_entailment` and its like do not count.
+    """
+    numbers = [number for label, number in label2id.items() if label.strip().lower() in ("entailment", "entailed")]
+    if len(numbers) != 1:
+        raise EngineError(
+            f"{source}: its labels are {', '.join(map(str, label2id))}, and one of them must be entailment: name a "
+            "model of natural language inference, or correct label2id in its config.json"
+        )
+    return numbers[0]

@@ -1,0 +1,153 @@
+"""Finds the span of a context that answers a question, with any extractive question answering model of transformers."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from medexam_companions.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
+from medexam.toolkit.encoders import LocalReader, Span
+from medexam.toolkit.errors import EngineError
+
+ANSWER_TOKENS = 30
+"""Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _BestTokens:
+    """The best span of a window, in tokens."""
+
+    score: float
+    """The sum of its start and end logit."""
+    first: int
+    last: int
+    no_answer: float
+    """The same sum at the token that means the whole text."""
+
+
+class SpanReader(Protocol):
+    """Finds answers in contexts."""
+
+    label: str
+    """The model as people read it."""
+    batch: int
+    """Windows in one forward pass."""
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
+        """Find the best span of each (question, context); entry i is pair i. None if a context has no tokens."""
+
+
+class TransformersSpanReader:
+    """A `SpanReader` around a question answering model that is loaded."""
+
+    def __init__(
+        self,
+        loaded: LoadedReader,
+        answer_tokens: int = ANSWER_TOKENS,
+        window: int = WINDOW_TOKENS,
+        shared: int = SHARED_TOKENS,
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
+        """Take a loaded model; a span has at most `answer_tokens` tokens; `window` and `shared` as in `cut_windows`.
+
+        If it `may_be_empty`, a span without text is the answer where the model prefers none.
+        """
+        self.label = loaded.weights.label
+        self.batch = loaded.batch
+        self._loaded = loaded
+        self._answer_tokens = answer_tokens
+        self._window = window
+        self._shared = shared
+        self._may_be_empty = may_be_empty
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
+        """Find the span with the highest sum of start and end logit, over all windows of a context; the first of
+        equals.
+
+        A model trained on SQuAD 2.0 gives its best span even if it prefers no answer, unless a span may be empty. It
+        is empty where the first token, which means the whole text, has the higher sum of logits in every window
+        (Devlin et al. 2019). Raises `EngineError` if the logits are not numbers.
+        """
+        tokenizer = self._loaded.tokenizer
+        windows = cut_windows(tokenizer, pairs, self._window, self._shared)
+        window_spans: list[_BestTokens | None] = [None] * len(windows)
+        for places in by_length([len(window.offsets) for window in windows], self.batch):
+            batch = [windows[place] for place in places]
+            for place, best in zip(places, self._read_batch(batch), strict=True):
+                window_spans[place] = best
+        spans: list[Span | None] = [None] * len(pairs)
+        no_answer = [math.inf] * len(pairs)
+        for window, best in zip(windows, window_spans, strict=True):
+            if best is None:
+                continue
+            span = spans[window.pair]
+            if span is None or best.score > span.score:
+                spans[window.pair] = _span(pairs[window.pair][1], window, best)
+            no_answer[window.pair] = min(no_answer[window.pair], best.no_answer)
+        if not self._may_be_empty:
+            return spans
+        return [
+            Span("", 0, 0, score) if span is not None and score > span.score else span
+            for span, score in zip(spans, no_answer, strict=True)
+        ]
+
+    def _read_batch(self, windows: Sequence[Window]) -> Iterator["_BestTokens | None"]:
+        """Yield the best span of each window; None for one without context."""
+        import torch
+
+        loaded = self._loaded
+        inputs = pad(loaded.tokenizer, [window.inputs for window in windows], loaded.device)
+        with torch.inference_mode():
+            output: Any = loaded.model(**inputs)
+        length = output.start_logits.shape[1]
+        # The tokenizer may pad on either side, so a window's tokens are told by its attention mask.
+        mask = inputs["attention_mask"].bool().cpu()
+        context = torch.zeros((len(windows), length), dtype=torch.bool)
+        for row, window in enumerate(windows):
+            context[row, mask[row]] = torch.tensor([offset is not None for offset in window.offsets])
+        start_logits, end_logits = output.start_logits.float().cpu(), output.end_logits.float().cpu()
+        start, end = start_logits.masked_fill(~context, -torch.inf), end_logits.masked_fill(~context, -torch.inf)
+        band = torch.ones((length, length), dtype=torch.bool).triu().tril(self._answer_tokens - 1)
+        sums = (start[:, :, None] + end[:, None, :]).masked_fill(~band, -torch.inf).flatten(1)
+        scores, flat = sums.max(dim=1)
+        if bool(torch.isnan(sums).any()):
+            raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
+        for row, (score, place) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
+            padding = int(mask[row].int().argmax())
+            first, last = divmod(place, length)
+            whole = padding + windows[row].whole_text
+            no_answer = float(start_logits[row, whole] + end_logits[row, whole])
+            best = _BestTokens(score, first - padding, last - padding, no_answer)
+            yield best if bool(context[row].any()) else None
+
+
+def load_span_reader(
+    name: str | Path, revision: str | None = None, *, answer_tokens: int = ANSWER_TOKENS, device: str = "auto"
+) -> TransformersSpanReader:
+    """Load the question answering model of a folder or a hub id.
+
+    `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded or has
+    no question answering head.
+    """
+    return TransformersSpanReader(load_reader(name, "span", revision, device), answer_tokens)
+
+
+SPANS = LocalReader(
+    lambda settings: load_span_reader(
+        settings.model, settings.revision, answer_tokens=settings.answer_tokens or ANSWER_TOKENS
+    ),
+    (WINDOW_TOKENS, SHARED_TOKENS),
+)
+"""What finds spans in texts."""
+
+
+def _span(context: str, window: Window, best: _BestTokens) -> Span:
+    """Return the span of two tokens, without the spaces that some tokenizers count as a token's."""
+    opening, closing = window.offsets[best.first], window.offsets[best.last]
+    assert opening is not None and closing is not None  # noqa: S101, PT018 - chosen among the context's tokens
+    text = context[opening[0] : closing[1]]
+    start = opening[0] + len(text) - len(text.lstrip())
+    return Span(text.strip(), start, start + len(text.strip()), best.score)

@@ -1,0 +1,97 @@
+"""Which of several translations of a question is kept: three rules (Correa-Guillén et al. 2025, section 2.4).
+
+1. Only one is valid: that one.
+2. Two are valid: that of the set-up with fewer errors over all questions.
+3. Three or more are valid: of the two most similar ones, that of the set-up with fewer errors.
+
+A question without a valid translation is discarded. Set-ups with equally many errors keep the order they came in.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from medexam_companions.translation.layout import render_layout
+from medexam_companions.translation.validity import TranslationCandidate
+
+_GRAM = 3
+
+
+class SelectionRule(StrEnum):
+    """Why a translation was chosen."""
+
+    ONLY_VALID = "only_valid"
+    FEWER_ERRORS = "fewer_errors"
+    MOST_SIMILAR = "most_similar"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The translation that is kept of one question."""
+
+    candidate: TranslationCandidate
+    rule: SelectionRule
+    similarity: float | None
+    """Of the two most similar ones, from 0 to 1; None if it was not asked for."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is kept of all questions."""
+
+    choices: Mapping[str, Choice]
+    """By question, in the order of the source."""
+    discarded: tuple[str, ...]
+    """Keys of the questions without a valid translation."""
+
+
+def select(candidates: Mapping[str, Sequence[TranslationCandidate]]) -> Selection:
+    """Choose among the candidates of each question, by its key; the set-ups stand in one order everywhere."""
+    errors: Counter[str] = Counter()
+    for offered in candidates.values():
+        for candidate in offered:
+            errors[candidate.setup] += not candidate.valid
+    choices = {}
+    discarded = []
+    for key, offered in candidates.items():
+        choice = _choose([candidate for candidate in offered if candidate.valid], errors)
+        if choice is None:
+            discarded.append(key)
+        else:
+            choices[key] = choice
+    return Selection(choices, tuple(discarded))
+
+
+def _choose(valid: Sequence[TranslationCandidate], errors: Mapping[str, int]) -> Choice | None:
+    if not valid:
+        return None
+    if len(valid) == 1:
+        return Choice(valid[0], SelectionRule.ONLY_VALID, None)
+    if len(valid) == 2:
+        return Choice(min(valid, key=lambda candidate: errors[candidate.setup]), SelectionRule.FEWER_ERRORS, None)
+    texts = [render_layout(candidate.text) for candidate in valid]
+    pairs = combinations(range(len(valid)), 2)
+    nearness, index, other_index = max(
+        ((similarity(texts[a], texts[b]), a, b) for a, b in pairs), key=lambda pair: (pair[0], -pair[1], -pair[2])
+    )
+    choice = min((valid[index], valid[other_index]), key=lambda candidate: errors[candidate.setup])
+    return Choice(choice, SelectionRule.MOST_SIMILAR, nearness)
+
+
+def similarity(text: str, other: str) -> float:
+    """Compute Dice's coefficient over character trigrams of the lower-cased texts, as multisets: from 0 to 1.
+
+    Dice (1945), "Measures of the amount of ecologic association between species": twice the trigrams in common over
+    the trigrams of both. The paper names no measure; this one needs no model, works in every script and does not mind
+    the order of words as much as an edit distance does.
+    """
+    first, second = _trigrams(text), _trigrams(other)
+    total = first.total() + second.total()
+    return 2 * (first & second).total() / total if total else 1.0
+
+
+def _trigrams(text: str) -> Counter[str]:
+    padded = f" {' '.join(text.lower().split())} "
+    return Counter([padded[place : place + _GRAM] for place in range(len(padded) - _GRAM + 1)])
