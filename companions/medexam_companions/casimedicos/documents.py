@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from medexam.errors import DatasetError
 from medexam_companions.casimedicos.files import Sentence, parse_sentences, read_members
-from medexam.toolkit.errors import DatasetError
 
 CaseLanguage = Literal["en", "es", "fr", "it"]
 """Spanish is the original; the others are translations of it."""

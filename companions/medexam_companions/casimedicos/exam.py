@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import cast
 
 from medexam import Question
+from medexam.datasets import Reading, Row
+from medexam.questions import Discipline, Exam, Language, Option
 from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
-from medexam.toolkit.benchmarks import Option, Reading, Row
-from medexam.toolkit.data import Discipline, Exam, Language
 
 VERSION = "CasiMedicos-Arg"
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from medexam.datasets import TaskReading, TaskRow, read_squad
+from medexam.questions import Component, Task, TaskGold
+from medexam.specs import DatasetSpec
 from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos, shared_options
 from medexam_companions.casimedicos.exam import VERSION, casimedicos_place
-from medexam.toolkit.benchmarks import Component, TaskReading, TaskRow
-from medexam.toolkit.data import Task, TaskGold, read_squad
-from medexam.toolkit.specs import DatasetSpec
 
 SPANS = frozenset({".json", ".jsonl", ".parquet"})
 """Files in the form of SQuAD, by their ending."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import first_line, open_unpacked, read_regular
+from medexam.errors import DatasetError
+from medexam.inputs import first_line, open_unpacked, read_regular
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
+from medexam.datasets import SpanItem, locate_files, read_squad
+from medexam.errors import DatasetError
+from medexam.questions import Language
 from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
 from medexam_companions.casimedicos.exam import casimedicos_place
 from medexam_companions.casimedicos.extraction import explanation_variants
-from medexam.toolkit.benchmarks import locate_files
-from medexam.toolkit.data import Language, SpanItem, read_squad
-from medexam.toolkit.errors import DatasetError
 
 NEEDED = (
     "name a SQuAD-form file of HiTZ/casimedicos-squad, such as es_train_casimedicos_squad.json, since CasiMedicos-Arg "

@@ -8,12 +8,11 @@ counted.
 from collections import Counter
 from typing import cast
 
+from medexam.datasets import ExplanationStatistics, locate_files, read_squad, sentence_shares
+from medexam.specs import DatasetSpec
 from medexam_companions.casimedicos.documents import CaseLanguage, read_casimedicos
 from medexam_companions.casimedicos.exam import casimedicos_place
 from medexam_companions.casimedicos.extraction import SPANS
-from medexam.toolkit.benchmarks import ExplanationStatistics, locate_files, sentence_shares
-from medexam.toolkit.data import read_squad
-from medexam.toolkit.specs import DatasetSpec
 
 
 def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medexam_companions.finetuning.grid import (
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments import PlotPicture
+from medexam.specs import validate
+from medexam.tables import Captioned
+from medexam_companions.casimedicos.finetuning.grid import (
     GridCell,
     GridSpec,
     grid_rows,
@@ -17,10 +21,6 @@ from medexam_companions.finetuning.grid import (
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.catalogue import PaperEntry
 from medexam_companions.papers.paper import Grid
-from medexam.toolkit.errors import DatasetError, SpecError
-from medexam.toolkit.plots import PlotPicture
-from medexam.toolkit.specs import validate
-from medexam.toolkit.tables import Captioned
 
 AVERAGE = "Avg."
 KINDS = ("empty", "incomplete", "exact")

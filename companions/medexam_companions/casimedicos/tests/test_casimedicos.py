@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.casimedicos import ArgumentComponent, read_casimedicos
 from medexam.errors import DatasetError
+from medexam_companions.casimedicos import ArgumentComponent, read_casimedicos
 
 SAMPLE = Path(__file__).parent / "sample"
 LANGUAGES = ["en", "es", "fr", "it"]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from medexam_companions.readers.loading import LoadedReader, load_reader, pad
-from medexam_companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
-from medexam.toolkit.encoders import LocalReader, Span
-from medexam.toolkit.errors import EngineError
+from medexam.errors import EngineError
+from medexam.retrievers import LocalReader, Span
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS, Window, by_length, cut_windows
 
 ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""

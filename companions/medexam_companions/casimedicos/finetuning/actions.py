@@ -7,15 +7,15 @@ from typing import Any
 
 import typer
 
-from medexam_companions.finetuning.encoder import Finetuned
-from medexam_companions.finetuning.encoder import finetune as carry_out
-from medexam_companions.finetuning.grid import GridCell, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
-from medexam_companions.finetuning.settings import Device, FinetuningSettings
-from medexam_companions.finetuning.tracking import track_finetuning
-from medexam.toolkit.commands import INCOMPLETE, Terminal, default_runs_dir, print_json, print_tables, send_to_mlflow
-from medexam.toolkit.progress import TrainingProgress
-from medexam.toolkit.specs import shipped_with
-from medexam.toolkit.tables import NONE, Captioned, Table
+from medexam.cli import INCOMPLETE, Terminal, TrainingProgress, print_json, print_tables, send_to_mlflow
+from medexam.experiments import default_runs_dir
+from medexam.specs import shipped_with
+from medexam.tables import NONE, Captioned, Table
+from medexam_companions.casimedicos.finetuning.encoder import Finetuned
+from medexam_companions.casimedicos.finetuning.encoder import finetune as carry_out
+from medexam_companions.casimedicos.finetuning.grid import GridCell, grid_rows, load_grid, narrow_grid, plan_grid, run_grid
+from medexam_companions.casimedicos.finetuning.settings import Device, FinetuningSettings
+from medexam_companions.casimedicos.finetuning.tracking import track_finetuning
 
 
 def train_grid(

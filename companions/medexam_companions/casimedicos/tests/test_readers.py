@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 import torch
-
-from medexam_companions.readers import (
+from medexam_companions.casimedicos.readers import (
     TransformersSpanReader,
     load_entailment_reader,
     load_reader,
     load_span_reader,
 )
+
 from medexam.errors import EngineError
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 

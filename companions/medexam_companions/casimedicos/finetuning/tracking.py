@@ -2,8 +2,8 @@
 
 import time
 
-from medexam_companions.finetuning.encoder import RECORD, Finetuned
-from medexam.toolkit.tracking import Copy, SentCopy, send_copy
+from medexam.experiments import Copy, SentCopy, send_copy
+from medexam_companions.casimedicos.finetuning.encoder import RECORD, Finetuned
 
 
 def track_finetuning(outcome: Finetuned, *, tracking_uri: str) -> SentCopy:

@@ -6,10 +6,10 @@ from typing import Annotated, cast
 
 import typer
 
+from medexam.cli import JsonOption, PathOption, print_json, print_notice, write_file
+from medexam.errors import SpecError
+from medexam.questions import Language
 from medexam_companions.casimedicos.posing import pose_spans
-from medexam.toolkit.commands import JsonOption, PathOption, print_json, print_notice, write_file
-from medexam.toolkit.data import Language
-from medexam.toolkit.errors import SpecError
 
 SHOWN = 5
 """Ids that a notice names."""

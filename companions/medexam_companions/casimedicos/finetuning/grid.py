@@ -16,14 +16,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from medexam_companions.finetuning.encoder import RECORD, Finetuned, finetune
-from medexam_companions.finetuning.settings import FinetuningSettings
-from medexam_companions.finetuning.training import FinetuningObserver
-from medexam_companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.toolkit.encoders import find_encoder_weights
-from medexam.toolkit.errors import DatasetError, EngineError, SpecError
-from medexam.toolkit.files import name_part
-from medexam.toolkit.specs import Spec, Variant, digest, parse_yaml, validate
+from medexam.encoder_weights import find_encoder_weights
+from medexam.errors import DatasetError, EngineError, SpecError
+from medexam.experiments import name_part
+from medexam.specs import Spec, Variant, digest, parse_yaml, validate
+from medexam_companions.casimedicos.finetuning.encoder import RECORD, Finetuned, finetune
+from medexam_companions.casimedicos.finetuning.settings import FinetuningSettings
+from medexam_companions.casimedicos.finetuning.training import FinetuningObserver
+from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 
 Count = Annotated[int, Field(ge=1)]
 GRIDS = Path(__file__).with_name("grids")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from medexam_companions.readers.windows import Window, cut_windows
-from medexam.toolkit.data import SpanItem, read_squad
-from medexam.toolkit.errors import DatasetError
+from medexam.datasets import SpanItem, read_squad
+from medexam.errors import DatasetError
+from medexam_companions.casimedicos.readers.windows import Window, cut_windows
 
 Reason = Literal["too_long", "misplaced"]
 REASONS: dict[Reason, str] = {

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam_companions.readers.loading import LoadedReader, load_reader, pad
-from medexam_companions.readers.windows import by_length, keep_ends
-from medexam.toolkit.encoders import LocalReader
-from medexam.toolkit.errors import EngineError
+from medexam.errors import EngineError
+from medexam.retrievers import LocalReader
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader, pad
+from medexam_companions.casimedicos.readers.windows import by_length, keep_ends
 
 PAIR_TOKENS = 512
 """Tokens of a premise and its hypothesis together; a longer premise is cut at its end."""

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam_companions.casimedicos import read_casimedicos
 from medexam.datasets import read_squad
+from medexam_companions.casimedicos import read_casimedicos
 from retrievers.tiny_models import save_bert
 
-SAMPLE = Path(__file__).parents[1] / "casimedicos" / "sample"
+SAMPLE = Path(__file__).with_name("sample")
 
 
 @pytest.fixture

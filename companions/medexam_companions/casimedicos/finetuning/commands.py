@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from medexam_companions.finetuning.settings import Device, FinetuningSettings
-from medexam.toolkit.commands import JsonOption, TrackingOption, refuse, settings_as_flags
+from medexam.cli import JsonOption, TrackingOption, refuse, settings_as_flags
+from medexam_companions.casimedicos.finetuning.settings import Device, FinetuningSettings
 
 
 @settings_as_flags
@@ -21,7 +21,7 @@ def finetune(
         refuse(context, {"intermediate_epochs"}, "name a first file to learn from with --intermediate FILE")
     if settings.validation is None:
         refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
-    from medexam_companions.finetuning.actions import train_encoder
+    from medexam_companions.casimedicos.finetuning.actions import train_encoder
 
     train_encoder(settings, tracking_uri, as_json=as_json)
 
@@ -42,7 +42,7 @@ def finetune_grid(
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid."""
-    from medexam_companions.finetuning.actions import train_grid
+    from medexam_companions.casimedicos.finetuning.actions import train_grid
 
     train_grid(
         spec, out, encoder or (), training or (), variant or (), device, tracking_uri, plan=plan, as_json=as_json

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from medexam_companions.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
-from medexam.toolkit.commands import Setting
-from medexam.toolkit.errors import SpecError
+from medexam.cli import Setting
+from medexam.errors import SpecError
+from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
 
 Device = Literal["auto", "cpu", "cuda"]
 

@@ -6,10 +6,10 @@ from math import isfinite
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from medexam_companions.finetuning.settings import FinetuningSettings
-from medexam_companions.finetuning.windows import Lesson, Lessons
-from medexam_companions.readers.loading import LoadedReader
-from medexam.toolkit.errors import EngineError
+from medexam.errors import EngineError
+from medexam_companions.casimedicos.finetuning.settings import FinetuningSettings
+from medexam_companions.casimedicos.finetuning.windows import Lesson, Lessons
+from medexam_companions.casimedicos.readers.loading import LoadedReader
 
 _LABELS = ("start_positions", "end_positions")
 

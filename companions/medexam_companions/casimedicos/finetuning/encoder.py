@@ -9,9 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from medexam_companions.finetuning.settings import FinetuningSettings
-from medexam_companions.finetuning.training import FinetuningObserver, teach
-from medexam_companions.finetuning.windows import (
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments import describe_environment
+from medexam.files import whole_folder, written_by_library
+from medexam.library_logging import quiet_transformers
+from medexam.metrics import SpanSetScores, count_outcomes, score_spans
+from medexam_companions.casimedicos.finetuning.settings import FinetuningSettings
+from medexam_companions.casimedicos.finetuning.training import FinetuningObserver, teach
+from medexam_companions.casimedicos.finetuning.windows import (
     Lessons,
     SpanFile,
     join_lessons,
@@ -19,13 +24,8 @@ from medexam_companions.finetuning.windows import (
     read_span_file,
     seen_before,
 )
-from medexam_companions.readers.loading import LoadedReader, load_trainable
-from medexam_companions.readers.spans import TransformersSpanReader
-from medexam.toolkit.asking import quiet_transformers
-from medexam.toolkit.errors import DatasetError, SpecError
-from medexam.toolkit.files import whole_folder, written_by_library
-from medexam.toolkit.runs import describe_environment
-from medexam.toolkit.statistics import SpanSetScores, count_outcomes, score_spans
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_trainable
+from medexam_companions.casimedicos.readers.spans import TransformersSpanReader
 
 RECORD = "finetuning.json"
 PREDICTIONS = "validation_predictions.jsonl"
