@@ -1,4 +1,6 @@
 from .base import AskingProgram as AskingProgram
+from .base import Call as Call
+from .base import Steps as Steps
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
 from .loading import loaded_words as loaded_words
@@ -8,6 +10,7 @@ from .outcome import build_failure as build_failure
 from .outcome import build_prediction as build_prediction
 from .own import OwnProgram as OwnProgram
 from .probabilities import OptionProbabilities as OptionProbabilities
+from .program_output import ProgramOutput as ProgramOutput
 from .recording import AsyncRecordingEngine as AsyncRecordingEngine
 from .recording import RecordingEngine as RecordingEngine
 from .recording import kept_calls as kept_calls

@@ -1,12 +1,17 @@
 from .base import Hit as Hit
+from .base import LocalReader as LocalReader
 from .base import Passage as Passage
 from .base import Span as Span
+from .building import PlannedRetriever as PlannedRetriever
 from .building import plan_retriever as plan_retriever
 from .corpora import Corpus as Corpus
 from .corpora import build_corpus as build_corpus
+from .corpora import corpus_texts as corpus_texts
 from .corpora import load_corpus as load_corpus
 from .encoders import EncoderRecord as EncoderRecord
 from .encoders import build_encoder as build_encoder
+from .index import DenseRetriever as DenseRetriever
+from .index import IndexManifest as IndexManifest
 from .index import open_index as open_index
 from .index import read_manifest as read_manifest
 from .index_building import BLOCK as BLOCK
@@ -14,6 +19,7 @@ from .index_building import build_index as build_index
 from .index_building import build_shard as build_shard
 from .index_building import join_shards as join_shards
 from .index_building import prepare_shards as prepare_shards
+from .languages import read_languages as read_languages
 from .lexical import BM25Retriever as BM25Retriever
 from .lexical import TfidfRetriever as TfidfRetriever
 from .reordering import FusionRetriever as FusionRetriever

@@ -1,3 +1,4 @@
+from .batches.batch_folder import Batch as Batch
 from .build import build_engine as build_engine
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
@@ -18,6 +19,7 @@ from .local_model.weights import find_weights as find_weights
 from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs.tokens import split_tokens as split_tokens
 from .naming import known_model as known_model
+from .naming import with_served_name as with_served_name
 from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address

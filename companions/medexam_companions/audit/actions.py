@@ -7,6 +7,21 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import medexam
+from medexam.cli import Terminal, print_json, print_tables, write_file
+from medexam.errors import SpecError
+from medexam.experiments import (
+    AnyRun,
+    cost_tables,
+    default_runs_dir,
+    find_runs,
+    heading,
+    join_markdown,
+    render_table,
+    run_paths,
+)
+from medexam.metrics import AuditItem
+from medexam.specs import parse_overrides
+from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
 from medexam_companions.audit.items import best_answers, choose_sample, read_audit_items
 from medexam_companions.audit.judging import (
@@ -23,13 +38,6 @@ from medexam_companions.audit.page_marks import find_page_sheets, read_page_rati
 from medexam_companions.audit.ratings import check_answers, describe_changes, read_ratings
 from medexam_companions.audit.result import audit_document, find_audit
 from medexam_companions.audit.tables import audit_report, audit_tables
-from medexam.toolkit.commands import Terminal, default_runs_dir, print_json, print_tables, run_paths, write_file
-from medexam.toolkit.data import AuditItem
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.report import cost_tables, heading, join_markdown, render_table
-from medexam.toolkit.runs import AnyRun, find_runs
-from medexam.toolkit.specs import parse_overrides
-from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, percent
 
 
 def export_answers(

@@ -12,7 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.toolkit.statistics import LEVEL, RESAMPLES, SEED, Interval, cohens_kappa
+from medexam.distributions import LEVEL
+from medexam.metrics import RESAMPLES, SEED, Interval, cohens_kappa
 
 MARKS = 5
 """Marks go from 1 to this."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.toolkit.commands import JsonOption, RunsDirOption
+from medexam.cli import JsonOption, RunsDirOption
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 

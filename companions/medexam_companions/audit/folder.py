@@ -12,10 +12,13 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from medexam.datasets import draw_lot
+from medexam.errors import RunFolderError
+from medexam.experiments import WorkFolder
+from medexam.files import make_private_folder, whole_folder
+from medexam.frozen_model import FrozenModel
+from medexam.metrics import AuditItem
 from medexam_companions.audit.review_sheets import COMMENT, render_sheet
-from medexam.toolkit.data import AuditItem, draw_lot
-from medexam.toolkit.errors import RunFolderError
-from medexam.toolkit.files import FrozenModel, WorkFolder, make_private_folder, whole_folder
 
 KEY = "key.json"
 INSTRUCTIONS = "instructions.txt"

@@ -3,9 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from medexam.toolkit.data import AuditItem, answer_digest, draw_lot, find_stored_benchmark
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.runs import RunFolder, RunRecord, load_items
+from medexam.benchmarks import find_stored_benchmark
+from medexam.datasets import draw_lot
+from medexam.errors import SpecError
+from medexam.experiments import RunFolder, RunRecord, load_items
+from medexam.metrics import AuditItem, answer_digest
 
 
 def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:

@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 
 from medexam import Prediction
+from medexam.benchmarks import WordsBenchmark
+from medexam.errors import DatasetError, RunFolderError, SpecError
+from medexam.files import write_whole
+from medexam.inputs import read_regular
+from medexam.metrics import AuditItem, cohens_kappa
+from medexam.questions import Task, TaskGold, TaskSet
+from medexam.specs import DatasetSpec
 from medexam_companions.audit.folder import CODE, shown_digest
 from medexam_companions.audit.review_sheets import COMMENT, read_sheet_rows, render_sheet
-from medexam.toolkit.benchmarks import WordsBenchmark
-from medexam.toolkit.data import AuditItem, Task, TaskGold, TaskSet
-from medexam.toolkit.errors import DatasetError, RunFolderError, SpecError
-from medexam.toolkit.files import read_regular, write_whole
-from medexam.toolkit.specs import DatasetSpec
-from medexam.toolkit.statistics import cohens_kappa
 
+BENCHMARK = "error_kinds"
+"""The name of the benchmark in a spec."""
 ANSWERS = "wrong_answers.jsonl"
 INSTRUCTIONS = "judge.md"
 SHEET = "sheet.csv"
@@ -127,7 +130,7 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
     spec = {
         "name": "judge",
         "description": f"A model says what kind of error each wrong answer is, by {INSTRUCTIONS}.",
-        "dataset": {"name": f"{__name__}:{ErrorKinds.__name__}", "path": str(folder.absolute())},
+        "dataset": {"name": BENCHMARK, "path": str(folder.absolute())},
         "model": model,
         "program": {
             "name": "judge",

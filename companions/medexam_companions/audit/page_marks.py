@@ -6,11 +6,11 @@ A code is run, question and digest of the answer, with slashes between; a questi
 from collections.abc import Sequence
 from pathlib import Path
 
+from medexam.errors import DatasetError
 from medexam_companions.audit.folder import ASPECTS, CODE, KEY, AuditFolder, AuditKey, KeyEntry
 from medexam_companions.audit.items import read_current_answers
 from medexam_companions.audit.ratings import Ratings, find_marked_run, keep_codes
 from medexam_companions.audit.review_sheets import load_review_sheets, read_sheet_rows
-from medexam.toolkit.errors import DatasetError
 
 RUN_FOLDER = "run_folder"
 """The column that says where a page read the run."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from medexam.distributions import LEVEL
+from medexam.metrics import RESAMPLES, SEED
 from medexam_companions.audit.agreement import (
     MeasureAgreement,
     RaterPair,
@@ -13,7 +15,6 @@ from medexam_companions.audit.agreement import (
 )
 from medexam_companions.audit.folder import ASPECTS, COMPLETENESS, CORRECTNESS, KeyEntry
 from medexam_companions.audit.ratings import Ratings
-from medexam.toolkit.statistics import LEVEL, RESAMPLES, SEED
 
 
 @dataclass(frozen=True)

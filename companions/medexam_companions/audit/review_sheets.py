@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import UnreadableError, decode, read_regular
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode, read_regular
 
 MARKS = range(1, 6)
 """1 is worst, 5 is best."""

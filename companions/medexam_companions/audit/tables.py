@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from medexam.experiments import heading, join_markdown, render_table
+from medexam.metrics import Interval
+from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.agreement import RankCorrelation
 from medexam_companions.audit.folder import ASPECTS
 from medexam_companions.audit.ratings import describe_changes
 from medexam_companions.audit.result import Audit
-from medexam.toolkit.report import heading, join_markdown, render_table
-from medexam.toolkit.statistics import Interval
-from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, percent
 
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
 _HOW = (

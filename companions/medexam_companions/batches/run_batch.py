@@ -12,8 +12,9 @@ from medexam.companions.serving.launch.own_servers import vllm_python
 from medexam.companions.serving.launch.processes import Launch, ServerProcess
 from medexam.companions.serving.launch.settings import ServerSettings
 from medexam.companions.serving.launch.vllm_command import plan_servers
-from medexam.toolkit.asking import Batch
-from medexam.toolkit.errors import EngineError
+
+from medexam.errors import EngineError
+from medexam.serve import Batch
 
 _POLL_S = 0.5
 _RUN_BATCH = ("-m", "vllm.entrypoints.openai.run_batch")

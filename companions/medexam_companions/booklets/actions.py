@@ -7,13 +7,13 @@ from typing import cast
 import typer
 from rich.table import Table
 
+from medexam.cli import Terminal, open_bars, print_by_kind
+from medexam.datasets import parse_discipline
+from medexam.errors import DatasetError
+from medexam.questions import Discipline, Language
+from medexam.specs import BUILT, check_language
 from medexam_companions.booklets.building import BuildRequest, Built, build_exam
 from medexam_companions.booklets.report import BuildReport
-from medexam.toolkit.commands import Terminal, print_by_kind
-from medexam.toolkit.data import Discipline, Language, parse_discipline
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.progress import open_bars
-from medexam.toolkit.specs import BUILT, check_language
 
 
 def build_data_set(

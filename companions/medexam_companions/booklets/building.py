@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from medexam.errors import DatasetError
+from medexam.questions import Discipline, Language
 from medexam_companions.booklets.completing import correct, cut_out_drawings, link_pictures, read_formulas
 from medexam_companions.booklets.corrections import Correction, read_corrections
 from medexam_companions.booklets.drafts import Draft, draft_questions
@@ -24,8 +26,6 @@ from medexam_companions.booklets.pages.opening import OpenBooklet, PageProgress,
 from medexam_companions.booklets.report import Applied, BuildFinding, BuildReport, LineEnd
 from medexam_companions.booklets.review import render_review
 from medexam_companions.booklets.suspicious import find_doubts, find_flaw
-from medexam.toolkit.data import Discipline, Language
-from medexam.toolkit.errors import DatasetError
 
 
 @dataclass(frozen=True, slots=True)

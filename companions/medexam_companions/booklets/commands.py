@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.toolkit.commands import JsonOption
+from medexam.cli import JsonOption
 
 
 def build(

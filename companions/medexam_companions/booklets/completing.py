@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from medexam.errors import DatasetError
+from medexam.inputs import read_regular
 from medexam_companions.booklets.corrections import Correction
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_pictures
 from medexam_companions.booklets.keys import list_numbers
 from medexam_companions.booklets.pages.frames import Box
 from medexam_companions.booklets.pages.opening import OpenBooklet
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import read_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from medexam.toolkit.data import parse_whole_number
-from medexam.toolkit.errors import DatasetError, SpecError
-from medexam.toolkit.files import FrozenModel, UnreadableError, decode, read_regular
-from medexam.toolkit.specs import parse_yaml
+from medexam.datasets import parse_whole_number
+from medexam.errors import DatasetError, SpecError
+from medexam.frozen_model import FrozenModel
+from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.specs import parse_yaml
 
 
 class Correction(FrozenModel):

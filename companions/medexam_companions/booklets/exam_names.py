@@ -6,9 +6,9 @@ Also what a cover says, in the Ministry's words, so that the two can be held aga
 import re
 from dataclasses import dataclass
 
-from medexam.toolkit.data import Discipline
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.specs import BUILT
+from medexam.errors import DatasetError
+from medexam.questions import Discipline
+from medexam.specs import BUILT
 
 LETTERS = {
     "B": Discipline.BIOLOGY,

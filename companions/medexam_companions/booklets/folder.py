@@ -12,14 +12,15 @@ import jinja2
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
+from medexam.datasets import FIELDS, SOURCE_METADATA, WHOLE, render_record
+from medexam.errors import DatasetError
+from medexam.files import whole_file
+from medexam.questions import Exam, Language
+from medexam.specs import BUILT, TERMS
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.exam_names import ExamName
 from medexam_companions.booklets.pages.opening import INSTALL
 from medexam_companions.booklets.report import BuildReport
-from medexam.toolkit.data import FIELDS, SOURCE_METADATA, WHOLE, Exam, Language, render_record
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import whole_file
-from medexam.toolkit.specs import BUILT, TERMS
 
 CARD = Path(__file__).with_name("card.md")
 LANGUAGES: dict[Language, str] = {"en": "English", "es": "Spanish", "gl": "Galician", "it": "Italian", "ru": "Russian"}

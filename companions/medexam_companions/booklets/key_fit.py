@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from medexam.errors import DatasetError
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.keys import Key, list_numbers
-from medexam.toolkit.errors import DatasetError
 
 MOST_UNFOUND = 0.1
 """Share of a key's questions that may be missing in the booklet as it was read, to be added by corrections."""

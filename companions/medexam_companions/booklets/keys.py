@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from medexam.datasets import parse_whole_number
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, decode, read_regular
 from medexam_companions.booklets.pages.glyphs import Glyph, PageText
 from medexam_companions.booklets.pages.opening import open_booklet
 from medexam_companions.booklets.pages.rows import render_glyphs
-from medexam.toolkit.data import parse_whole_number
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import UnreadableError, decode, read_regular
 
 SHOWN = 5
 """Question numbers that an error names."""

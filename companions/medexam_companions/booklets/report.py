@@ -1,7 +1,7 @@
 """What a build found, for the report that lies beside the data set."""
 
-from medexam.toolkit.data import Discipline, Language
-from medexam.toolkit.files import FrozenModel
+from medexam.frozen_model import FrozenModel
+from medexam.questions import Discipline, Language
 
 
 class BuildFinding(FrozenModel):

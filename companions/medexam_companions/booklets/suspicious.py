@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from medexam.text import count_of
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.images import mentions_picture, parse_links
 from medexam_companions.booklets.pages.numbering import MOST_OPTIONS
-from medexam.toolkit.tables import count_of
 
 LONGEST_OPTION = 400
 """Characters of an option over which two may have run together."""

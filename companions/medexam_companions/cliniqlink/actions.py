@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.cli import Terminal, print_json, print_notice, print_tables, write_file
+from medexam.experiments import captioned, default_runs_dir, join_markdown, render_latex, run_document
 from medexam_companions.cliniqlink.feedback import format_table, overall_text, write_feedback
 from medexam_companions.cliniqlink.ranking import Profile, rank_submissions, ranking_document, ranking_tables
 from medexam_companions.cliniqlink.submissions import Missing, read_submissions
-from medexam.toolkit.commands import Terminal, default_runs_dir, print_json, print_notice, print_tables, write_file
-from medexam.toolkit.report import captioned, join_markdown, render_latex
-from medexam.toolkit.runs import run_document
 
 
 def score_outputs(

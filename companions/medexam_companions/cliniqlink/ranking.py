@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from medexam.errors import SpecError
+from medexam.tables import NONE, Captioned, Table, coefficient, decimal, percent
 from medexam_companions.audit.agreement import correlate
 from medexam_companions.cliniqlink.submissions import Submission
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, decimal, percent
 
 Profile = Literal["published", "paper"]
 FORMATS = ("true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")

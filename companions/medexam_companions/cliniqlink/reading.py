@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.toolkit.benchmarks import TaskReading, TaskRow
-from medexam.toolkit.data import Task, TaskGold
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import UnreadableError, read_json
-from medexam.toolkit.specs import DatasetSpec
+from medexam.datasets import TaskReading, TaskRow
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, read_json
+from medexam.questions import Task, TaskGold
+from medexam.specs import DatasetSpec
 
 FILES: Mapping[str, str] = {
     "true_false": "TF.json",

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from medexam.datasets import find_files
+from medexam.errors import DatasetError, RunFolderError, SpecError
+from medexam.files import write_whole
 from medexam_companions.cliniqlink.container import (
     ContainerEnd,
     ContainerJob,
@@ -17,9 +20,6 @@ from medexam_companions.cliniqlink.container import (
 )
 from medexam_companions.cliniqlink.questions import write_shown_questions
 from medexam_companions.harnesses.imports.words.submission import OUTPUTS
-from medexam.toolkit.data import find_files
-from medexam.toolkit.errors import DatasetError, RunFolderError, SpecError
-from medexam.toolkit.files import write_whole
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam import Prediction
+from medexam.benchmarks import find_benchmark
+from medexam.cli import ImportSettings, read_current, take_files
+from medexam.errors import SpecError
+from medexam.experiments import AnyRun, find_runs, run_paths
+from medexam.predictions import Reason, Status
 from medexam_companions.harnesses.imports.words.submission import is_submission
-from medexam.toolkit.commands import ImportSettings, read_current, run_paths
-from medexam.toolkit.data import Reason, Status, find_benchmark
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.runs import AnyRun, find_runs, take_files
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from medexam.benchmarks import describe_resampling, signed
+from medexam.experiments import ComparisonScope, RunRecord
+from medexam.metrics import Difference
+from medexam.specs import Alteration, differing_keys
+from medexam.tables import NONE, Captioned, Table, percent
 from medexam_companions.contamination.contrasts import mean_value, right_by_place
-from medexam.toolkit.comparisons import ComparisonScope, Difference, describe_resampling, signed
-from medexam.toolkit.runs import RunRecord
-from medexam.toolkit.specs import Alteration, differing_keys
-from medexam.toolkit.tables import NONE, Captioned, Table, percent
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
 """What the identities of a run and of the same asking without alteration differ in."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam import Question
-from medexam.toolkit.comparisons import Difference
-from medexam.toolkit.data import Gold
-from medexam.toolkit.statistics import FEWEST, LEVEL, RESAMPLES, SEED, Resampling, resample
+from medexam.distributions import LEVEL
+from medexam.metrics import FEWEST, RESAMPLES, SEED, Difference, Resampling, resample
+from medexam.questions import Gold
 
 Floats = NDArray[np.float64]
 

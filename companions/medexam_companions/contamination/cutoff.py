@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments import ComparisonScope
 from medexam_companions.contamination.sides import SideWords, TwoSides, contrast_sides
-from medexam.toolkit.comparisons import ComparisonScope
-from medexam.toolkit.errors import DatasetError, SpecError
 
 _DATE = re.compile(r"((?:19|20)\d\d)(?:-(0[1-9]|1[0-2]))?")
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from medexam import Question
+from medexam.errors import SpecError
+from medexam.experiments import ComparisonScope
+from medexam.retrievers import corpus_texts
+from medexam.tables import percent
 from medexam_companions.contamination.ngram_overlap import WORDS, QuestionGrams
 from medexam_companions.contamination.sides import SideWords, TwoSides, contrast_sides
-from medexam.toolkit.comparisons import ComparisonScope
-from medexam.toolkit.encoders import corpus_texts
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.tables import percent
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medexam.errors import SpecError
+from medexam.experiments import ComparisonScope, ComparisonSection, Finder
+from medexam.tables import Captioned
 from medexam_companions.contamination.altered import AlteredRuns, find_altered
 from medexam_companions.contamination.cutoff import Cutoff, find_around
 from medexam_companions.contamination.overlap import Overlap, find_overlap
 from medexam_companions.contamination.sides import TwoSides
-from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection, Finder
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.tables import Captioned
 
 CAVEAT = "None of this shows what a model was trained on: exams differ in difficulty, and stated cutoffs may be wrong."
 

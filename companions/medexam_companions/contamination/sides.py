@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed, why_none
+from medexam.experiments import ComparisonScope
+from medexam.metrics import Difference
+from medexam.tables import NONE, Captioned, Table, percent
 from medexam_companions.contamination.contrasts import difference_of_means
-from medexam.toolkit.comparisons import FEW_CLUSTERS, ComparisonScope, Difference, describe_resampling, signed, why_none
-from medexam.toolkit.tables import NONE, Captioned, Table, percent
 
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""

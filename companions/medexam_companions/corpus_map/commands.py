@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.toolkit.commands import JsonOption, RunsDirOption
+from medexam.cli import JsonOption, RunsDirOption
 
 
 def draw(

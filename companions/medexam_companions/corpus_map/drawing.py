@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from medexam import MedExamError
+from medexam.files import whole_file
+from medexam.library_logging import quiet_matplotlib
+from medexam.questions import Discipline
 from medexam_companions.corpus_map.placing import CorpusMap, PlacedGroups
-from medexam.toolkit.data import Discipline
-from medexam.toolkit.files import whole_file
-from medexam.toolkit.plots import quiet_matplotlib
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

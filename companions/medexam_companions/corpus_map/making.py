@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from medexam.cli import open_bars, print_json, read_current
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments import RunFolder, default_runs_dir, default_tracking_uri, run_paths
+from medexam.experiments.track.runs import track
+from medexam.files import write_whole
+from medexam.retrievers import IndexManifest, read_languages, read_manifest
+from medexam.specs import SAMPLED, DatasetSpec, validate
 from medexam_companions.corpus_map.drawing import check_place, new_figure, write_map
 from medexam_companions.corpus_map.placing import CorpusMap, Watch, make_map
-from medexam.toolkit.commands import default_runs_dir, print_json, read_current, run_paths
-from medexam.toolkit.encoders import IndexManifest, read_languages, read_manifest
-from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.files import write_whole
-from medexam.toolkit.progress import open_bars
-from medexam.toolkit.runs import RunFolder
-from medexam.toolkit.specs import SAMPLED, DatasetSpec, validate
-from medexam.toolkit.tracking import default_tracking_uri, track
 
 CORPUS_MAP = "map.png"
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from medexam.toolkit.data import Language
-    from medexam.toolkit.runs import ExamRun
+    from medexam.experiments import ExamRun
+    from medexam.questions import Language
 
 
 def place_on_map(

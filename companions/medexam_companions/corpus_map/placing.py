@@ -12,6 +12,10 @@ from typing import Any
 import numpy as np
 
 from medexam import MedExamError
+from medexam.datasets import load_exam_set
+from medexam.questions import ExamSet
+from medexam.retrievers import IndexManifest, open_index
+from medexam.specs import DatasetSpec
 from medexam_companions.corpus_map.projection import (
     LEAST,
     METRIC,
@@ -22,9 +26,6 @@ from medexam_companions.corpus_map.projection import (
     fit_projection,
     load_umap,
 )
-from medexam.toolkit.data import ExamSet, load_exam_set
-from medexam.toolkit.encoders import IndexManifest, open_index
-from medexam.toolkit.specs import DatasetSpec
 
 Watch = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; first with nothing done."""

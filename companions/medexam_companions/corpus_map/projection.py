@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam import MedExamError
-from medexam.toolkit.files import cache_dir
+from medexam.files import cache_dir
 
 Vectors = NDArray[np.float32]
 Places = NDArray[np.float32]

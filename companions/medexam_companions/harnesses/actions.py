@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam_companions.harnesses.exports.writing import Format, export_runs
-from medexam.toolkit.commands import (
+from medexam.cli import (
+    ImportedRun,
     ImportSettings,
     Terminal,
-    default_runs_dir,
     print_json,
     print_notice,
     print_tables,
     read_current,
-    run_paths,
+    take_files,
 )
-from medexam.toolkit.runs import ImportedRun, find_runs, run_document, take_files
-from medexam.toolkit.tables import NONE, Table, percent
+from medexam.experiments import default_runs_dir, find_runs, run_document, run_paths
+from medexam.tables import NONE, Table, percent
+from medexam_companions.harnesses.exports.writing import Format, export_runs
 
 
 def import_files(files: Sequence[Path], settings: ImportSettings, runs_dir: Path | None, *, as_json: bool) -> None:

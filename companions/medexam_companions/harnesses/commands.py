@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from medexam.toolkit.commands import ImportSettings, JsonOption, RunsDirOption, settings_as_flags
+from medexam.cli import ImportSettings, JsonOption, RunsDirOption, settings_as_flags
 
 
 @settings_as_flags

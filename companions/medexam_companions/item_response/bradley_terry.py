@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.toolkit.comparisons import NO_DIFFERENCE
-from medexam.toolkit.files import FrozenModel
-from medexam.toolkit.statistics import FEWEST, LEVEL, RESAMPLES, SEED, Interval, Resampling
+from medexam.distributions import LEVEL
+from medexam.frozen_model import FrozenModel
+from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED, Interval, Resampling
 
 PRIOR = 0.5
 """Wins that every run is given against every other: without them a run that never loses is infinitely strong."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.frozen_model import FrozenModel
 from medexam_companions.item_response.fitting import ItemFit
-from medexam.toolkit.files import FrozenModel
 
 FEW_RUNS = 100
 """With fewer runs the fit is called weak; guides for the two-parameter model ask for some hundred."""

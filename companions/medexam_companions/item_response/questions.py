@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from medexam.errors import SpecError
+from medexam.experiments import ComparisonScope, ComparisonSection
+from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.item_response.fitting import ItemFit, fit_items
 from medexam_companions.item_response.item_quality import (
     FEW_RUNS,
@@ -15,9 +18,6 @@ from medexam_companions.item_response.item_quality import (
     strong_runs,
     together,
 )
-from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.tables import NONE, Captioned, Table, coefficient, percent
 
 SHOWN = 10
 """Questions of each kind in a table; `--json` holds all."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medexam.errors import SpecError
+from medexam.experiments import ComparisonScope, ComparisonSection
+from medexam.metrics import Resampling
+from medexam.tables import NONE, Captioned, Table
 from medexam_companions.item_response.bradley_terry import Strength, compare_strengths, resampled_with
-from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.statistics import Resampling
-from medexam.toolkit.tables import NONE, Captioned, Table
 
 
 @dataclass(frozen=True)

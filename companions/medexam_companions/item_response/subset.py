@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from medexam.errors import SpecError
+from medexam.experiments import ComparisonScope, ComparisonSection
+from medexam.metrics import SEED
+from medexam.tables import Captioned, Table, percent
 from medexam_companions.item_response.fitting import fit_items
 from medexam_companions.item_response.item_quality import FEW_RUNS
 from medexam_companions.item_response.subset_choice import SubsetError, choose_subset, measure_subsets
-from medexam.toolkit.comparisons import ComparisonScope, ComparisonSection
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.statistics import SEED
-from medexam.toolkit.tables import Captioned, Table, percent
 
 FEWEST_RUNS = 4
 

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from medexam.metrics import ALPHA, SEED, mcnemar_p
 from medexam_companions.item_response.fitting import ItemFit, fit_items
-from medexam.toolkit.comparisons import ALPHA, mcnemar_p
-from medexam.toolkit.statistics import SEED
 
 DRAWS = 50
 """Subsets that are drawn for each run that is held out."""

@@ -5,17 +5,15 @@ import sys
 import typer
 
 from medexam import Limits
+from medexam.cli import INCOMPLETE, TerminalProgress, print_json, print_notice, send_to_mlflow, write_file
+from medexam.errors import SpecError
+from medexam.experiments import Carriers, write_pictures
+from medexam.experiments.track.runs import track
+from medexam.specs import parse_overrides
 from medexam_companions.papers.catalogue import find_paper_entry
 from medexam_companions.papers.making import Reproduced, plan
 from medexam_companions.papers.settings import ReproduceSettings
 from medexam_companions.papers.views import print_paper_plan, print_reproduced
-from medexam.toolkit.commands import INCOMPLETE, print_json, print_notice, send_to_mlflow, write_file
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.plots import write_pictures
-from medexam.toolkit.progress import TerminalProgress
-from medexam.toolkit.runs import Carriers
-from medexam.toolkit.specs import parse_overrides
-from medexam.toolkit.tracking import track
 
 
 def make_entry(name: str, settings: ReproduceSettings, *, show_plan: bool, as_json: bool) -> None:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from medexam.tables import NONE, Captioned, Table
 from medexam_companions.papers.paper import Grid
 from medexam_companions.papers.paper_tables import DIFFERENCE, EQUAL, PAPER
-from medexam.toolkit.tables import NONE, Captioned, Table
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from medexam.errors import SpecError
+from medexam.text import nearest
 from medexam_companions.papers.paper import Grid, Paper, PaperItem, all_papers
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.tables import nearest
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,9 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli import JsonOption, data_read_once, settings_as_flags
+from medexam.errors import SpecError
 from medexam_companions.papers.settings import ReproduceSettings
-from medexam.toolkit.commands import (
-    JsonOption,
-    data_read_once,
-    settings_as_flags,
-)
-from medexam.toolkit.errors import SpecError
 
 
 @settings_as_flags

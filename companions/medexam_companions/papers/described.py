@@ -5,16 +5,23 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from medexam.benchmarks import find_benchmark
+from medexam.errors import SpecError
+from medexam.experiments import (
+    PlotPicture,
+    Statistics,
+    compute_statistics,
+    length_tables,
+    render_plot,
+    statistics_plots,
+)
+from medexam.questions import Discipline
+from medexam.specs import DatasetSpec, validate
+from medexam.tables import Captioned, Table
 from medexam_companions.casimedicos.statistics import compute_explanation_statistics
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.catalogue import PaperEntry
 from medexam_companions.papers.paper import Grid
-from medexam.toolkit.data import Discipline, Statistics, compute_statistics, find_benchmark
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.plots import PlotPicture, render_plot, statistics_plots
-from medexam.toolkit.report import length_tables
-from medexam.toolkit.specs import DatasetSpec, validate
-from medexam.toolkit.tables import Captioned, Table
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from medexam import MedExamError
+from medexam.experiments import AnyCell, prompt_of
 from medexam.serve import Layout, Profile, load_profile, profile_names
-from medexam.toolkit.runs import AnyCell, prompt_of
 
 SAMPLE = 20
 """Questions whose prompts are measured."""

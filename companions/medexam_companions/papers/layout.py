@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from medexam.cli import Terminal, print_json, print_ranking_notes, print_tables, write_file
+from medexam.experiments import ExamRun, ranking_notes
 from medexam_companions.papers.narrow import build_paper_tables
 from medexam_companions.papers.paper import load_paper
 from medexam_companions.papers.paper_tables import paper_tables, render_paper_latex, render_paper_report
-from medexam.toolkit.commands import Terminal, print_json, print_ranking_notes, print_tables, write_file
-from medexam.toolkit.runs import ExamRun, ranking_notes
 
 
 def print_layout(

@@ -8,6 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from medexam import MedExamError
+from medexam.errors import SpecError
+from medexam.experiments import (
+    PLOTS,
+    AnyRun,
+    Block,
+    Carriers,
+    PlotPicture,
+    Report,
+    RunObserver,
+    Stop,
+    captioned,
+    carry_out,
+    default_runs_dir,
+    join_markdown,
+    looks,
+    plan_lines,
+    render_plot,
+    table_runs,
+)
+from medexam.tables import Captioned
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.catalogue import PaperEntry
 from medexam_companions.papers.described import DescribedEntry, describe_entry
@@ -18,13 +38,6 @@ from medexam_companions.papers.paper_tables import paper_tables
 from medexam_companions.papers.parts import Part, plan_parts
 from medexam_companions.papers.round_trip import RoundTrip, plan_round_trip
 from medexam_companions.papers.trained import TrainedEntry, plan_trained
-from medexam.toolkit.asking import RunObserver, Stop
-from medexam.toolkit.commands import default_runs_dir
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.plots import PLOTS, PlotPicture, looks, render_plot
-from medexam.toolkit.report import Block, captioned, join_markdown, table_runs
-from medexam.toolkit.runs import AnyRun, Carriers, Report, carry_out, plan_lines
-from medexam.toolkit.tables import Captioned
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from medexam.errors import SpecError
+from medexam.experiments import Plot, PlotPicture, render_plot
+from medexam.files import cache_dir
+from medexam.retrievers import DenseRetriever, PlannedRetriever, plan_retriever
+from medexam.specs import DatasetSpec, RetrieverSpec, validate
+from medexam.tables import Captioned, Table
 from medexam_companions.corpus_map.drawing import draw_map_part
 from medexam_companions.corpus_map.placing import CorpusMap, make_map
 from medexam_companions.papers.catalogue import PaperEntry
-from medexam.toolkit.encoders import DenseRetriever, PlannedRetriever, plan_retriever
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import cache_dir
-from medexam.toolkit.plots import Plot, PlotPicture, render_plot
-from medexam.toolkit.specs import DatasetSpec, RetrieverSpec, validate
-from medexam.toolkit.tables import Captioned, Table
 
 SIZE = (12.0, 8.0)
 """Inches, until the map's own shape is known."""

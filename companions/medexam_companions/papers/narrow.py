@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 
+from medexam.experiments import LONG_NAME
+from medexam.tables import NONE, Captioned, Table
 from medexam_companions.papers.paper_tables import PaperTable
-from medexam.toolkit.report import LONG_NAME
-from medexam.toolkit.tables import NONE, Captioned, Table
 
 GUTTER = 2
 """Characters between the columns of a table."""

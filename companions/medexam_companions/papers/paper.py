@@ -11,10 +11,10 @@ from typing import Any, Literal, Self
 import yaml
 from pydantic import Field, model_validator
 
-from medexam.toolkit.data import Language
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import FrozenModel
-from medexam.toolkit.specs import Variant
+from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
+from medexam.questions import Language
+from medexam.specs import Variant
 
 FOLDER = resources.files("medexam_companions.papers") / "published"
 ENDING = "_paper.yaml"

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from medexam.errors import SpecError
+from medexam.experiments import ExamRun, captioned, join_markdown, render_latex
+from medexam.metrics import AVERAGES, Interval, Tally
+from medexam.tables import NONE, Table
 from medexam_companions.papers.paper import Paper, TableLayout
 from medexam_companions.papers.printed_averages import printed_accuracy, printed_interval
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.report import captioned, join_markdown, render_latex
-from medexam.toolkit.runs import ExamRun
-from medexam.toolkit.statistics import AVERAGES, Interval, Tally
-from medexam.toolkit.tables import NONE, Table
 
 NO_MODEL = "no model"
 """The row of controls."""

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from medexam import MedExamError
+from medexam.errors import SpecError
+from medexam.experiments import Plan, plan_document, plan_spec
+from medexam.specs import build_cells, load_document
 from medexam_companions.papers.catalogue import PaperEntry
 from medexam_companions.papers.effort import Effort, estimate
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.runs import Plan, plan_document, plan_spec
-from medexam.toolkit.specs import build_cells, load_document
 
 
 @dataclass(frozen=True)

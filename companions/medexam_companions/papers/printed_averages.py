@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from medexam.toolkit.statistics import LEVEL, RESAMPLES, SEED, Interval, Tally
+from medexam.distributions import LEVEL
+from medexam.metrics import RESAMPLES, SEED, Interval, Tally
 
 
 def printed_accuracy(exams: Collection[Tally]) -> float | None:

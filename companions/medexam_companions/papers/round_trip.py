@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from medexam.benchmarks import find_benchmark
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments import PlotPicture
+from medexam.specs import DatasetSpec, validate
+from medexam.tables import Captioned
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.catalogue import PaperEntry
 from medexam_companions.papers.paper import Grid
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of
 from medexam_companions.translation.scores import BERT_MODEL, BertScore, score_bleu
-from medexam.toolkit.data import find_benchmark
-from medexam.toolkit.errors import DatasetError, SpecError
-from medexam.toolkit.plots import PlotPicture
-from medexam.toolkit.specs import DatasetSpec, validate
-from medexam.toolkit.tables import Captioned
 
 
 @dataclass(frozen=True)

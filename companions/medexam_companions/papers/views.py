@@ -1,10 +1,10 @@
 """What `medexam reproduce` prints: the list, a plan, and what was made."""
 
+from medexam.cli import Terminal, print_json, print_lines, print_tables
+from medexam.experiments import print_blocks
+from medexam.tables import NONE, Table
 from medexam_companions.papers.catalogue import PaperEntry, list_entries
 from medexam_companions.papers.making import PaperPlan, Reproduced
-from medexam.toolkit.commands import Terminal, print_json, print_lines, print_tables
-from medexam.toolkit.report import print_blocks
-from medexam.toolkit.tables import NONE, Table
 
 
 def print_list(*, as_json: bool) -> None:

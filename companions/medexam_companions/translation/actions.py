@@ -9,6 +9,20 @@ from pathlib import Path
 import typer
 
 from medexam import Limits
+from medexam.cli import (
+    INCOMPLETE,
+    Terminal,
+    TerminalProgress,
+    describe_stop,
+    print_json,
+    print_lines,
+    print_notice,
+    print_tables,
+    send_to_mlflow,
+)
+from medexam.errors import DatasetError
+from medexam.experiments import Carriers, Plan, Stop, carry_out, default_runs_dir, describe_answerers
+from medexam.specs import BUILT, parse_overrides
 from medexam_companions.translation.folder import MODEL_FILES, SELECTION
 from medexam_companions.translation.outcome import TranslationOutcome, find_outcome, write_data_set
 from medexam_companions.translation.plan import (
@@ -22,22 +36,6 @@ from medexam_companions.translation.plan import (
 from medexam_companions.translation.settings import TranslateSettings
 from medexam_companions.translation.tables import error_table, selection_table
 from medexam_companions.translation.tracking import track_translation
-from medexam.toolkit.asking import Stop
-from medexam.toolkit.commands import (
-    INCOMPLETE,
-    Terminal,
-    default_runs_dir,
-    describe_stop,
-    print_json,
-    print_lines,
-    print_notice,
-    print_tables,
-    send_to_mlflow,
-)
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.progress import TerminalProgress
-from medexam.toolkit.runs import Carriers, Plan, carry_out, describe_answerers
-from medexam.toolkit.specs import BUILT, parse_overrides
 
 DISCARDED_SHOWN = 10
 

@@ -10,26 +10,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 from medexam import Prediction
+from medexam.benchmarks import Predictions, WordsBenchmark
+from medexam.datasets import ExampleRecord, read_examples
+from medexam.errors import DatasetError
+from medexam.files import write_whole
+from medexam.metrics import Measure, ScoredRun, TaskMetrics, count_tasks, mean_measure, scored_tasks
+from medexam.model_calls import is_cut
+from medexam.questions import Language, Task, TaskGold, TaskSet
+from medexam.specs import DatasetSpec
 from medexam_companions.translation.layout import QuestionText, item_key, render_layout, text_of_task
 from medexam_companions.translation.scores import score_bleu
 from medexam_companions.translation.validity import TranslationCandidate, TranslationFault, judge_text
-from medexam.toolkit.asking import is_cut
-from medexam.toolkit.benchmarks import (
-    Measure,
-    Predictions,
-    ScoredRun,
-    TaskMetrics,
-    WordsBenchmark,
-    count_tasks,
-    mean_measure,
-    scored_tasks,
-)
-from medexam.toolkit.data import ExampleRecord, Language, Task, TaskGold, TaskSet, read_examples
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import write_whole
-from medexam.toolkit.specs import DatasetSpec
 
-BENCHMARK = "medexam_companions.translation.benchmark:Translation"
+BENCHMARK = "translation"
 """Its name in a spec."""
 TEXTS = "texts.jsonl"
 BY_CONTENT = "texts are known by their content"

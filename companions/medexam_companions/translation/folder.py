@@ -11,10 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from medexam.toolkit.errors import RunFolderError
-from medexam.toolkit.files import WorkFolder
-from medexam.toolkit.runs import MODELS, AnyCell, read_models
-from medexam.toolkit.specs import IDENTITY_SCHEMA
+from medexam.errors import RunFolderError
+from medexam.experiments import MODELS, AnyCell, WorkFolder, read_models
+from medexam.specs import IDENTITY_SCHEMA
 
 RECORD = "translation.json"
 REPLIES = "replies"

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from medexam import Question
-from medexam.toolkit.data import Task
+from medexam.questions import Task
 
 _MARK = re.compile(r"(?P<number>\d{1,2})\. (?P<text>.*)|(?P<bare>\d{1,2})\.")
 

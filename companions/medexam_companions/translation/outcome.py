@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets import find_files, read_embedded
+from medexam.experiments import AnswererCount, count_answerers, read_models
 from medexam_companions.translation.folder import MODEL_FILES
 from medexam_companions.translation.layout import QuestionText
 from medexam_companions.translation.plan import SetupRun, TranslationPlan
 from medexam_companions.translation.selecting import Selection, SelectionRule, select
 from medexam_companions.translation.validity import TranslationCandidate, TranslationFault
 from medexam_companions.translation.writing import write_translation
-from medexam.toolkit.data import find_files, read_embedded
-from medexam.toolkit.runs import AnswererCount, count_answerers, read_models
 
 
 @dataclass(frozen=True)

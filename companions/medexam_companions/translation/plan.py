@@ -10,17 +10,18 @@ from typing import Any
 from pydantic import Field
 
 from medexam import Prediction
-from medexam.serve import with_profile
+from medexam.datasets import load_exam_set
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments import AnyCell, Plan, plan_experiment
+from medexam.predictions import Status
+from medexam.questions import ExamSet
+from medexam.serve import known_model, with_profile, with_served_name
+from medexam.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, validate
 from medexam_companions.translation.benchmark import add_texts, dataset_part, judge_task
 from medexam_companions.translation.folder import RECORD, Role, TranslationFolder
 from medexam_companions.translation.layout import QuestionText, source_key, text_of
 from medexam_companions.translation.program import PROGRAM, REPLY_TOKENS, SETUPS, SetupWords, load_setups
 from medexam_companions.translation.validity import TranslationCandidate
-from medexam.toolkit.asking import known_model, with_served_name
-from medexam.toolkit.data import ExamSet, Status, load_exam_set
-from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import AnyCell, Plan, plan_experiment
-from medexam.toolkit.specs import IDENTITY_SCHEMA, DatasetSpec, ModelSpec, Spec, differing_keys, validate
 
 FORWARD = "translate"
 """The name of the runs of the way there."""

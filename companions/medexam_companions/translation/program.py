@@ -14,29 +14,20 @@ from typing import Any
 import dspy
 from pydantic import Field
 
+from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
+from medexam.inputs import read_regular
+from medexam.model_calls import Dialogue, Generation, Sampling
+from medexam.programs import AskingProgram, Call, ProgramOutput, Steps
+from medexam.questions import Task
+from medexam.signatures import Fields, Signature, SingleCallAdapter, validate_words
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of_task
 from medexam_companions.translation.validity import clean_reply
-from medexam.toolkit.asking import (
-    AskingProgram,
-    Call,
-    Dialogue,
-    Fields,
-    Generation,
-    ProgramOutput,
-    Sampling,
-    Signature,
-    SingleCallAdapter,
-    Steps,
-    validate_words,
-)
-from medexam.toolkit.data import Task
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import FrozenModel, read_regular
 
 WORDS = resources.files("medexam_companions.translation") / "words"
 SETUPS = ("zero_shot", "one_shot", "expert")
 """The shipped ones; a file of one's own may hold others."""
-PROGRAM = "medexam_companions.translation.program:Translate"
+PROGRAM = "translate"
 """The program's name in a spec."""
 REPLY_TOKENS = 1024
 """Default budget of a reply: the longest question of ten years of exams has some 400 words."""

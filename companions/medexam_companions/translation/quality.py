@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from medexam.datasets import load_exam_set
+from medexam.errors import DatasetError, SpecError
+from medexam.experiments import Plan, join_plans, name_part
+from medexam.specs import CATALOGUE
 from medexam_companions.translation.benchmark import add_texts
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of
 from medexam_companions.translation.outcome import TranslationOutcome
@@ -16,11 +20,6 @@ from medexam_companions.translation.plan import SetupRun, TranslationPlan, plan_
 from medexam_companions.translation.program import load_setups
 from medexam_companions.translation.scores import BertScore, score_bleu
 from medexam_companions.translation.terms import KINDS, Term, find_terms, missing_terms
-from medexam.toolkit.data import load_exam_set
-from medexam.toolkit.errors import DatasetError, SpecError
-from medexam.toolkit.files import name_part
-from medexam.toolkit.runs import Plan, join_plans
-from medexam.toolkit.specs import CATALOGUE
 
 SELECTED = "selected"
 """Stands instead of a set-up for the translations that were chosen."""

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import typer
 
+from medexam.cli import INCOMPLETE, Terminal, print_json, print_tables, send_to_mlflow
+from medexam.datasets import sample_evenly
+from medexam.errors import SpecError
+from medexam.experiments import default_runs_dir, run_paths
 from medexam_companions.audit.agreement import agree
 from medexam_companions.translation.actions import ask_pending
 from medexam_companions.translation.folder import QUALITY
@@ -18,17 +22,6 @@ from medexam_companions.translation.settings import QualitySettings
 from medexam_companions.translation.tables import agreement_table, review_table, score_table, terms_table
 from medexam_companions.translation.tracking import track_translation
 from medexam_companions.translation.writing import ASPECTS, SHEET_QUESTIONS, read_reviews, write_sheet
-from medexam.toolkit.commands import (
-    INCOMPLETE,
-    Terminal,
-    default_runs_dir,
-    print_json,
-    print_tables,
-    run_paths,
-    send_to_mlflow,
-)
-from medexam.toolkit.data import sample_evenly
-from medexam.toolkit.errors import SpecError
 
 
 def measure_quality(settings: QualitySettings, folders: list[Path] | None, *, as_json: bool) -> None:

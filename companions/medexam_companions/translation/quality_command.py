@@ -5,14 +5,9 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli import JsonOption, refuse, refuse_others, settings_as_flags
+from medexam.errors import SpecError
 from medexam_companions.translation.settings import QualitySettings
-from medexam.toolkit.commands import (
-    JsonOption,
-    refuse,
-    refuse_others,
-    settings_as_flags,
-)
-from medexam.toolkit.errors import SpecError
 
 
 @settings_as_flags

@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from medexam.toolkit.commands import (
-    FailuresOption,
-    PathOption,
-    RunsDirOption,
-    Setting,
-    TrackingOption,
-)
+from medexam.cli import FailuresOption, PathOption, RunsDirOption, Setting, TrackingOption
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from medexam.tables import NONE, Captioned, Table, decimal, percent
 from medexam_companions.audit.agreement import Agreement
 from medexam_companions.audit.review_sheets import Review
 from medexam_companions.translation.outcome import TranslationOutcome
@@ -9,7 +10,6 @@ from medexam_companions.translation.quality import Quality, TextScores
 from medexam_companions.translation.terms import KINDS
 from medexam_companions.translation.validity import TranslationFault
 from medexam_companions.translation.writing import ASPECTS
-from medexam.toolkit.tables import NONE, Captioned, Table, decimal, percent
 
 _FAULTS = {
     TranslationFault.EMPTY_TEXT: "Empty",

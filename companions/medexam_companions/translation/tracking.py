@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from medexam.experiments import Copy, SentCopy, send_copy
 from medexam_companions.translation.folder import QUALITY, SELECTION
 from medexam_companions.translation.outcome import TranslationOutcome
 from medexam_companions.translation.plan import TranslationPlan
-from medexam.toolkit.tracking import Copy, SentCopy, send_copy
 
 
 def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> SentCopy:

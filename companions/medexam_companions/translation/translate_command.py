@@ -4,11 +4,8 @@ from typing import Annotated
 
 import typer
 
+from medexam.cli import JsonOption, settings_as_flags
 from medexam_companions.translation.settings import TranslateSettings
-from medexam.toolkit.commands import (
-    JsonOption,
-    settings_as_flags,
-)
 
 
 @settings_as_flags

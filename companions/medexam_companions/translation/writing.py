@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Question
+from medexam.datasets import Pictures, render_record, write_exam_table
+from medexam.errors import DatasetError
+from medexam.files import write_whole
+from medexam.questions import AnswerKey
 from medexam_companions.audit.review_sheets import COMMENT, Review, render_sheet
 from medexam_companions.audit.review_sheets import load_review_sheets as read_sheets
 from medexam_companions.translation.layout import QuestionText, render_layout
-from medexam.toolkit.data import AnswerKey, Pictures, render_record, write_exam_table
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import write_whole
 
 SHEET_QUESTIONS = 60
 """As many as Vilares and Gómez-Rodríguez (2019) had reviewed."""

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from medexam.toolkit.commands import RunsDirOption, Terminal, default_runs_dir, print_tables, run_paths
-from medexam.toolkit.runs import find_runs
-from medexam.toolkit.tables import Table
+from medexam.cli import RunsDirOption, Terminal, print_tables
+from medexam.experiments import default_runs_dir, find_runs, run_paths
+from medexam.tables import Table
 
 
 def lengths(runs: Annotated[list[Path], typer.Argument(metavar="RUN...")], runs_dir: RunsDirOption = None) -> None:

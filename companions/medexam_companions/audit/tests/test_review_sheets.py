@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from medexam_companions.audit import load_review_sheets, render_sheet
 from medexam.errors import DatasetError
+from medexam_companions.audit import load_review_sheets, render_sheet
 
 COLUMNS = ("code", "text", "mark", "comment")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

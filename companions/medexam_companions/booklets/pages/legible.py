@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from medexam.errors import DatasetError
 from medexam_companions.booklets.pages.layout import Line
-from medexam.toolkit.errors import DatasetError
 
 MOST_UNREADABLE = 0.1
 """Share of the characters over which a booklet cannot be read."""

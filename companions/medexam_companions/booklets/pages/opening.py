@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from medexam.errors import DatasetError
+from medexam.inputs import open_regular
 from medexam_companions.booklets.pages.accents import join_accents
 from medexam_companions.booklets.pages.drawings import find_drawings
 from medexam_companions.booklets.pages.frames import Box, Frame
 from medexam_companions.booklets.pages.glyphs import PageText, read_glyphs
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.files import open_regular
 
 if TYPE_CHECKING:
     from PIL.Image import Image

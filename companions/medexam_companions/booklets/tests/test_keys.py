@@ -5,8 +5,8 @@ import re
 import pytest
 from fpdf import FPDF
 
-from medexam_companions.booklets import read_answer_key
 from medexam.errors import DatasetError
+from medexam_companions.booklets import read_answer_key
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from medexam.errors import DatasetError
 from medexam_companions.cliniqlink.measures.items import Format, Malformed, ScoringItem, ScoringProfile
 from medexam_companions.cliniqlink.measures.texts import Reply, is_echo, reply_text
-from medexam.toolkit.errors import DatasetError
 
 _GOLD_STEP = re.compile(r"step\D*(\d+)", re.IGNORECASE)
 _STEP = re.compile(r"step\s*[:\-]?\s*(\d+)", re.IGNORECASE)

@@ -8,10 +8,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from medexam.text import option_letters
 from medexam_companions.cliniqlink.measures.items import ScoringItem
 from medexam_companions.cliniqlink.measures.lists import OptionTable, Picks, gold_labels, read_list_answer
 from medexam_companions.cliniqlink.measures.texts import normalise_answer
-from medexam.toolkit.benchmarks import option_letters
 
 _VERDICT = re.compile(r"(true|false)(.*)", re.IGNORECASE | re.DOTALL)
 _MARKUP = re.compile(r"[*`#\"“”]|(?<!\w)_|_(?!\w)")

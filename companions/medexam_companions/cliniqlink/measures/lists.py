@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from medexam.text import option_letters
 from medexam_companions.cliniqlink.measures.items import ScoringItem
 from medexam_companions.cliniqlink.measures.texts import normalise_answer
-from medexam.toolkit.benchmarks import option_letters
 
 _LISTED = re.compile(r"^[A-H][.:]\s+")
 

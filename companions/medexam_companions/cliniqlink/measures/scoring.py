@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from medexam.errors import DatasetError
 from medexam_companions.cliniqlink.measures.answers import ItemAnswer, OpenAnswer, match_replies, open_answer
 from medexam_companions.cliniqlink.measures.closed import (
     Match,
@@ -30,7 +31,6 @@ from medexam_companions.cliniqlink.measures.ngrams import NgramScorer, NgramScor
 from medexam_companions.cliniqlink.measures.ranking import RankedList, RankingFigures, ranking_figures
 from medexam_companions.cliniqlink.measures.semantic import Baseline, Similarity, TextEncoder, compare_texts
 from medexam_companions.cliniqlink.measures.texts import Reply
-from medexam.toolkit.errors import DatasetError
 
 T = TypeVar("T")
 

@@ -7,14 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from medexam import Prediction
-from medexam_companions.cliniqlink.measures.answers import ItemAnswer
-from medexam_companions.cliniqlink.measures.flaws import find_flaws
-from medexam_companions.cliniqlink.measures.items import CLOSED, PAPER, PUBLISHED, Format, Malformed, ScoringItem
-from medexam_companions.cliniqlink.measures.ngrams import NgramScores
-from medexam_companions.cliniqlink.measures.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
-from medexam_companions.cliniqlink.measures.semantic import TextEncoder, Vectors
-from medexam_companions.cliniqlink.measures.texts import drop_assistant, reply_text
-from medexam.toolkit.benchmarks import (
+from medexam.metrics import (
     Measure,
     Measures,
     ScoredRun,
@@ -24,7 +17,14 @@ from medexam.toolkit.benchmarks import (
     scored_tasks,
     support_measures,
 )
-from medexam.toolkit.data import Task, TaskGold
+from medexam.questions import Task, TaskGold
+from medexam_companions.cliniqlink.measures.answers import ItemAnswer
+from medexam_companions.cliniqlink.measures.flaws import find_flaws
+from medexam_companions.cliniqlink.measures.items import CLOSED, PAPER, PUBLISHED, Format, Malformed, ScoringItem
+from medexam_companions.cliniqlink.measures.ngrams import NgramScores
+from medexam_companions.cliniqlink.measures.scoring import ClinIQLinkScores, FormatScores, score_cliniqlink
+from medexam_companions.cliniqlink.measures.semantic import TextEncoder, Vectors
+from medexam_companions.cliniqlink.measures.texts import drop_assistant, reply_text
 
 SEED = 0
 """Draws the pairs of the paragraph layer's baseline."""

@@ -2,8 +2,8 @@
 
 import random
 
-from medexam_companions.contamination import QuestionGrams
 from medexam.questions import Question
+from medexam_companions.contamination import QuestionGrams
 
 
 def _asked(key: str, stem: str, *options: str) -> Question:

@@ -11,11 +11,12 @@ from functools import cached_property
 from string import ascii_uppercase
 
 from medexam import Prediction, Question, __version__
-from medexam.toolkit.data import ExamSet, Gold, Status
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import file_name
-from medexam.toolkit.runs import AnyRun, load_items
-from medexam.toolkit.specs import CellSpec
+from medexam.errors import SpecError
+from medexam.experiments import AnyRun, load_items
+from medexam.files import file_name
+from medexam.predictions import Status
+from medexam.questions import ExamSet, Gold
+from medexam.specs import CellSpec
 
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 

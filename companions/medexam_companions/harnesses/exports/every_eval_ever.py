@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from medexam.files import file_name, write_whole
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
-from medexam.toolkit.files import file_name, write_whole
 
 SCHEMA = "0.3.0"
 RESULT = "accuracy"

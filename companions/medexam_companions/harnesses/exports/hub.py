@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from medexam.experiments import disarm, on_one_line, render_table
+from medexam.files import whole_file, write_whole
+from medexam.tables import Table, percent
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
 from medexam_companions.harnesses.exports.words import ExportedWords, words_schema
-from medexam.toolkit.files import whole_file, write_whole
-from medexam.toolkit.report import disarm, on_one_line, render_table
-from medexam.toolkit.tables import Table, percent
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""

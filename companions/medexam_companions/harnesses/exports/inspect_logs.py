@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from medexam.files import whole_file
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
-from medexam.toolkit.files import whole_file
 
 SCORER = "choice"
 _STOPS = {"length": "max_tokens"}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from medexam import __version__
+from medexam.files import write_whole
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
-from medexam.toolkit.files import write_whole
 
 INVALID = "[invalid]"
 """What the harness's filters write for a reply without an answer."""

@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from medexam import Prediction, __version__
-from medexam.toolkit.data import AuditItem, Status, Task, TaskSet
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import file_name, write_whole
-from medexam.toolkit.runs import AnyRun, load_items
-from medexam.toolkit.specs import CellSpec
+from medexam.errors import SpecError
+from medexam.experiments import AnyRun, load_items
+from medexam.files import file_name, write_whole
+from medexam.metrics import AuditItem
+from medexam.predictions import Status
+from medexam.questions import Task, TaskSet
+from medexam.specs import CellSpec
 
 _COUNTS = ("prompt_tokens", "completion_tokens")
 

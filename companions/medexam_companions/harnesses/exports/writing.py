@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from medexam.errors import RunFolderError, SpecError
+from medexam.experiments import AnyRun
 from medexam_companions.harnesses.exports.answers import ExportedRun
 from medexam_companions.harnesses.exports.every_eval_ever import write_every_eval_ever
 from medexam_companions.harnesses.exports.hub import write_hub
 from medexam_companions.harnesses.exports.inspect_logs import write_inspect
 from medexam_companions.harnesses.exports.lm_eval import write_lm_eval
 from medexam_companions.harnesses.exports.words import ExportedWords, write_words_lm_eval
-from medexam.toolkit.errors import RunFolderError, SpecError
-from medexam.toolkit.runs import AnyRun
 
 Format = Literal["lm-eval", "inspect", "every-eval-ever", "hub"]
 _WRITERS: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Prediction
+from medexam.predictions import Reason
+from medexam.text import count_of
 from medexam_companions.harnesses.imports.matching import MatchReport
 from medexam_companions.harnesses.imports.samples import Results
-from medexam.toolkit.data import Reason
-from medexam.toolkit.tables import count_of
 
 _LEFT_OUT = {
     "unmatched": "match no question",

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from medexam import Prediction, Question
+from medexam.predictions import ModelCall, Reason, Status
+from medexam.questions import Gold
+from medexam.signatures import read_leniently
 from medexam_companions.harnesses.imports.matching import loose, near_text
 from medexam_companions.harnesses.imports.samples import Choice, HarnessSample, Results
-from medexam.toolkit.asking import read_leniently
-from medexam.toolkit.data import Gold, ModelCall, Reason, Status
 
 Pair = tuple[HarnessSample, Question, Gold]
 """A sample, its question in the sample's words, and our gold."""

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import first_line
+from medexam.specs import Harness
 from medexam_companions.harnesses.imports.document import last_question, lettered_options, read_option_texts, read_stem
 from medexam_companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -21,8 +23,6 @@ from medexam_companions.harnesses.imports.samples import (
     read_count,
     text_or_none,
 )
-from medexam.toolkit.files import first_line
-from medexam.toolkit.specs import Harness
 
 Record = Mapping[str, Any]
 _LABEL = "label: "

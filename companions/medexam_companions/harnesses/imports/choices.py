@@ -4,6 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from medexam import Question
+from medexam.benchmarks import find_benchmark
+from medexam.questions import ExamSet
+from medexam.specs import DatasetSpec
 from medexam_companions.harnesses.imports.account import ReadAnswers
 from medexam_companions.harnesses.imports.answers import (
     ChoiceReader,
@@ -15,8 +18,6 @@ from medexam_companions.harnesses.imports.answers import (
 )
 from medexam_companions.harnesses.imports.matching import MANY, Matcher, MatchReport
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-from medexam.toolkit.data import ExamSet, find_benchmark
-from medexam.toolkit.specs import DatasetSpec
 
 MOST_UNMATCHED = 0.01
 """Share of a file's samples that may be of no question, unless the user says otherwise."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medexam.toolkit.data import RowError, parse_exam
+from medexam.datasets import RowError, parse_exam
 
 _STEMS = ("question", "qtext", "query", "stem", "Question", "problem", "sent1", "input", "prompt", "text")
 _OPTIONS = ("options", "choices", "answers", "endings", "mc1_targets")

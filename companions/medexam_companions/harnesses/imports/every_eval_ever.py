@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from medexam.inputs import UnreadableError, first_line, read_json
 from medexam_companions.harnesses.imports.lines import read_lines
 from medexam_companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -21,7 +22,6 @@ from medexam_companions.harnesses.imports.samples import (
     text_or_none,
 )
 from medexam_companions.harnesses.imports.told import of_every_eval_ever
-from medexam.toolkit.files import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
 SAMPLES = "_samples.jsonl"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import UnreadableError, first_line, read_json
 from medexam_companions.harnesses.imports.document import read_ids
 from medexam_companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -24,7 +25,6 @@ from medexam_companions.harnesses.imports.samples import (
     text_or_none,
 )
 from medexam_companions.harnesses.imports.told import of_helm
-from medexam.toolkit.files import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
 STATE, STATS, PREDICTIONS, INSTANCES = (

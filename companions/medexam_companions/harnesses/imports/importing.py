@@ -11,16 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from medexam import Prediction
-from medexam_companions.harnesses.imports.account import ReadAnswers, describe_import, warn_of
-from medexam_companions.harnesses.imports.choices import MOST_UNMATCHED, ChoiceForm
-from medexam_companions.harnesses.imports.matching import MatchReport
-from medexam_companions.harnesses.imports.reading import read_results
-from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-from medexam_companions.harnesses.imports.words.form import WordsForm
-from medexam.toolkit.data import Task, find_benchmark
-from medexam.toolkit.errors import SpecError
-from medexam.toolkit.files import gc_paused, name_part, whole_file
-from medexam.toolkit.runs import (
+from medexam.benchmarks import find_benchmark
+from medexam.errors import SpecError
+from medexam.experiments import (
     ENVIRONMENT,
     PREDICTIONS,
     AnyRun,
@@ -30,9 +23,19 @@ from medexam.toolkit.runs import (
     current_run,
     describe_environment,
     describe_items,
+    name_part,
     score_cell,
 )
-from medexam.toolkit.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
+from medexam.files import whole_file
+from medexam.gc_pause import gc_paused
+from medexam.questions import Task
+from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
+from medexam_companions.harnesses.imports.account import ReadAnswers, describe_import, warn_of
+from medexam_companions.harnesses.imports.choices import MOST_UNMATCHED, ChoiceForm
+from medexam_companions.harnesses.imports.matching import MatchReport
+from medexam_companions.harnesses.imports.reading import read_results
+from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
+from medexam_companions.harnesses.imports.words.form import WordsForm
 
 NAME = "imported"
 """What the experiment of imported runs is called."""

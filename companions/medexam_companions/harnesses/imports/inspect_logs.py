@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from medexam.inputs import UnreadableError, check_archive, first_line, parse_json
 from medexam_companions.harnesses.imports.document import last_question
 from medexam_companions.harnesses.imports.samples import (
     MISSHAPEN,
@@ -24,7 +25,6 @@ from medexam_companions.harnesses.imports.samples import (
     text_or_none,
 )
 from medexam_companions.harnesses.imports.told import of_inspect
-from medexam.toolkit.files import UnreadableError, check_archive, first_line, parse_json
 
 Record = Mapping[str, Any]
 _ZSTANDARD = 93

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import UnreadableError, first_line, open_parquet, parquet_rows
 from medexam_companions.harnesses.imports.document import lettered_options
 from medexam_companions.harnesses.imports.samples import MISSHAPEN, HarnessSample, Results, ResultsError, text_or_none
-from medexam.toolkit.files import UnreadableError, first_line, open_parquet, parquet_rows
 
 Record = Mapping[str, Any]
 _NAME = re.compile(r"details_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d.-]+)?\.parquet")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, open_unpacked, parse_json, read_json
 from medexam_companions.harnesses.imports.samples import ResultsError
-from medexam.toolkit.files import LONGEST_TEXT, UnreadableError, check_length, open_unpacked, parse_json, read_json
 
 
 def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:

@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import UnreadableError, first_line, read_json
 from medexam_companions.harnesses.imports.document import read_ids, read_option_texts, read_stem
 from medexam_companions.harnesses.imports.lines import read_lines
 from medexam_companions.harnesses.imports.samples import MISSHAPEN, Choice, HarnessSample, Results, ResultsError
 from medexam_companions.harnesses.imports.told import of_lm_eval
-from medexam.toolkit.files import UnreadableError, first_line, read_json
 
 Record = Mapping[str, Any]
 _NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import first_line
 from medexam_companions.harnesses.imports.lm_eval import NORMS, are_labels, score_options
 from medexam_companions.harnesses.imports.samples import MISSHAPEN, HarnessSample, Results, ResultsError
-from medexam.toolkit.files import first_line
 
 Record = Mapping[str, Any]
 _OWN = ("doc_id", "truth", "gold", "pred")

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from medexam import Question
+from medexam.questions import Task
 from medexam_companions.harnesses.imports.prompts import PromptIndex
 from medexam_companions.harnesses.imports.samples import HarnessSample
-from medexam.toolkit.data import Task
 
 Signature = tuple[str, ...]
 Index = dict[Signature, list[Question]]

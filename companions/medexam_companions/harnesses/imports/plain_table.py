@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from medexam.datasets import Record, SourceTable, read_file
+from medexam.errors import DatasetError
 from medexam_companions.harnesses.imports.document import read_option_texts
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-from medexam.toolkit.data import Record, SourceTable, read_file
-from medexam.toolkit.errors import DatasetError
 
 _VERDICTS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "1.0", "true", "yes", "right", "correct", "c"), True),

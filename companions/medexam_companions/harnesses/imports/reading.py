@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+from medexam.inputs import UnreadableError, open_parquet, read_json
 from medexam_companions.harnesses.imports.chat_logs import (
     find_opencompass,
     is_evalscope,
@@ -27,7 +28,6 @@ from medexam_companions.harnesses.imports.lm_eval_early import find_write_out, r
 from medexam_companions.harnesses.imports.plain_table import read_plain_table
 from medexam_companions.harnesses.imports.samples import Results, ResultsError
 from medexam_companions.harnesses.imports.words.submission import is_submission, read_submission
-from medexam.toolkit.files import UnreadableError, open_parquet, read_json
 
 
 def read_results(path: Path, measure: str | None = None) -> list[Results]:

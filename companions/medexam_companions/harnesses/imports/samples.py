@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from medexam.toolkit.errors import DatasetError
-from medexam.toolkit.specs import Harness
+from medexam.errors import DatasetError
+from medexam.specs import Harness
 
 Choice = int | str
 """A place among the options as the file lists them, from 0; or the answer as it is written: number, letter or text."""

@@ -6,7 +6,7 @@ A text or template stands for itself by a short digest, so that equal ones are k
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from medexam.toolkit.runs import digest_of
+from medexam.experiments import digest_of
 
 Record = Mapping[str, Any]
 Told = dict[str, str]

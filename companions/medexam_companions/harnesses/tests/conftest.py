@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.harnesses import Importer
 from medexam.specs import DatasetSpec
+from medexam_companions.harnesses import Importer
 
 
 @pytest.fixture(scope="session")

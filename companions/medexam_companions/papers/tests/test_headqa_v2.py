@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from medexam_companions.papers import print_layout
 from medexam.errors import SpecError
+from medexam_companions.papers import print_layout
 
 ZERO_SHOT, FEW_SHOT = {"kind": "zero_shot"}, {"kind": "few_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}

@@ -2,6 +2,8 @@
 
 import pytest
 
+from medexam.datasets import load_exam_set
+from medexam.specs import DatasetSpec
 from medexam_companions.translation import (
     QuestionText,
     TranslationCandidate,
@@ -10,8 +12,6 @@ from medexam_companions.translation import (
     judge_text,
     select,
 )
-from medexam.datasets import load_exam_set
-from medexam.specs import DatasetSpec
 
 SOURCE = QuestionText("q/1", "¿Cuál?", ((1, "Uno."), (2, "Dos."), (3, "Tres."), (4, "Cuatro.")))
 KEYWORDS = ("Spanish:", "English:", "Translate the following")

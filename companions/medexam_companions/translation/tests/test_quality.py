@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.translation import BertScore, score_bleu
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError
 from medexam.specs import DatasetSpec
+from medexam_companions.translation import BertScore, score_bleu
 
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from medexam_companions.cliniqlink import PAPER, PUBLISHED, Format, score_cliniqlink
 from medexam.errors import DatasetError
+from medexam_companions.cliniqlink import PAPER, PUBLISHED, Format, score_cliniqlink
 
 BOTH = pytest.mark.parametrize("profile", [PUBLISHED, PAPER], ids=lambda profile: profile.name)
 

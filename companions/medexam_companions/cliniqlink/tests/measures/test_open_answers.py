@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from medexam_companions.cliniqlink import PAPER, PUBLISHED, Format, compare_texts, score_cliniqlink
 from medexam.errors import MedExamError
+from medexam_companions.cliniqlink import PAPER, PUBLISHED, Format, compare_texts, score_cliniqlink
 
 
 @pytest.mark.parametrize("raw", [False, True])

@@ -6,10 +6,10 @@ import pytest
 
 from data_folders import full_data
 from medexam.benchmarks import find_benchmark
-from medexam_companions.cliniqlink import score_cliniqlink_run
 from medexam.datasets import load_task_set
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
+from medexam_companions.cliniqlink import score_cliniqlink_run
 from predicted import predicted
 from task_data import write_cliniqlink
 

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Prediction
+from medexam.predictions import Reason, Status
+from medexam.questions import Task, TaskGold, TaskSet
 from medexam_companions.harnesses.imports.account import ReadAnswers
 from medexam_companions.harnesses.imports.answers import told_call
 from medexam_companions.harnesses.imports.matching import MANY, MatchReport, loose, match_samples
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-from medexam.toolkit.data import Reason, Status, Task, TaskGold, TaskSet
 
 
 class WordsForm:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from medexam.inputs import UnreadableError, read_json
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError, text_or_none
-from medexam.toolkit.files import UnreadableError, read_json
 
 OUTPUTS: Mapping[str, tuple[str, ...]] = {
     "true_false": ("true_false.json", "TF.json"),

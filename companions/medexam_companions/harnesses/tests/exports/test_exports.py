@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from medexam_companions.harnesses import Importer, export_runs
 from medexam.datasets import load_exam_set
 from medexam.errors import SpecError
 from medexam.experiments import current_run
 from medexam.specs import DatasetSpec
+from medexam_companions.harnesses import Importer, export_runs
 from stored_runs import TIMES, write_run
 
 MODEL = {"engine": "vllm", "name": "Qwen/Qwen2.5-1.5B-Instruct", "endpoints": ["http://127.0.0.1:1/v1"]}

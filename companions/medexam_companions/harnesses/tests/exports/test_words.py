@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from medexam_companions.harnesses import Importer, export_runs
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
 from medexam.experiments import current_run
 from medexam.specs import DatasetSpec
+from medexam_companions.harnesses import Importer, export_runs
 from stored_runs import write_run
 from task_data import write_casimedicos
 

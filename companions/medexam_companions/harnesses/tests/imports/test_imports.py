@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.harnesses import Importer, ResultsError
 from medexam.predictions import Reason
 from medexam.specs import DatasetSpec
+from medexam_companions.harnesses import Importer, ResultsError
 
 LOGS = Path(__file__).parent / "logs"
 SAMPLES = next(LOGS.glob("samples_headqa_en_2*.jsonl"))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.harnesses import Importer, ResultsError
 from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
+from medexam_companions.harnesses import Importer, ResultsError
 from task_data import items_of, write_cliniqlink, write_submission
 
 pytestmark = pytest.mark.model
