@@ -39,6 +39,9 @@ def judge_errors(
     """Have a model say what kind of error each wrong answer is, and compare it with people who did so.
 
     The same command again asks only what is pending, and reads the sheets that were filled in meanwhile.
+
+    For example:
+        medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
     from medexam_companions.audit.actions import judge_answers
 
@@ -67,7 +70,11 @@ def export(
     seed: Annotated[int, typer.Option(help="The seed that chooses the answers and the order of each sheet.")] = 0,
     runs_dir: RunsDirOption = None,
 ) -> None:
-    """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own."""
+    """Write a sheet for each rater: a sample of answers, blinded, each sheet in an order of its own.
+
+    For example:
+        medexam audit export 3c2aae --out audit --per-group 10 --raters 2
+    """
     from medexam_companions.audit.actions import export_answers
 
     export_answers(runs, out, per_group, top, by, raters, seed, runs_dir)
@@ -89,6 +96,9 @@ def import_ratings(
     """Read filled-in sheets: how far raters agree with each other and each automatic measure with them.
 
     Marks of answers that have changed since they were exported are left out and named.
+
+    For example:
+        medexam audit import audit --markdown audit.md
     """
     from medexam_companions.audit.actions import read_sheets
 

@@ -36,7 +36,11 @@ def build(
     discipline: Annotated[str | None, typer.Option(help="Discipline of the exam; that in --name by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by."""
+    """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by.
+
+    For example:
+        medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam
+    """
     from medexam_companions.booklets.actions import build_data_set
 
     build_data_set(

@@ -34,7 +34,11 @@ def score_submission(
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score a participant's outputs by the released code's rules and by the paper's; the run is kept."""
+    """Score a participant's outputs by the released code's rules and by the paper's; the run is kept.
+
+    For example:
+        medexam cliniqlink score teams/one --feedback feedback.md
+    """
     from medexam_companions.cliniqlink.actions import score_outputs
 
     score_outputs(submission, data, missing, feedback, runs_dir, show_expected=show_expected, as_json=as_json)
@@ -56,7 +60,11 @@ def print_board(
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size."""
+    """Rank submissions, and show list F1 against multi-hop inverse, and semantic minus BLEU by model size.
+
+    For example:
+        medexam cliniqlink board teams --by paper
+    """
     from medexam_companions.cliniqlink.actions import rank_outputs
 
     rank_outputs(submissions, by, data, missing, markdown, latex, runs_dir, as_json=as_json)
@@ -91,6 +99,9 @@ def run_image(
     """Start a participant's container without network: questions in, outputs out; nothing is scored.
 
     Questions lie in /data without their answers, and outputs belong in /results.
+
+    For example:
+        medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0
     """
     from medexam_companions.cliniqlink.sessions import ContainerSettings, run_submission
 

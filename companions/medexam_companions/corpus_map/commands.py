@@ -36,7 +36,11 @@ def draw(
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw passages by source and questions by discipline on a UMAP projection."""
+    """Draw passages by source and questions by discipline on a UMAP projection.
+
+    For example:
+        medexam index map passages-index
+    """
     from medexam_companions.corpus_map.making import place_on_map
 
     place_on_map(folder, dataset, language, limit, sample, seed, out, run, tracking_uri, runs_dir, as_json=as_json)

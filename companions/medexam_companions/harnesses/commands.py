@@ -23,7 +23,11 @@ def import_results(
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make runs of the results of other harnesses; asks no model."""
+    """Make runs of the results of other harnesses; asks no model.
+
+    For example:
+        medexam import samples_headqa_en.jsonl --dataset headqa_v1
+    """
     from medexam_companions.harnesses.actions import import_files
 
     import_files(files, settings, runs_dir, as_json=as_json)
@@ -44,7 +48,11 @@ def export(
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing."""
+    """Write runs as files of lm-evaluation-harness, Inspect or Every Eval Ever, or for the hub; sends nothing.
+
+    For example:
+        medexam export 3c2aae --to lm-eval --out export
+    """
     from medexam_companions.harnesses.actions import export_stored
 
     export_stored(runs, to, out, runs_dir, as_json=as_json)

@@ -20,7 +20,12 @@ def reproduce(
     show_plan: Annotated[bool, typer.Option("--plan", help="Say what it needs and about how long it takes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of a paper again, beside the printed one."""
+    """Make a table or figure of a paper again, beside the printed one.
+
+    For example:
+        medexam reproduce --list
+        medexam reproduce headqa-v1/table-5 --plan
+    """
     if show_list or name is None:
         if name is not None:
             raise SpecError("--list names everything: leave out PAPER/TABLE, or --list")

@@ -20,7 +20,11 @@ def quality(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure round trip, reference scores and lost terms of translations, or write a sheet or read filled-in ones."""
+    """Measure round trip, reference scores and lost terms of translations, or write a sheet or read filled-in ones.
+
+    For example:
+        medexam data quality runs/translation --reference
+    """
     _check(context, settings, folders)
     from medexam_companions.translation.quality_actions import measure_quality
 

@@ -17,6 +17,9 @@ def translate(
     """Translate a data set in several ways and keep one valid translation a question; continues where it stopped.
 
     Exit codes: 0 the data set is written, 2 no translation is valid, 3 replies are still pending.
+
+    For example:
+        medexam data translate headqa_v1 --from es --to en --limit 30
     """
     from medexam_companions.translation.actions import translate_set
 

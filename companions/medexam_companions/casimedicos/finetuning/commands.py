@@ -16,7 +16,11 @@ def finetune(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune an encoder on spans, for the program `span_reader`."""
+    """Fine-tune an encoder on spans, for the program `span_reader`.
+
+    For example:
+        medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader
+    """
     if not settings.intermediate:
         refuse(context, {"intermediate_epochs"}, "name a first file to learn from with --intermediate FILE")
     if settings.validation is None:
@@ -41,7 +45,11 @@ def finetune_grid(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid."""
+    """Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid.
+
+    For example:
+        medexam finetune-grid casimedicos --out grid --plan
+    """
     from medexam_companions.casimedicos.finetuning.actions import train_grid
 
     train_grid(

@@ -24,7 +24,11 @@ def variants(
     path: PathOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the four variants of CasiMedicos' questions with spans as SQuAD files."""
+    """Write the four variants of CasiMedicos' questions with spans as SQuAD files.
+
+    For example:
+        medexam data variants es_train_casimedicos_squad.json --out train
+    """
     posed = pose_spans(spans, cast(Language, language), path)
     try:
         out.mkdir(parents=True, exist_ok=True)
