@@ -69,11 +69,12 @@ COSTS = ("prompt_tokens", "completion_tokens", "thinking_tokens", *COUNTED, *TIM
 
 def find_outcomes(keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Answered]) -> Outcomes:
     """Find how each question came out, in the order of `keys`; raises `DatasetError` if `key` lacks one."""
-    outcomes = (_outcome(key[question_key], predictions.get(question_key)) for question_key in keys)
+    outcomes = (find_outcome(key[question_key], predictions.get(question_key)) for question_key in keys)
     return np.fromiter(outcomes, np.int8, len(keys))
 
 
-def _outcome(gold: Gold, prediction: Answered | None) -> int:
+def find_outcome(gold: Gold, prediction: Answered | None) -> int:
+    """Return how a question came out; None: it has no prediction."""
     if prediction is None:
         return MISSING
     status = prediction.status

@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
-import numpy as np
-
 from medexam.distributions import rate_interval
 from medexam.errors import DatasetError
 from medexam.metrics.counting import (
-    MISSING,
+    RIGHT,
+    UNANSWERED,
+    WRONG,
     Tally,
     TallyCell,
     chance_level,
     count,
     count_costs,
+    find_outcome,
     find_outcomes,
     scored_exams,
     total,
@@ -48,7 +49,6 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
     if any(exam.independent for exam in exams):
         exam_score = question_interval(outcomes)
     names = _exam_names(cells)
-    pairs = [(question, predictions[question.key]) for question in questions if question.key in predictions]
     return Metrics(
         **_published(cells),
         exam_score_interval=exam_score[0],
@@ -67,26 +67,27 @@ def compute_metrics(questions: Sequence[Question], key: AnswerKey, predictions: 
             options: Scores(**_scores(group)) for options, group in _split(cells, lambda c: c.option_count)
         },
         **measure_evidence(questions, key, predictions),
-        readings=read_scores(
-            [question.key for question, _ in pairs], key, {prediction.question: prediction for _, prediction in pairs}
-        ),
+        readings=_score_readings(questions, key, predictions),
     )
 
 
-def read_scores(
-    keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction]
+def _score_readings(
+    questions: Sequence[Question], key: AnswerKey, predictions: Mapping[str, Prediction]
 ) -> dict[Reading, ReadScores] | None:
-    """Count the outcomes as replies to these questions are read strictly and leniently; None if both are the same."""
-    if all(prediction.lenient is None for prediction in predictions.values()):
-        return None
-    return {reading: _read_scores(keys, key, predictions, reading) for reading in get_args(Reading)}
+    """Count the outcomes as replies are read strictly and leniently; None if both are the same."""
+    counts: dict[Reading, Counter[int]] = {reading: Counter() for reading in get_args(Reading)}
+    differs = False
+    # One prediction at a time: all of a large run at once would not fit the memory.
+    for question in questions:
+        if (prediction := predictions.get(question.key)) is not None:
+            differs |= prediction.lenient is not None
+            for reading, counter in counts.items():
+                counter[find_outcome(key[question.key], as_read(prediction, reading))] += 1
+    return {reading: _read_scores(counter) for reading, counter in counts.items()} if differs else None
 
 
-def _read_scores(
-    keys: Sequence[str], key: AnswerKey, predictions: Mapping[str, Prediction], reading: Reading
-) -> ReadScores:
-    read = {question_key: as_read(prediction, reading) for question_key, prediction in predictions.items()}
-    right, wrong, unanswered, *_ = np.bincount(find_outcomes(keys, key, read), minlength=MISSING + 1).tolist()
+def _read_scores(outcomes: Mapping[int, int]) -> ReadScores:
+    right, wrong, unanswered = outcomes[RIGHT], outcomes[WRONG], outcomes[UNANSWERED]
     n = right + wrong + unanswered
     return ReadScores(
         right=right,

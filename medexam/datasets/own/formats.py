@@ -91,15 +91,17 @@ def _read_json(path: Path, *, by_lines: bool = False) -> RawTable:
     `by_lines`.
     """
     stream, encoding = _open_text(path)
-    text = stream.read()
-    first, wrong = _parse_json(text.lstrip().partition("\n")[0]) if by_lines else (None, "not looked at")
+    first, wrong = _parse_json(next(filter(str.strip, stream), "")) if by_lines else (None, "not looked at")
+    stream.seek(0)
     if wrong or is_wrapper(first):
+        text = stream.read()
         document, wrong = _parse_json(text)
         if wrong is None:
             return RawTable(f"JSON{encoding}", (), _number(rows_of_document(document)))
         if not by_lines and (text.lstrip()[:1] != "{" or "\n" not in text.strip()):
             raise UnreadableError(f"{wrong}: copy it again")
-    return RawTable(f"JSON Lines{encoding}", (), _parse_lines(io.StringIO(text, newline="")))
+        stream.seek(0)
+    return RawTable(f"JSON Lines{encoding}", (), _parse_lines(stream))
 
 
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:

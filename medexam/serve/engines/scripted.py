@@ -1,6 +1,6 @@
 """The `scripted` engine: replies from a table, for tests, examples and dry runs; no model and no network.
 
-It replaces the server alone, so everything above it is the real thing. It keeps every dialogue, and fails or waits
+It replaces the server alone, so everything above it is the real thing. It keeps the last dialogues, and fails or waits
 where the table says so. It does not tokenise: its token counts are counts of words. It looks at no picture.
 """
 
@@ -39,6 +39,8 @@ from medexam.specs import parse_yaml
 ANY = "*"
 """Key of the reply to everything that no other key matches."""
 
+_KEPT = 10_000
+"""Dialogues that are kept, for tests to look at."""
 _ERRORS: dict[str, type[CallError]] = {
     "transport": TransportError,
     "server": ServerError,
@@ -95,7 +97,7 @@ class ScriptedEngine:
 
     def __init__(self, replies: ReplyTable, *, revision: str | None = None):
         self.dialogues: list[Dialogue] = []
-        """Every dialogue received, in order."""
+        """The last dialogues received, in order."""
         self.sync = SyncTwin(self._reply_blocking)
         table = {} if callable(replies) else {key: _check_replies(key, one) for key, one in replies.items()}
         self._replies = replies if callable(replies) else {key: cycle(turns) for key, turns in table.items()}
@@ -175,6 +177,7 @@ class ScriptedEngine:
 
     def _reply_to(self, dialogue: Dialogue) -> ScriptedReply:
         self.dialogues.append(dialogue)
+        del self.dialogues[:-_KEPT]
         question = _last_words(_turns(dialogue))
         if callable(self._replies):
             return _check_replies(question, self._replies(question, dialogue))[0]
