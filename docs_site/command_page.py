@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
-from medexam.cli import COMMANDS, load_command
-from medexam.cli.help.examples import EXAMPLES
+from medexam.cli import walk_commands
 
 INTRODUCTION = """\
 # Commands
@@ -25,26 +24,15 @@ What `medexam COMMAND --help` says of every command. Results go to standard outp
 def command_page() -> str:
     """Return the page as Markdown, in the order of `medexam --help`."""
     sections = [INTRODUCTION]
-    for name in COMMANDS:
-        for path, command in walk(load_command(name), name):
-            sections += _section(path, command)
+    for path, command in walk_commands():
+        sections += _section(path, command)
     return "\n\n".join(sections) + "\n"
-
-
-def walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Each command that does something, with the words that call it."""
-    inside = getattr(command, "commands", None)
-    if inside is None:
-        yield path, command
-        return
-    for name, below in inside.items():
-        yield from walk(below, f"{path} {name}")
 
 
 def _section(path: str, command: Any) -> Iterator[str]:
     yield f"## medexam {path}"
     yield "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
-    yield "```bash\n" + "\n".join(EXAMPLES[path]) + "\n```"
+    yield "```bash\n" + "\n".join(line.strip() for line in command.epilog.splitlines()[1:]) + "\n```"
     rows = [_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     if rows:
         yield "\n".join(["| | value | what |", "|---|---|---|", *rows])

@@ -17,112 +17,20 @@ ROOT = Path(medexam.__file__).parent
 GROUND = {"specs", "predictions"}
 FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
 MAY_IMPORT = {
-    "": {"companions.shipped"},
+    "": set(),
     "predictions": set(),
     "specs": {"predictions"},
     **dict.fromkeys(FLOOR_2, GROUND),
     "programs": GROUND | {"signatures", "retrievers.base"},
     "benchmarks": GROUND | {"datasets", "metrics"},
     "experiments": GROUND | FLOOR_2 | {"programs", "benchmarks"},
-    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments", "companions.shipped"},
-    "toolkit": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments", "cli"},
-    "companions": {"toolkit"},
+    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments"},
 }
 """Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root, `""`."""
-INNER_FLOORS = {
-    "predictions": (
-        "calls",
-        "core",
-        "evidence.kind",
-        "evidence.option_statistics",
-        "evidence",
-        "prediction",
-        "evidence.kinds",
-    ),
-    "experiments": (
-        *("store", "plan", "score", "compare"),
-        *("report", "report.plots", "report.papers", "report.page", "report.leaderboard", "track"),
-        *(
-            "run",
-            "run.workers",
-            "run.ray",
-            "entry",
-            "demo",
-            "optimize",
-            "evaluate",
-            "api",
-        ),
-    ),
-    "serve": (
-        *(
-            "contract",
-            "chat_messages",
-            "choice_schema",
-            "thinking",
-            "request_settings",
-            "timing",
-            "waits",
-            "network",
-            "pool",
-            "logprobs",
-            "local_model",
-            "discovery",
-        ),
-        *("engines", "batches", "naming", "build", "", "diagnostics"),
-    ),
-    "benchmarks": ("resampling", "measures", "answers", "paired", "base", "choice", "words", "registry"),
-    "metrics": ("", "paired"),
-    "programs": (
-        "program_output",
-        "base",
-        "controls",
-        "orders",
-        "likelihood",
-        "asking",
-        "retrieval",
-        "",
-        "combining",
-        "steps",
-        "building",
-    ),
-    "datasets": (*("", "own", "altering", "readers", "loading", "pictures", "fetching", "checking"),),
-    "companions": (
-        "shipped",
-        "corpus_map",
-        "item_response",
-        "contamination",
-        "casimedicos",
-        "readers",
-        "serving.launch",
-        "serving.cluster",
-        "serving",
-        "audit",
-        "harnesses",
-        "cliniqlink.measures",
-        "cliniqlink",
-        "booklets.pages",
-        "booklets",
-        "translation",
-        "finetuning",
-        "papers",
-    ),
-    "cli": ("settings", "options", "terminal", "help", "progress", "views", "flags", "data", "stored", ""),
-}
-"""Wing -> its rooms from the ground up; a room imports itself and those before it. `""`: modules beside the rooms."""
-OTHER_COMPANIONS = {
-    "cliniqlink": {"audit", "harnesses"},
-    "translation": {"audit", "serving"},
-    "finetuning": {"casimedicos", "readers"},
-    "papers": {"casimedicos", "corpus_map", "finetuning", "serving", "translation"},
-}
-"""Companion -> the companions that it stands on."""
-MOST_PUBLIC = 290
-"""Names of the toolkit."""
 LAZY = ("import lazy_loader", "__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)")
 """What a wing's package holds: its stub, `__init__.pyi`, names what the wing offers."""
 ENTRIES = ("__init__", "__main__")
-"""The files that stand for their package: they may import all of it and crowd no room."""
-MOST_MODULES = 20
+"""The files that stand for their package."""
 HEAVY = {
     "dspy",
     "torch",
@@ -147,14 +55,13 @@ FOREIGN = {"self._scorer._model", "self._scorer._tokenizer", "sys._current_frame
 """Fields of bert-score, which have no public way; Python's manual documents that of `sys`."""
 MODULES = sorted(ROOT.rglob("*.py"))
 TESTS = Path(__file__).parent
-OF_COMPANIONS = tuple(TESTS / name for name in ("companions", "typesetting", "serve/launch", "vllm_env"))
-"""Tests that may use what a companion's room lists in its stub."""
+COMPANIONS = ROOT.parent / "companions" / "medexam_companions"
 WINGS = tuple(path.parent.name for path in sorted(ROOT.glob("*/__init__.pyi")))
 """Those that offer names to plug-ins, and to tests of hard functions."""
 MOST_OFFERED = 250
 """Names of all wings."""
-GROUND_DOORS = ("errors", "files", "inputs", "model_calls", "plugins", "questions", "text")
-"""Modules beside the wings whose public names tests may use."""
+GROUND_DOORS = tuple(path.stem for path in ROOT.glob("[!_]*.py"))
+"""Modules beside the wings, whose public names tests and companions may use."""
 INSIDE = re.compile(r"\bmedexam(?:\.\w+){2,}")
 
 
@@ -236,91 +143,28 @@ def _find_arrows(imports: Mapping[str, frozenset[str]]) -> list[tuple[str, str]]
 
 
 def _faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """What stands against the floors, the inner floors and the size of rooms in a package of these modules."""
+    """What stands against the floors in a package of these modules."""
     wings = {path.split("/")[0] for path in imports if "/" in path}
     yield from (f"{wing} stands on no floor" for wing in sorted(wings - MAY_IMPORT.keys()))
     for here, target in _find_arrows(imports):
         wing, other = (name.split(".")[0] if name.split(".")[0] in wings else "" for name in (here, target))
-        if wing == other:
-            if wing in INNER_FLOORS and here != wing and _floor(wing, target) > _floor(wing, here):
-                yield f"{here} may not import {target}: it stands above"
-        elif other and here and not {other, ".".join(target.split(".")[:2])} & MAY_IMPORT.get(wing, set()):
+        allowed = MAY_IMPORT.get(wing, set())
+        if wing != other and other and here and not {other, ".".join(target.split(".")[:2])} & allowed:
             yield f"{here} may not import {target}"
-    rooms: dict[Path, list[Path]] = {}
-    for path in map(Path, imports):
-        if path.stem not in ENTRIES:
-            rooms.setdefault(path.parent, []).append(path)
-    for folder, modules in sorted(rooms.items()):
-        if len(modules) > MOST_MODULES:
-            yield f"{folder} holds {len(modules)} modules, over {MOST_MODULES}"
-        name = folder.name or ROOT.name
-        yield from (f"{path} is called like its package" for path in modules if path.stem == name)
+    yield from (f"{path} names a companion" for path, names in imports.items() if any(map(_is_companion, names)))
 
 
-def _companion_faults(imports: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Imports of companions that are no plug-in's: neither of `medexam`, nor of the toolkit, nor of their own room."""
-    for here, target in _find_arrows(imports):
-        wing, room, *_ = (*here.split("."), "", "")
-        if wing == "companions" and room:
-            other_wing, other_room, *_ = (*target.split("."), "")
-            is_own = other_wing == "companions" and other_room in {room} | OTHER_COMPANIONS.get(room, set())
-            if not is_own and other_wing != "toolkit" and target not in medexam.__all__:
-                yield f"{here} may not import {target}: it is not in the toolkit"
-
-
-def _floor(wing: str, name: str) -> int:
-    """Where the longest listed room that holds `name` stands in its wing."""
-    floors, parts = INNER_FLOORS[wing], name.split(".")[1:]
-    rooms = (".".join(parts[:length]) for length in range(len(parts), -1, -1))
-    return floors.index(next(room for room in rooms if room in floors or not room))
+def _is_companion(name: str) -> bool:
+    return name.startswith("medexam_companions")
 
 
 def test_every_import_goes_down() -> None:
     assert not list(_faults(_imports_of_modules()))
 
 
-def test_a_companion_stands_on_the_toolkit_alone() -> None:
-    assert not list(_companion_faults(_imports_of_modules()))
-
-
-@pytest.mark.parametrize(
-    "added", ["from medexam.tables import Table", "from medexam.companions.shipped import SHIPPED_COMMANDS"]
-)
-def test_a_companion_that_reaches_into_the_core_is_found(added: str) -> None:
-    module, imports = "companions/audit/tables.py", _imports_of_modules()
-    (fault,) = _companion_faults({**imports, module: imports[module] | _imports(ast.parse(added).body)})
-    assert fault.startswith("companions.audit.tables may not import")
-
-
-def test_the_toolkit_offers_what_companions_use_and_no_more() -> None:
-    offers = {
-        f"medexam.toolkit.{path.stem}.{name}"
-        for path in (ROOT / "toolkit").glob("[!_]*.py")
-        for name in importlib.import_module(f"medexam.toolkit.{path.stem}").__all__
-    }
-    uses = {
-        name
-        for path, source in _sources().items()
-        if path.startswith("companions/")
-        for name in source.imports
-        if name.startswith("medexam.toolkit.")
-    }
-    assert offers == uses
-    assert len(offers) <= MOST_PUBLIC
-
-
-def test_the_toolkit_holds_imports_only() -> None:
-    for path in (ROOT / "toolkit").glob("[!_]*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert all(map(_is_import, tree.body)), path
-
-
 @pytest.mark.parametrize(
     ("module", "added"),
     [
-        ("experiments/store/paths.py", "from medexam.experiments.report.tables import Table"),
-        ("experiments/plan/words.py", "from medexam.experiments.score import current"),
-        ("serve/network/retry.py", "from medexam.serve.pool.server_pool import Server"),
         ("metrics/board.py", "from medexam.datasets import ExamSet"),
         ("cli/track.py", "from medexam_companions.booklets.keys import read_key"),
         ("experiments/score/own.py", "from medexam.toolkit.tables import Table"),
@@ -330,18 +174,12 @@ def test_the_toolkit_holds_imports_only() -> None:
 def test_an_arrow_that_points_up_is_found(module: str, added: str) -> None:
     imports = _imports_of_modules()
     (fault,) = _faults({**imports, module: imports[module] | _imports(ast.parse(added).body)})
-    assert fault.startswith(module.removesuffix(".py").replace("/", "."))
+    assert fault.replace(".", "/").startswith(module.removesuffix(".py"))
 
 
 def test_a_wing_without_a_floor_is_found() -> None:
     (fault,) = _faults({**_imports_of_modules(), "attic/boxes.py": frozenset()})
     assert fault == "attic stands on no floor"
-
-
-def test_a_crowded_room_is_found() -> None:
-    more = {f"experiments/score/more_{number}.py": frozenset[str]() for number in range(MOST_MODULES + 1)}
-    (fault,) = _faults(_imports_of_modules() | more)
-    assert fault.startswith("experiments/score holds")
 
 
 def test_floors_0_1_and_5_import_nothing_heavy() -> None:
@@ -389,7 +227,7 @@ def test_what_a_wing_lists_is_there_and_is_little() -> None:
 
 
 def _door_faults(path: Path) -> Iterator[str]:
-    """What a test names of the inside: imports, patched paths and code in strings that go deeper than a door."""
+    """What a test or a companion names of the inside: imports, patched paths and code in strings beyond a door."""
     tree, offers = ast.parse(path.read_text(encoding="utf-8")), _offers()
     in_strings = [
         "\n".join(INSIDE.findall(node.value))
@@ -397,29 +235,30 @@ def _door_faults(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     imports = _imports(ast.walk(tree)) | {name for text in in_strings for name in text.split()}
-    for name in sorted(name for name in imports if name.startswith("medexam.")):
-        _, first, *rest = name.split(".")
-        if first == "toolkit" and path.is_relative_to(TESTS / "companions"):
-            continue
-        if first == "companions" and rest and any(map(path.is_relative_to, OF_COMPANIONS)):
-            room = importlib.import_module(f"medexam_companions.{rest[0]}")
-            rest, first = rest[1:], "companions"
-            if not rest or (len(rest) == 1 and rest[0] in room.__all__):
-                continue
-        public = offers.get(first) or (rest if first in GROUND_DOORS and not "".join(rest).startswith("_") else [])
-        if (rest and (len(rest) > 1 or rest[0] not in public)) or (
-            first not in {*offers, *GROUND_DOORS, *medexam.__all__}
-        ):
-            yield f"{path.relative_to(TESTS)}: {name}"
+    for name in sorted(imports):
+        package, *rest = name.split(".")
+        if package == "medexam_companions" and rest and path.is_relative_to(COMPANIONS):
+            room = path.relative_to(COMPANIONS).parts[0]
+            is_inside = rest[0] == room and "tests" not in path.parts
+            if not is_inside and rest[1:] and rest[1:] not in [[public] for public in _room_offers(rest[0])]:
+                yield f"{path.relative_to(ROOT.parent)}: {name}"
+        elif package in ("medexam", "medexam_companions") and rest:
+            first, *rest = rest
+            public = offers.get(first) or (rest if first in GROUND_DOORS and not "".join(rest).startswith("_") else [])
+            is_offered = first in {*offers, *GROUND_DOORS, *medexam.__all__}
+            if package != "medexam" or not is_offered or (rest and rest not in [[each] for each in public]):
+                yield f"{path.relative_to(ROOT.parent)}: {name}"
 
 
-def test_tests_come_through_the_doors() -> None:
-    assert [
-        fault
-        for path in sorted(TESTS.rglob("*.py"))
-        if path.name != Path(__file__).name
-        for fault in _door_faults(path)
-    ] == []
+def _room_offers(room: str) -> list[str]:
+    """The names of a companion's stub."""
+    return importlib.import_module(f"medexam_companions.{room}").__all__
+
+
+@pytest.mark.parametrize("folder", [TESTS, COMPANIONS], ids=["tests", "companions"])
+def test_tests_and_companions_come_through_the_doors(folder: Path) -> None:
+    paths = (path for path in sorted(folder.rglob("*.py")) if path.name != Path(__file__).name)
+    assert [fault for path in paths for fault in _door_faults(path)] == []
 
 
 def test_nobody_reaches_into_another_objects_private_fields() -> None:

@@ -29,26 +29,21 @@ from medexam.gc_pause import gc_seldom
 from medexam.text import hide_secrets
 
 USAGE = 2
-CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "init": (
             "start:init",
-            "Write a commented spec to start from, by default with sample questions and the embedded model.",
+            "Write a commented spec to start from, or one that asks a file of your own questions.",
         ),
         "demo": ("start:demo", "Show what a study of fifteen ways of asking found, in seconds and without a model."),
         "run": ("run:run", "Run an experiment, or continue it where it stopped."),
         "plan": ("run:plan", "Say what would run: cells, questions, calls and one rendered prompt each."),
         "report": ("report:report", "Show stored runs as tables and plots; scores them again, asks no model."),
-        "show-program": (
-            "start:show_program",
-            "Print a program that ships as YAML: its steps, with your settings, to run as they are or to change.",
-        ),
         "list": ("stored.runs:list_runs", "List the stored runs, the newest experiment last."),
         "show": (
             "stored.show:show",
             "Show a stored run: its state, settings and files, or what it answered to one question.",
         ),
-        "watch": ("stored.watch:watch", "Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C."),
         "rm": ("stored.runs:remove", "Remove stored runs; their copies in MLflow stay."),
         "compare": (
             "compare:compare",
@@ -68,12 +63,15 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "serve:serve",
             "Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.",
         ),
-        "schema": ("start:schema", "Print the JSON Schema of a spec, for editors that complete and check YAML."),
+        "schema": (
+            "start:schema",
+            "Print the JSON Schema of a spec, for editors; or a program that ships as the YAML of its steps.",
+        ),
         "doctor": (
             "doctor:doctor",
             "Check servers, hosted models or this machine: what they support, and what to change.",
         ),
-        "data": ("data.commands:app", "List, check, show and fetch data sets, and write specs for your own questions."),
+        "data": ("data.commands:app", "List, check, show and fetch data sets."),
         "index": ("index:app", "Vector indexes for dense retrieval."),
     }
 )
@@ -83,16 +81,15 @@ GROUP = "medexam.commands"
 _PANELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Ask": ("demo", "init", "run", "plan", "optimize"),
-        "Look": ("list", "show", "report", "watch", "ui", "track", "rm"),
+        "Look": ("list", "show", "report", "ui", "track", "rm"),
         "Compare": ("compare", "board"),
-        "Your own": ("data", "index", "show-program", "schema"),
+        "Your own": ("data", "index", "schema"),
         "Serve": ("serve", "doctor"),
     }
 )
 """Heading of `medexam --help` -> the commands below it."""
 _ADDED = "Installed"
 """The heading of commands that packages add."""
-_TAKES_FLAGS_OF_VLLM = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 class Commands(TyperGroup):
@@ -152,8 +149,8 @@ def load_command(name: str) -> Any:
 
     Raises `SpecError` if a package adds it, and importing it fails or gives neither a function nor a `typer.Typer`.
     """
-    if name in CORE_COMMANDS:
-        module, _, attribute = CORE_COMMANDS[name][0].partition(":")
+    if name in COMMANDS:
+        module, _, attribute = COMMANDS[name][0].partition(":")
         command = _make_command(name, getattr(import_module(f"medexam.cli.{module}"), attribute))
     else:
         from medexam.plugins import load_object
@@ -171,7 +168,9 @@ def _make_command(name: str, target: Any) -> Any:
     if isinstance(target, typer.Typer):
         alone.add_typer(target, name=word, cls=_Group)
     elif callable(target):
-        alone.command(word, context_settings=_TAKES_FLAGS_OF_VLLM if name == "serve" else None)(target)
+        alone.command(
+            word,
+        )(target)
     else:
         raise SpecError(f"medexam {name}: {target!r} is neither a function nor a typer.Typer")
     return get_group(alone).commands[word]
@@ -184,7 +183,7 @@ def _added_commands(group: str = "") -> list[str]:
     """
     from medexam.plugins import added_names
 
-    names = added_names(GROUP).keys() - CORE_COMMANDS.keys()
+    names = added_names(GROUP).keys() - COMMANDS.keys()
     return sorted(name for name in names if name.rpartition(" ")[0] == group)
 
 
@@ -220,12 +219,12 @@ def _stands_for() -> None:
 
 for _panel, _names in _PANELS.items():
     for _name in _names:
-        app.command(_name, help=CORE_COMMANDS[_name][1], rich_help_panel=_panel)(_stands_for)
+        app.command(_name, help=COMMANDS[_name][1], rich_help_panel=_panel)(_stands_for)
 
 
 def walk_commands() -> Iterator[tuple[str, Any]]:
     """Load every command that can be typed, those of groups and packages among them: its name and itself."""
-    for name in (*CORE_COMMANDS, *_added_commands()):
+    for name in (*COMMANDS, *_added_commands()):
         command = load_command(name)
         paths = [f"{name} {word}" for word in getattr(command, "commands", {})]
         yield from [

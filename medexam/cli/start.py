@@ -1,37 +1,35 @@
-"""`medexam demo`, `init` and `schema`: a first look, a first spec, and what editors need to complete and check one."""
+"""`medexam demo`, `init` and `schema`: a first look, a first spec, and what may stand in one."""
 
 import os
 import sys
 import webbrowser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medexam.cli.options import INCOMPLETE
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 from medexam.files import write_new
 
 
-def schema() -> None:
-    """Print the JSON Schema of a spec, for editors that complete and check YAML."""
-    from medexam.specs.schema import spec_schema
-
-    print_json(spec_schema())
-
-
-def show_program(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of program, such as retrieve_verify.")],
+def schema(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="A kind of program, such as retrieve_verify.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the kind, such as k=7.")
     ] = None,
 ) -> None:
-    """Print a program that ships as YAML: its steps, with your settings, to run as they are or to change.
+    """Print the JSON Schema of a spec, for editors; or a program that ships as the YAML of its steps.
 
     Below `program:` in a spec the steps ask and answer as the kind does, and continue its runs.
     """
+    if kind is None:
+        from medexam.specs.schema import spec_schema
+
+        print_json(spec_schema())
+        return
     from medexam.cli.views.programs import render_program
     from medexam.specs import parse_overrides
 
@@ -79,38 +77,48 @@ def _has_display() -> bool:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The spec to write.")] = Path("experiment.yaml"),
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[FILE]",
+            help="Your own questions as JSONL, JSON, CSV, TSV, Parquet or XLSX; or the spec to write, NAME.yaml.",
+        ),
+    ] = Path("experiment.yaml"),
+    out: Annotated[Path | None, typer.Option(help="The spec to write; FILE's name with .yaml by default.")] = None,
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="A server's base address, such as http://127.0.0.1:8000/v1.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="TABLE", help="Questions of your own: CSV, TSV, JSON, JSONL, Parquet, XLSX.")
+    kind: Annotated[
+        str | None, typer.Option(help="choice, short_answer or spans; recognised from FILE by default.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="The right answers, if they are in another file.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(help="The column that FILE and KEY share; by default both have the same order of rows."),
     ] = None,
 ) -> None:
-    """Write a commented spec to start from, by default with sample questions and the embedded model."""
-    from medexam.specs import build_cells, parse_yaml
+    """Write a commented spec to start from, or one that asks a file of your own questions.
+
+    Without questions of your own it asks the sample with the embedded model. Exit code 3: something is to decide.
+    """
+    if file.suffix not in (".yaml", ".yml"):
+        from medexam.cli.data.actions.own import write_spec
+
+        write_spec(file, out, kind, answers, on, endpoint)
+        return
+    if given := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
+        raise SpecError(f"{', '.join(f'--{name}' for name in given)}: {file} is a spec to write; give your questions")
     from medexam.specs.starter import starter_spec
 
-    dataset: tuple[str, list[str]] | None = None
-    undecided: Mapping[str, str] = {}
-    if data is not None:
-        from medexam.datasets.own.proposals.proposing import dataset_lines, propose
-
-        proposal = propose(data)
-        dataset, undecided = (proposal.kind, dataset_lines(proposal, data.absolute())), proposal.open
-    text = starter_spec(file, endpoint=endpoint, dataset=dataset)
-    if not undecided:
-        build_cells(parse_yaml(text, str(file)), {})
+    text = starter_spec(file, endpoint)
     try:
         write_new(file, text)
     except FileExistsError:
-        raise SpecError(f"{file} exists: choose another name, medexam init FILE") from None
+        raise SpecError(f"{file} exists: choose another name, medexam init FILE.yaml") from None
     except OSError as error:
         raise SpecError(
-            f"cannot write {file}: {error.strerror or error}; choose another name, medexam init FILE"
+            f"cannot write {file}: {error.strerror or error}; choose another name, medexam init FILE.yaml"
         ) from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
-    for name, decision in undecided.items():
-        sys.stderr.write(f"medexam: before a run, set dataset.{name} in it: {decision}\n")
-    if undecided:
-        raise typer.Exit(INCOMPLETE)

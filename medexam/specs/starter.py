@@ -1,9 +1,7 @@
 """A first spec with a comment on each line, for what is at hand."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
-from types import MappingProxyType
 
 from medexam.specs.catalogue import EXAMS, SAMPLE
 from medexam.specs.schema import SCHEMA
@@ -25,22 +23,12 @@ $model
 # Each program is a run of its own, on the same questions. `medexam compare` sets them side by side.
 matrix:
   program:
-$programs
-""")
-_CHOICE = """\
     - {kind: zero_shot, answer_format: guided}          # the model can reply only with an option
     - {kind: chain_of_thought, answer_format: guided}   # it reasons first
     - {kind: likelihood}                                # it writes nothing: the likeliest option counts
     - {kind: random}                                    # the chance level, for comparison
-    # - {kind: "./my_strategies.py:Debate"}             # a DSPy module of your own, in a file beside this one"""
-_PROGRAMS: Mapping[str, str] = MappingProxyType(
-    {
-        "choice": _CHOICE,
-        "short_answer": "    - {kind: short_answer}                   # a few words, scored by exact match and F1",
-        "spans": "    - {kind: quote}                                    # a part of the context",
-    }
-)
-"""Form of the questions -> the programs that answer them."""
+    # - {kind: "./my_strategies.py:Debate"}             # a DSPy module of your own, in a file beside this one
+""")
 _SAMPLE = f"""\
   name: {SAMPLE.name}            # ships with the package; or {", ".join(EXAMS[1:])}
   language: en
@@ -52,23 +40,13 @@ _EMBEDDED = """\
 _OTHER_SERVER = "  # engine: litellm              # for another server with OpenAI's API; with name: openai/MODEL"
 
 
-def starter_spec(file: Path, *, endpoint: str | None, dataset: tuple[str, Sequence[str]] | None) -> str:
-    """Write the text of a spec to be written to `file`.
+def starter_spec(file: Path, endpoint: str | None) -> str:
+    """Write the text of a spec to be written to `file`, which asks the sample that ships.
 
-    `endpoint` is the base address of a vLLM server, None takes the embedded engine. `dataset` is the form and the lines
-    of the part of that name for questions of one's own, None takes the sample that ships.
+    `endpoint` is the base address of a vLLM server, None takes the embedded engine.
     """
-    questions, model, kind = _SAMPLE, _EMBEDDED, "choice"
-    if dataset is not None:
-        kind, lines = dataset
-        questions = "\n".join(f"  {line}" for line in lines)
+    model = _EMBEDDED
     if endpoint is not None:
         model = f"  engine: vllm\n  endpoints: {endpoint}          # or a list of replicas\n{_OTHER_SERVER}"
-    return _TEXT.substitute(
-        schema=SCHEMA.as_posix(),
-        file=file.name,
-        name=file.stem.replace(" ", "_"),
-        dataset=questions,
-        model=model,
-        programs=_PROGRAMS[kind],
-    )
+    name = file.stem.replace(" ", "_")
+    return _TEXT.substitute(schema=SCHEMA.as_posix(), file=file.name, name=name, dataset=_SAMPLE, model=model)

@@ -4,18 +4,10 @@ import sys
 
 import pytest
 
-from medexam.cli import COMMANDS, load_command, run_command
+from medexam.cli import COMMANDS, load_command, run_command, walk_commands
+from medexam.plugins import added_names
 
-
-def _commands(command: object, path: str):
-    inside = getattr(command, "commands", None)
-    if inside is None:
-        yield path, command
-    for name, each in (inside or {}).items():
-        yield from _commands(each, f"{path} {name}")
-
-
-ALL = dict(pair for name in COMMANDS for pair in _commands(load_command(name), name))
+ALL = dict(walk_commands())
 """Words of a command -> the command."""
 
 
@@ -37,9 +29,22 @@ def test_every_help_ends_with_examples_that_are_right_usage(name) -> None:
         ALL[name].make_context(name, words[1 + len(name.split()) :])
 
 
+def test_a_core_user_sees_few_commands_and_options() -> None:
+    """Eighteen commands, and two hundred options over them."""
+    options = [
+        parameter.name
+        for name, command in ALL.items()
+        if name.split()[0] in COMMANDS and name not in added_names("medexam.commands")
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+    ]
+    assert len(COMMANDS) <= 18
+    assert len(options) <= 200
+
+
 def test_help_shows_groups_of_commands_and_examples(medexam) -> None:
     code, out, _ = medexam("--help")
-    places = [out.index(f" {title} ") for title in ("Ask", "Look", "Compare", "Your own", "Serve", "Papers")]
+    places = [out.index(f" {title} ") for title in ("Ask", "Look", "Compare", "Your own", "Serve")]
     assert (code, min(places) > 0, "--install-completion" in out) == (0, True, True)
     _, out, _ = medexam("run", "-h")
     lines = [line.strip() for line in out.splitlines()]

@@ -1,4 +1,4 @@
-"""First specs: `medexam init`, `data init`, `check` and `show` on questions of one's own, and the schema of specs."""
+"""First specs: `medexam init`, `data check` and `show` on questions of one's own, and the schema of specs."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def _columns(path):
 
 def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
     (tmp_path / "my.csv").write_text(CSV)
-    code, out, err = medexam("data", "init", "my.csv")
+    code, out, err = medexam("init", "my.csv")
     assert code == 0, err
     for said in ("kind choice", 'delimiter ","', "6 rows of 3 options", "option 1 2 times", "* 2. y1"):
         assert said in out
@@ -35,7 +35,7 @@ def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
         "id": "QID",
     }
     assert run("my.yaml", "--set", "program={kind: longest}")[0]["metrics"]["n"] == 6
-    refused("data", "init", "my.csv")  # a spec that exists is kept
+    refused("init", "my.csv")  # a spec that exists is kept
     code, out, _ = medexam("data", "check", "my.yaml")
     assert (code, "6 with 3 options" in out, "sound" in out) == (0, True, True)
     assert len(json.loads(medexam("data", "show", "my.yaml", "--limit", 1, "--json")[1])) == 1
@@ -53,7 +53,7 @@ def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
 )
 def test_the_kind_is_recognised(medexam, tmp_path, row, kind, columns) -> None:
     (tmp_path / "my.jsonl").write_text(json.dumps(row) + "\n")
-    code, out, err = medexam("data", "init", "my.jsonl", "--out", "spec.yaml")
+    code, out, err = medexam("init", "my.jsonl", "--out", "spec.yaml")
     assert (code, f"kind {kind}" in out) == (0, True), err
     assert _columns(tmp_path / "spec.yaml").items() >= columns.items()
     assert medexam("data", "check", "spec.yaml")[0] == medexam("data", "show", "spec.yaml")[0] == 0
@@ -62,7 +62,7 @@ def test_the_kind_is_recognised(medexam, tmp_path, row, kind, columns) -> None:
 def test_what_is_open_is_written_down_and_not_decided(medexam, run, refused, tmp_path) -> None:
     rows = [{"question": f"{place}?", "options": ["a", "b", "c"], "answer": place} for place in (1, 2)]
     (tmp_path / "my.json").write_text(json.dumps(rows))
-    code, out, _ = medexam("data", "init", "my.json")
+    code, out, _ = medexam("init", "my.json")
     assert (code, "columns.numbering: zero or one: 1 of row 1 is option 2 as numbers from 0" in out) == (3, True)
     assert "    numbering:   # decide: zero or one" in (tmp_path / "my.yaml").read_text()
     assert "numbering is not set: say zero or one" in refused("run", "my.yaml")
@@ -94,7 +94,7 @@ def test_a_key_in_another_file_is_written_into_the_spec(medexam, run, tmp_path) 
     (tmp_path / "mis preguntas (1).csv").write_text(CSV.replace("Correct Answer", "Points"))
     (tmp_path / "key.csv").write_text("QID,Key\n" + "".join(f"q{number},{'ABC'[number % 3]}\n" for number in range(6)))
     answers = ("--answers", "key.csv", "--on", "QID", "--out", "a.yaml")
-    code, out, _ = medexam("data", "init", "mis preguntas (1).csv", *answers)
+    code, out, _ = medexam("init", "mis preguntas (1).csv", *answers)
     assert (code, "option 1 2 times" in out) == (0, True)
     assert yaml.safe_load((tmp_path / "a.yaml").read_text())["name"] == "mis_preguntas_1"
     assert run("a.yaml", "--set", "program.kind=longest")[0]["metrics"]["n"] == 6

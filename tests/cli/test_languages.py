@@ -62,7 +62,7 @@ def test_a_language_without_words_is_refused_or_asked_in_another_ones(medexam, r
         for n in range(3)
     ]
     (tmp_path / "my.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert medexam("data", "init", "my.jsonl")[0] == 0
+    assert medexam("init", "my.jsonl")[0] == 0
     tree = yaml.safe_load((tmp_path / "my.yaml").read_text())
     assert (tree["dataset"]["language"], tree["program"]["prompt_language"]) == ("fr", "en")
     assert medexam("plan", "my.yaml")[0] == 0

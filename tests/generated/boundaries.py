@@ -75,7 +75,7 @@ def commands(folder: Path, closing: ExitStack) -> Boundary:
     keys = st.sampled_from([*SPEC, *fields, "matrix.program", "metrics", "dataset.years", "", ".", "a.b.c", "dataset."])
     values = anything.map(lambda value: yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip())
     settings = st.tuples(keys, values).map(lambda pair: ["plan", "scene.yaml", "--set", "=".join(pair)])
-    known = st.sampled_from([name for name in COMMANDS if name not in ("ui", "serve", "watch", "demo")])
+    known = st.sampled_from([name for name in COMMANDS if name not in ("ui", "serve", "demo")])
     given = ["--json", "--limit", "--out", "--runs-dir", "scene.yaml", "corpus.jsonl", "-1", "headqa_sample", "="]
     more = st.lists(st.one_of(st.sampled_from(given), names.map(lambda name: name.replace("\0", ""))), max_size=3)
 
@@ -124,7 +124,7 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
             _ask(folder, program={**BEHIND, "retriever": {"kind": "bm25", "corpus": str(path), "skip_bad": True}})
         elif kind == "own":
             spec.unlink(missing_ok=True)
-            call("data", "init", path, "--out", spec)
+            call("init", path, "--out", spec)
             if spec.exists():
                 call("plan", spec, "--runs-dir", folder / "runs")
             _ask(folder, dataset={"kind": "choice", "name": "own", "path": str(path)}, program="random")

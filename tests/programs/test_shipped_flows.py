@@ -34,13 +34,13 @@ def test_the_steps_of_a_kind_are_the_kind(program, medexam) -> None:
     assert named.label.startswith("mine")
     assert named.model_copy(update={"name": None}) == spec
     settings = [part for key, value in program.items() if key != "kind" for part in ("--set", f"program.{key}={value}")]
-    code, shown, _ = medexam("show-program", program["kind"], *settings)
+    code, shown, _ = medexam("schema", program["kind"], *settings)
     assert code == 0
     assert program_of(yaml.safe_load(shown)) == spec
 
 
 def test_settings_are_shown_in_their_places(medexam) -> None:
-    _, text, _ = medexam("show-program", "retrieve_verify", "--set", "program.k=7", "--set", "unsupported=abstain")
+    _, text, _ = medexam("schema", "retrieve_verify", "--set", "program.k=7", "--set", "unsupported=abstain")
     steps = yaml.safe_load(text)["steps"]
     assert steps[0] == {"retrieve": "stem", "k": 7}
     assert steps[-1] == {"unless": "supported", "do": [{"use": "abstain"}]}
@@ -48,6 +48,6 @@ def test_settings_are_shown_in_their_places(medexam) -> None:
         (("retrieve_verify", "--set", "rounds=2"), "rounds"),
         (("retrieve_verfy",), "did you mean retrieve_verify"),
     ):
-        code, _, refused = medexam("show-program", *arguments)
+        code, _, refused = medexam("schema", *arguments)
         assert code == 2
         assert said in refused

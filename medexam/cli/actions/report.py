@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from medexam.cli.flags.report import ReportSettings
 from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
+from medexam.cli.views.listening import check_port
 from medexam.cli.views.output import print_json, write_bibtex, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
+from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
 from medexam.experiments.entry.report import Report
 from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.report.shown import print_blocks
@@ -20,6 +23,9 @@ from medexam.plugins import load_object
 
 def report_runs(settings: ReportSettings) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
+    if settings.watch is not None:
+        _serve_runs(settings.runs, settings.runs_dir or default_runs_dir(), settings.watch)
+        return
     layout, html = settings.layout, settings.html
     if layout is not None and html is not None:
         raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
@@ -49,6 +55,17 @@ def report_runs(settings: ReportSettings) -> None:
         print_json(new_report.document())
     else:
         print_blocks(Terminal(), new_report.blocks())
+
+
+def _serve_runs(runs: Sequence[Path], root: Path, port: int) -> None:
+    """Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C."""
+    check_port(HOST, port)
+    if runs:
+        find_runs(run_paths(runs, root))
+    page = LivePage(tuple(runs or [root]), root)
+    sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
+    sys.stderr.write(f"All runs of {root}: http://{HOST}:{port}{INDEX}\n")
+    serve_page(page, port)
 
 
 def parse_weights(pairs: Sequence[str]) -> dict[str, float]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from medexam.cli.data.own import KindOption, init
 from medexam.cli.flags.data_sample import SampleSettings
 from medexam.cli.options import JsonOption, PathOption, settings_as_flags
 
@@ -16,12 +15,11 @@ if TYPE_CHECKING:
     from medexam.questions import Language
 
 
-app = typer.Typer(
-    help="List, check, show and fetch data sets, and write specs for your own questions.", no_args_is_help=True
-)
+app = typer.Typer(help="List, check, show and fetch data sets.", no_args_is_help=True)
 
-app.command()(init)
-
+KindOption = Annotated[
+    str | None, typer.Option("--kind", help="With --path, your own questions: choice, short_answer or spans.")
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it.")]
 NameOrSpec = Annotated[
     str | None,

@@ -75,6 +75,15 @@ class ReportSettings:
             "FILE:COLUMN, a table with a column `question`; may be repeated.",
         ),
     ] = ()
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Serve the page on 127.0.0.1 while questions are asked, until Ctrl-C; at /runs a list of all runs.",
+        ),
+    ] = None
     runs_dir: RunsDirOption = None
     rescore: RescoreOption = False
     reread: Annotated[

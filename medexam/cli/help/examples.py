@@ -9,7 +9,7 @@ from typing import Any
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "init": ("medexam init", "medexam init mine.yaml --endpoint http://127.0.0.1:8000/v1"),
+        "init": ("medexam init", "medexam init my.csv", "medexam init mine.yaml --endpoint http://127.0.0.1:8000/v1"),
         "demo": ("medexam demo", "medexam demo --no-open"),
         "run": (
             "medexam run quickstart",
@@ -18,25 +18,26 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "medexam run --resume 3c2aae",
         ),
         "plan": ("medexam plan quickstart",),
-        "report": ("medexam report runs --html report.html", "medexam report 3c2aae ff221f"),
+        "report": (
+            "medexam report runs --html report.html",
+            "medexam report --watch 5050",
+            "medexam report 3c2aae ff221f",
+        ),
         "list": ("medexam list",),
         "show": ("medexam show 3c2aae", "medexam show 3c2aae headqa-v1/2016/biology/8"),
-        "watch": ("medexam watch",),
         "rm": ("medexam rm 3c2aae",),
         "compare": ("medexam compare 3c2aae ff221f", "medexam compare base new --fail-if worse:1.0"),
         "board": ("medexam board runs --html board.html",),
         "optimize": ("medexam optimize headqa_optimize --plan",),
         "track": ("medexam track 3c2aae",),
         "ui": ("medexam ui", "medexam ui --port 5001"),
-        "show-program": ("medexam show-program retrieve_verify --set k=7 > mine.yaml",),
-        "schema": ("medexam schema > spec.schema.json",),
+        "schema": ("medexam schema > spec.schema.json", "medexam schema retrieve_verify --set k=7 > mine.yaml"),
         "serve": (
             "medexam serve --list",
             "medexam serve llama-3.1-8b --replicas 4",
             "medexam serve llama-3.1-70b --slurm --nodes 2 --span --print",
         ),
         "doctor": ("medexam doctor http://127.0.0.1:8000/v1", "medexam doctor --cluster --model llama-3.1-70b"),
-        "data init": ("medexam data init my.csv",),
         "data list": ("medexam data list",),
         "data stats": ("medexam data stats headqa_sample",),
         "data check": ("medexam data check headqa_sample",),

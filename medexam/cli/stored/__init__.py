@@ -1,1 +1,1 @@
-"""Commands on stored runs: list, show, watch and remove them."""
+"""Commands on stored runs: list, show and remove them."""

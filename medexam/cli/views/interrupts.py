@@ -11,15 +11,15 @@ from typing import Any
 from medexam.cli.options import INCOMPLETE
 from medexam.errors import MedExamError
 
-SERVING = ("ui", "watch", "serve")
-"""Commands that Ctrl-C is the usual end of, and that keep nothing."""
+SERVING = ("ui", "serve")
+"""Commands that Ctrl-C is the usual end of, as of any with `--watch`, and that keep nothing."""
 AGAIN_S = 0.05
 """Seconds after which a lost Ctrl-C is sent again."""
 
 
 @contextmanager
 def interrupts_heard() -> Iterator[None]:
-    """Make of Ctrl-C that ends the block one line on standard error and an exit code: `INCOMPLETE`, or 0 of `SERVING`.
+    """Make of Ctrl-C that ends the block one line on standard error and an exit code: `INCOMPLETE`, or 0 if it served.
 
     What is raised after Ctrl-C counts as Ctrl-C, unless it is an error of this package: libraries in C replace the
     `KeyboardInterrupt` by an exception of their own. Python only prints what is raised while an object is destroyed:
@@ -40,7 +40,8 @@ def interrupts_heard() -> Iterator[None]:
         except (Exception, KeyboardInterrupt) as error:
             if not has_signal and not isinstance(error, KeyboardInterrupt):
                 raise
-            served = any(word in sys.argv[1:2] for word in SERVING)
+            command, *words = (*sys.argv[1:], "")
+            served = command in SERVING or any(word.partition("=")[0] == "--watch" for word in words)
             kept = "" if served else ": the same command continues from there"
             sys.stderr.write(f"medexam: {'ended' if served else 'interrupted'}{kept}\n")
             sys.exit(0 if served else INCOMPLETE)

@@ -28,6 +28,8 @@ INDEX = "/runs"
 """Path of the list of all runs."""
 CHOSEN = "/page"
 """Path of the page of the runs that `?run=NAME&run=NAME` names."""
+EVERY_S = 5.0
+"""Seconds between two looks; a page that takes long to make is made again after `REST` times as long."""
 REST = 5
 """How many times as long as it takes to make the page it stays as it is."""
 
@@ -43,8 +45,6 @@ class LivePage:
     runs: Sequence[Path]
     """Run folders, folders of runs, or ids in `runs_dir`."""
     runs_dir: Path
-    every_s: float
-    """Seconds between two looks; a page that takes long to make is made again after `REST` times as long."""
     _lock: Lock = field(default_factory=Lock)
     _body: bytes = _notice("The page is being made.")
     _next_s: float | None = 1.0
@@ -88,9 +88,9 @@ class LivePage:
         try:
             self._renew()
         except MedExamError as error:
-            self._body, self._next_s, self._state = _notice(str(error)), self.every_s, None
+            self._body, self._next_s, self._state = _notice(str(error)), EVERY_S, None
         finally:
-            self._due = monotonic() + max(self.every_s, REST * (monotonic() - began))
+            self._due = monotonic() + max(EVERY_S, REST * (monotonic() - began))
             self._lock.release()
 
     def _renew(self) -> None:
@@ -102,7 +102,7 @@ class LivePage:
         # A page shows the runs of one benchmark: those that began last.
         page_runs = next(family for family in split_families(runs) if runs[-1] in family)
         self._body = self._make(page_runs)
-        self._next_s = None if all(run.complete for run in runs) else self.every_s
+        self._next_s = None if all(run.complete for run in runs) else EVERY_S
         self._state = state
 
 

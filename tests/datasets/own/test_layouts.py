@@ -1,4 +1,4 @@
-"""What `medexam data init` writes for other people's files: the golds that their owners mean, or an open line."""
+"""What `medexam init` writes for other people's files: the golds that their owners mean, or an open line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +38,7 @@ def propose(medexam, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str,
     def init(rows: Any, *words: object, name: str = "mine.jsonl") -> tuple[dict[str, Any], str, list[str]]:
         write_rows(tmp_path / name, rows)
         (tmp_path / "own.yaml").unlink(missing_ok=True)
-        code, out, err = medexam("data", "init", name, "--out", "own.yaml", *words)
+        code, out, err = medexam("init", name, "--out", "own.yaml", *words)
         text = (tmp_path / "own.yaml").read_text(encoding="utf-8")
         opened = [line.strip() for line in text.splitlines() if "# decide: " in line]
         assert code == (3 if opened else 0), err

@@ -1,4 +1,4 @@
-"""`medexam watch`: the page of runs in progress, asked for over HTTP."""
+"""`medexam report --watch`: the page of runs in progress, asked for over HTTP."""
 
 import os
 import shutil
@@ -65,6 +65,6 @@ def test_the_page_follows_the_answers_and_lists_all_runs_to_this_machine_alone(a
         port = free.getsockname()[1]
     with ThreadPoolExecutor() as pool:
         looked = pool.submit(look, f"http://127.0.0.1:{port}", folder)
-        code, _, err = medexam("watch", folder, "--runs-dir", folder.parent, "--port", port, "--every", 1)
+        code, _, err = medexam("report", folder, "--runs-dir", folder.parent, "--watch", port)
         looked.result()
     assert (code, f"http://127.0.0.1:{port}/runs" in err) == (0, True)

@@ -1,4 +1,4 @@
-"""What `medexam data init` does, and how other commands find questions of one's own."""
+"""What `medexam init` does with questions of one's own, and how other commands find questions of one's own."""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +32,9 @@ _WITHOUT_WORDS = ("fr", "ja", "zh")
 """Languages in which the prompts of exams have no words."""
 
 
-def write_spec(file: Path, out: Path | None, kind: str | None, answers: Path | None, on: str | None) -> None:
+def write_spec(
+    file: Path, out: Path | None, kind: str | None, answers: Path | None, on: str | None, endpoint: str | None
+) -> None:
     """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
     out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
     if out.exists():
@@ -57,14 +59,13 @@ def write_spec(file: Path, out: Path | None, kind: str | None, answers: Path | N
     program = dict(_PROGRAMS[proposal.kind])
     if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
         program["prompt_language"] = "en"
-    tail = yaml.safe_dump(
-        {"model": {"engine": "embedded"}, "program": program}, sort_keys=False, default_flow_style=None
-    )
+    model = {"engine": "embedded"} if endpoint is None else {"engine": "vllm", "endpoints": endpoint}
+    tail = yaml.safe_dump({"model": model, "program": program}, sort_keys=False, default_flow_style=None)
     head = yaml.safe_dump(
         {"name": re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"}
     )
     body = "".join(f"  {line}\n" for line in lines)
-    write_whole(out, f"# Written by `medexam data init {file.name}`.\n{head}dataset:\n{body}{tail}")
+    write_whole(out, f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}")
     if proposal.open:
         for name, decision in proposal.open.items():
             console.print(f"to decide, dataset.{name}: {decision}", style="yellow")

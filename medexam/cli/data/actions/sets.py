@@ -25,7 +25,7 @@ from medexam.experiments.report.plots.datasets import statistics_plots
 from medexam.experiments.report.plots.pictures import render_plot, write_pictures
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
-from medexam.specs.catalogue import CATALOGUE, CatalogueEntry
+from medexam.specs.catalogue import CATALOGUE, DatasetInfo
 from medexam.specs.validation import validate
 from medexam.tables import Table
 
@@ -146,7 +146,7 @@ def _console() -> Terminal:
     return Terminal(highlight=False, markup=False, soft_wrap=True)
 
 
-def _describe(entry: CatalogueEntry) -> dict[str, Any]:
+def _describe(entry: DatasetInfo) -> dict[str, Any]:
     return {
         "name": entry.name,
         "title": entry.title,
@@ -159,7 +159,7 @@ def _describe(entry: CatalogueEntry) -> dict[str, Any]:
     }
 
 
-def _ways_to(entry: CatalogueEntry) -> str:
+def _ways_to(entry: DatasetInfo) -> str:
     if entry.hub is not None:
         return f"medexam data fetch {entry.name}, or set MEDEXAM_DATA"
     return "ships in the package" if entry.origin is None else f"set MEDEXAM_DATA; from {entry.origin}"
