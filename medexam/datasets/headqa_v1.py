@@ -43,7 +43,7 @@ def read_headqa_v1(path: Path, language: Language) -> Reading:
     except UnreadableError as error:
         if path.suffix != ".json" and not path.name.endswith(".json.gz"):
             raise DatasetError(
-                f"{path}: is no file of HEAD-QA v1, which is JSON; `medexam data init {path}` "
+                f"{path}: is no file of HEAD-QA v1, which is JSON; `medexam init {path}` "
                 "writes a spec for questions of your own"
             ) from None
         raise DatasetError(

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from medexam.errors import SpecError
 from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import CATALOGUE
+from medexam.specs.catalogue import CATALOGUE, find_added
 from medexam.specs.strict_yaml import parse_yaml
 from medexam.text import nearest
 
@@ -22,12 +21,15 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 """Endings of files that hold questions of one's own."""
 SUITES = "suites"
 """Folder of the suites that ship, in `LIBRARY`."""
+EXPERIMENTS = "experiments"
+"""Folder of the experiments that a package adds."""
 LIBRARY = resources.files("medexam") / "experiments" / "library"
 
 
 def library_names() -> list[str]:
-    """List the names of the experiments that ship with the package."""
-    return sorted(item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml"))
+    """List the names of the experiments that ship with this package and with installed ones."""
+    names = {item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml")}
+    return sorted(names | find_added(EXPERIMENTS).keys())
 
 
 def suite_names() -> list[str]:
@@ -37,7 +39,7 @@ def suite_names() -> list[str]:
 
 def shipped_with(kind: str) -> list[str]:
     """List the names of the shipped experiments of which a program is of this kind."""
-    return [name for name in library_names() if kind in _program_kinds(yaml.safe_load(_read_shipped(name)))]
+    return [name for name in library_names() if kind in _program_kinds(load_document(name))]
 
 
 def load_document(spec: SpecSource) -> dict[str, Any]:
@@ -49,9 +51,8 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return spec.model_dump(mode="json")
     if isinstance(spec, Mapping):
         return dict(spec)
-    if str(spec) in (suites := suite_names()) or str(spec) in library_names():
-        shipped_name = f"{SUITES}/{spec}" if str(spec) in suites else str(spec)
-        text, where = _read_shipped(shipped_name), f"shipped experiment {spec}"
+    if (shipped := _find_shipped(str(spec))) is not None:
+        text, where = shipped.read_text(encoding="utf-8"), f"shipped experiment {spec}"
         folder = Path()
     else:
         path = Path(spec)
@@ -60,7 +61,7 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         where, folder = str(path), path.parent
         if path.suffix.lower() in TABLES and path.exists():
             raise SpecError(
-                f"{path} is a table of questions, not a spec: `medexam data init {path}` writes a spec that asks them"
+                f"{path} is a table of questions, not a spec: `medexam init {path}` writes a spec that asks them"
             )
         if path.is_dir():
             raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
@@ -96,8 +97,12 @@ def _unknown_spec(path: Path) -> str:
     return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
-def _read_shipped(name: str) -> str:
-    return LIBRARY.joinpath(*f"{name}.yaml".split("/")).read_text(encoding="utf-8")
+def _find_shipped(name: str) -> Traversable | None:
+    """Find the file of a suite or an experiment of this package or an installed one; None if there is none."""
+    if name != Path(name).stem:
+        return None
+    files = (LIBRARY / SUITES / f"{name}.yaml", LIBRARY / f"{name}.yaml")
+    return next((file for file in files if file.is_file()), None) or find_added(EXPERIMENTS).get(name)
 
 
 def _program_kinds(document: Mapping[str, Any]) -> set[str]:

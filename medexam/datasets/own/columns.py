@@ -57,7 +57,7 @@ class Columns:
             elif field in needed:
                 raise DatasetError(
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
-                    f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam data init`"
+                    f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam init`"
                 )
 
     def of(self, field: str) -> str | tuple[str, ...] | None:

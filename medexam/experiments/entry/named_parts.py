@@ -29,8 +29,7 @@ def read_spec(spec: SpecSource) -> Document:
     if proposal.open:
         decisions = "; ".join(f"{name}: {decision}" for name, decision in proposal.open.items())
         raise SpecError(
-            f"{path} can be read in several ways: `medexam data init {path}` writes a spec in which you choose "
-            f"({decisions})"
+            f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
         )
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
     return {"name": name, "dataset": yaml.safe_load("\n".join(dataset_lines(proposal, path.absolute())))}

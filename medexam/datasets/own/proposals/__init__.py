@@ -1,1 +1,1 @@
-"""How a file of questions may be read: what `medexam data init` proposes and asks."""
+"""How a file of questions may be read: what `medexam init` proposes and asks."""

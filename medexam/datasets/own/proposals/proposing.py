@@ -1,4 +1,4 @@
-"""Looks at a table of questions and proposes how a spec reads it: what `medexam data init` writes.
+"""Looks at a table of questions and proposes how a spec reads it: what `medexam init` writes.
 
 It guesses only what the whole file agrees with, by names of columns and by what they hold. What is doubtful stands in
 the spec as a line to fill in. A run never guesses: it reads what its spec says.
