@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
@@ -114,6 +115,16 @@ def load_object(name: str, group: str) -> Any:
     return target
 
 
+def find_broken_parts() -> Iterator[tuple[str, str]]:
+    """Yield each part of an installed package that cannot be loaded, and why; all others are imported."""
+    for group in sorted(group for group in entry_points().groups if group.startswith("medexam.")):
+        for name in added_names(group):
+            try:
+                load_object(name, group)
+            except SpecError as error:
+                yield f"{name} of {group}", str(error)
+
+
 def load_part(name: str, group: str) -> Any:
     """Load a part of a server."""
     shipped = importlib.import_module("medexam.companions.shipped")
@@ -121,16 +132,28 @@ def load_part(name: str, group: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def read_first_line(name: str, group: str) -> str:
+def list_broken_parts() -> list[str]:
+    """Load every part that installed packages add, and list those that cannot be, each with its group and the reason."""
+    reasons = []
+    points = [point for point in entry_points() if point.group.startswith("medexam.")]
+    for point in sorted(points):
+        try:
+            load_object(point.name, point.group)
+        except SpecError as error:
+            reasons.append(f"{point.group}: {error}")
+    return reasons
+
+
+def read_first_line(name: str, group: str) -> str | None:
     """Read what the documentation string of a function, or else of its module, says first; nothing is imported.
 
-    Empty if there is none; the reason if there is no source to read.
+    Empty if there is none; None if there is no source to read.
     """
     try:
         place, attribute = resolve_name(name, group)
         tree = ast.parse(_source_file(name, place).read_bytes())
-    except (SpecError, SyntaxError, OSError) as error:
-        return f"It cannot be read: {error}"
+    except (SpecError, SyntaxError, OSError):
+        return None
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
     text = ast.get_docstring(next(functions, tree)) or ""
     return " ".join(text.partition("\n\n")[0].split())

@@ -48,8 +48,6 @@ class Benchmark(ABC, Generic[I, G, M]):
     """Whether people sat its exams, so that a report sets runs beside them."""
     plots: tuple[str, ...] = ()
     """The plots of its runs, in the order of a report; empty if it has none."""
-    layouts: frozenset[str] = frozenset()
-    """The papers whose tables its runs fit, as `--layout` names them."""
     metrics_type: type[M]
     clusters: str = "questions"
     """What the intervals resample if there are five or more."""

@@ -1,6 +1,6 @@
-"""The benchmarks by the names of their data sets, and by the kinds of questions of one's own."""
+"""The benchmark of a data set: that which its entry in the catalogue names, or that of its form or kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
@@ -11,32 +11,36 @@ from medexam.benchmarks.base import Benchmark, Predictions, Scores
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
 from medexam.benchmarks.choice.comparison import PairedExams
 from medexam.benchmarks.words.examples import ExampleBenchmark
-from medexam.benchmarks.words.spans import OpenExamBenchmark, ShortAnswerBenchmark, SpanBenchmark
+from medexam.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import ScoredRun
 from medexam.plugins import load_object
 from medexam.questions import AnySet, ExamSet
 from medexam.specs import DatasetSpec
+from medexam.specs.catalogue import find_entry
 from medexam.specs.names import BENCHMARKS, short_name
 
-_PAPERS = frozenset({"headqa-v2", "paper", "headqa-v1"})
-_ALL: tuple[Benchmark[Any, Any, Any], ...] = (
-    ChoiceBenchmark("headqa_sample", _PAPERS),
-    ChoiceBenchmark("headqa_study", _PAPERS),
-    ChoiceBenchmark("headqa_v1", _PAPERS),
-    ChoiceBenchmark("headqa_v2", _PAPERS),
-    ChoiceBenchmark("casimedicos", _PAPERS),
-    *(
-        OpenExamBenchmark(name)
-        for name in ("headqa_sample_open", "headqa_study_open", "headqa_v1_open", "headqa_v2_open")
-    ),
-    SpanBenchmark("casimedicos_spans"),
-    OwnChoiceBenchmark("choice"),
-    ShortAnswerBenchmark("short_answer"),
-    SpanBenchmark("spans"),
-    ExampleBenchmark("examples"),
+_KINDS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            OwnChoiceBenchmark("choice"),
+            ShortAnswerBenchmark("short_answer"),
+            SpanBenchmark("spans"),
+            ExampleBenchmark("examples"),
+        )
+    }
 )
-_BENCHMARKS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType({each.name: each for each in _ALL})
+"""Kind of questions of one's own -> its benchmark."""
+_BY_FORM: Mapping[str, Callable[[str], Benchmark[Any, Any, Any]]] = MappingProxyType(
+    {
+        "choice": ChoiceBenchmark,
+        "short_answer": ShortAnswerBenchmark,
+        "spans": SpanBenchmark,
+        "explanations": SpanBenchmark,
+    }
+)
+"""Form of a data set in the catalogue -> the benchmark where its entry names none."""
 
 
 def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
@@ -46,8 +50,7 @@ def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
     """
     if spec.is_own:
         return _build_own(spec.name)
-    name = spec.kind or spec.name
-    return _BENCHMARKS.get(name) or _build_shipped(name)
+    return _KINDS[spec.kind] if spec.kind is not None else _build(spec.name)
 
 
 def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any, Any, Any]:
@@ -61,9 +64,13 @@ def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any
 
 
 @cache
-def _build_shipped(name: str) -> Benchmark[Any, Any, Any]:
-    """Build an instance of the class that a companion registers."""
-    benchmark: Benchmark[Any, Any, Any] = load_object(name, BENCHMARKS)(name)
+def _build(name: str) -> Benchmark[Any, Any, Any]:
+    """Build the benchmark of a data set in the catalogue."""
+    entry = find_entry(name)
+    if not entry.benchmark and entry.form not in _BY_FORM:
+        raise DatasetError(f"{name}: no benchmark scores questions of the form {entry.form}: its entry must name one")
+    make = load_object(entry.benchmark, BENCHMARKS) if entry.benchmark else _BY_FORM[entry.form]
+    benchmark: Benchmark[Any, Any, Any] = make(name)
     return benchmark
 
 

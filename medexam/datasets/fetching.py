@@ -14,7 +14,7 @@ from medexam.datasets.rows import Record
 from medexam.errors import DatasetError
 from medexam.files import cache_dir
 from medexam.questions import Language
-from medexam.specs.catalogue import BUILT, CatalogueEntry, check_language, find_entry
+from medexam.specs.catalogue import BUILT, DatasetInfo, check_language, find_entry
 
 HUB_TIMEOUT_S = 20.0
 
@@ -121,7 +121,7 @@ def _unreachable(name: str, error: Exception) -> DatasetError:
 
 
 def _write(
-    entry: CatalogueEntry, path: Path, records: list[Record], language: Language, origin: str, *, images: bool
+    entry: DatasetInfo, path: Path, records: list[Record], language: Language, origin: str, *, images: bool
 ) -> None:
     """Write the file whole or not at all."""
     try:

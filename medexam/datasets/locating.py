@@ -9,7 +9,7 @@ from pathlib import Path
 from medexam.errors import DatasetError
 from medexam.files import cache_dir
 from medexam.questions import Language
-from medexam.specs.catalogue import CatalogueEntry, check_language, find_entry
+from medexam.specs.catalogue import DatasetInfo, check_language, find_entry
 
 SHIPPED = Path(__file__).parent
 """The folder of the data sets that ship in the package, each in a folder of its own."""
@@ -81,18 +81,22 @@ def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
     return languages
 
 
-def _folders(entry: CatalogueEntry, path: Path | None) -> list[Path]:
+def _folders(entry: DatasetInfo, path: Path | None) -> list[Path]:
     if path is not None:
         return [path.expanduser()]
-    if entry.hub is None and entry.origin is None:
-        return [SHIPPED / (entry.folder or entry.name)]
+    if entry.ships:
+        return [_shipped_folder(entry)]
     data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     return ([Path(data).expanduser() / folder] if data else []) + [cache_dir() / folder]
 
 
-def _ways(entry: CatalogueEntry, file_name: str) -> str:
-    if entry.hub is None and entry.origin is None:
-        return f"read the {entry.title} that ships in {SHIPPED / (entry.folder or entry.name)}"
+def _shipped_folder(entry: DatasetInfo) -> Path:
+    return (entry.package or SHIPPED) / (entry.folder or entry.name)
+
+
+def _ways(entry: DatasetInfo, file_name: str) -> str:
+    if entry.ships:
+        return f"read the {entry.title} that ships in {_shipped_folder(entry)}"
     data, folder = os.environ.get("MEDEXAM_DATA"), entry.folder or entry.name
     place = (
         f"put {folder}/{file_name} in $MEDEXAM_DATA ({data})"

@@ -1,6 +1,6 @@
-"""Files of words: those shipped in `words/` by name, and the user's own by path."""
+"""Files of words: those in `words/` of this package and of installed ones by name, and the user's own by path."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -12,6 +12,7 @@ from medexam.errors import SpecError
 from medexam.inputs import read_regular
 from medexam.questions import Language
 from medexam.specs import parse_yaml
+from medexam.specs.catalogue import find_added
 from medexam.specs.programs.needs import WordFiles
 
 T = TypeVar("T")
@@ -25,8 +26,8 @@ def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
     try:
-        if str(source) == Path(source).name and shipped.is_file():
-            return shipped.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
+        if str(source) == Path(source).name and (named := shipped if shipped.is_file() else _added().get(shipped.name)):
+            return named.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
         return read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
         raise SpecError(
@@ -36,8 +37,13 @@ def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str
         raise SpecError(f"program.{key}: cannot read {source}: {error}") from None
 
 
+def _added() -> Mapping[str, Path]:
+    return {path.name: path for path in find_added("words").values()}
+
+
 def _shipped(suffix: str) -> str:
-    names = (entry.name.removesuffix(".yaml") for entry in WORDS.iterdir() if entry.name.endswith(f"{suffix}.yaml"))
+    files = [*(entry.name for entry in WORDS.iterdir()), *_added()]
+    names = (name.removesuffix(".yaml") for name in files if name.endswith(f"{suffix}.yaml"))
     return ", ".join(sorted(name.removesuffix(suffix) for name in names if bool(suffix) == name.endswith("_examples")))
 
 

@@ -1,6 +1,7 @@
 from .base import Spec as Spec
 from .catalogue import BUILT as BUILT
 from .catalogue import CATALOGUE as CATALOGUE
+from .catalogue import DatasetInfo as DatasetInfo
 from .catalogue import SAMPLED as SAMPLED
 from .catalogue import TERMS as TERMS
 from .catalogue import check_language as check_language

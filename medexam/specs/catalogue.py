@@ -1,16 +1,20 @@
 """What is known of each data set without opening it: form, languages, published size, licence and where it is kept.
 
-A data set is registered here, in `medexam.datasets.readers` and in `medexam.benchmarks.registry`. This knows nothing of
-files on this machine; `medexam.datasets.locating` does.
+An installed package adds a data set by an entry point of the group `medexam.benchmarks` that names its `DatasetInfo`.
+This knows nothing of files on this machine; `medexam.datasets.locating` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
+from medexam.plugins import added_names, load_object
 from medexam.questions import Language
+from medexam.specs.names import BENCHMARKS
 
 Form = Literal["choice", "short_answer", "spans", "explanations", "formats", "examples"]
 """What questions ask for: numbered options, an answer in words, a part of a context, the part of an explanation that
@@ -23,23 +27,32 @@ TERMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class DatasetInfo:
     """One data set as its authors published it."""
 
     name: str
     title: str
     form: Form
-    fields: frozenset[str]
-    """The fields of a `DatasetSpec` that not every data set has and this one does."""
     languages: tuple[Language, ...]
     questions: int
     """Published number of questions in each language."""
     licence: str
     citation: str
-    terms: str
-    """What the Ministry of Health asks of those who reuse its exams."""
     file_names: Mapping[Language, tuple[str, ...]]
     """The file of each language, relative to the data set's folder; a name with `*` may match several parts."""
+    reader: str = ""
+    """`package.module:function` that reads its files: an `ExamReader` of `medexam.datasets.readers` for numbered
+    options, else a `TaskReader`."""
+    benchmark: str = ""
+    """`package.module:Name` of the benchmark that scores it; empty: that of its form."""
+    statistics: str = ""
+    """`package.module:function` that counts its explanations for `medexam data stats`; empty: it has none."""
+    package: Path | None = None
+    """The folder of the package that adds it; `words/NAME.yaml` and `experiments/NAME.yaml` in it are used by name."""
+    fields: frozenset[str] = frozenset()
+    """The fields of a `DatasetSpec` that not every data set has and this one does."""
+    terms: str = ""
+    """What its authors ask of those who reuse it."""
     hub: str | None = None
     """The hub id that `medexam data fetch` reads; None if it cannot be fetched so."""
     may_miss_translations: bool = False
@@ -54,21 +67,25 @@ class CatalogueEntry:
     """Official split -> its years, where the files do not say the split; later exams belong to none."""
     read_together: Mapping[str, str] = field(default_factory=dict)
     """Ending of a located file -> the pattern, from its folder, of all files that are read with it."""
-    words: str | None = None
-    """The named set of words in which its authors ask it; None: programs ask it in words of their own."""
     keys: str = ""
     """What the keys of its questions begin with."""
     exam: str | None = None
     """The exam whose questions it asks without their options; None of every other data set."""
 
+    @property
+    def ships(self) -> bool:
+        """Whether its files lie in a package."""
+        return self.hub is None and self.origin is None
 
-_EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter", "only"})
+
+_EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter"})
 _HEADQA = _EXAM | {"as_published"}
 _BY_YEAR: Mapping[str, frozenset[int]] = MappingProxyType(
     {"train": frozenset({2013, 2014}), "dev": frozenset({2015}), "test": frozenset({2016, 2017})}
 )
 _V1: dict[str, Any] = {
     "form": "choice",
+    "reader": "medexam.datasets.readers:read_v1",
     "fields": _HEADQA,
     "splits": _BY_YEAR,
     "keys": "headqa-v1",
@@ -106,40 +123,41 @@ _CASIMEDICOS: dict[str, Any] = {
 }
 
 
-def _open(entry: CatalogueEntry) -> CatalogueEntry:
+def _open(entry: DatasetInfo) -> DatasetInfo:
     """Return the open setting of an exam: its stems without their options, answered in words."""
-    is_shipped = entry.hub is None and entry.origin is None
     return replace(
         entry,
         name=f"{entry.name}_open",
         title=f"{entry.title}: stems alone, answered in words",
         form="short_answer",
+        benchmark="medexam.benchmarks.words.spans:OpenExamBenchmark",
         fields=entry.fields - {"alter"},
         folder=entry.folder or entry.name,
         hub=None,
-        origin=None if is_shipped else f"the files of {entry.name} (medexam data fetch {entry.name})",
+        origin=None if entry.ships else f"the files of {entry.name} (medexam data fetch {entry.name})",
         exam=entry.name,
     )
 
 
 _EXAMS = (
-    CatalogueEntry(
+    DatasetInfo(
         name="headqa_sample", title="HEAD-QA v1, four questions of each exam", questions=120, folder="sample", **_V1
     ),
-    CatalogueEntry(
+    DatasetInfo(
         name="headqa_study",
         title="HEAD-QA v1, the 34 questions of each exam that the study asks",
         questions=1020,
         folder="study",
         **_V1,
     ),
-    CatalogueEntry(
+    DatasetInfo(
         name="headqa_v1", title="HEAD-QA v1, exams of 2013-2017", questions=6765, hub="EleutherAI/headqa", **_V1
     ),
-    CatalogueEntry(
+    DatasetInfo(
         name="headqa_v2",
         title="HEAD-QA v2, exams of 2013-2022",
         form="choice",
+        reader="medexam.datasets.readers:read_v2",
         fields=_HEADQA,
         splits=_BY_YEAR,
         keys="headqa-v2",
@@ -158,10 +176,11 @@ _EXAMS = (
         },
         may_miss_translations=True,
     ),
-    CatalogueEntry(
+    DatasetInfo(
         name="casimedicos",
         title="CasiMedicos-Arg, explained questions of the MIR exams",
         form="choice",
+        reader="medexam_companions.casimedicos.exam:read_casimedicos_exam",
         fields=_EXAM | {"explained"},
         questions=553,
         citation=_CASIMEDICOS_CITATION,
@@ -171,10 +190,12 @@ _EXAMS = (
 _ENTRIES = (
     *_EXAMS,
     *(_open(entry) for entry in _EXAMS if entry.keys.startswith("headqa")),
-    CatalogueEntry(
+    DatasetInfo(
         name="casimedicos_spans",
         title="CasiMedicos, extraction of the explanation of the right answer",
         form="explanations",
+        reader="medexam_companions.casimedicos.extraction:read_casimedicos_tasks",
+        statistics="medexam_companions.casimedicos.statistics:compute_explanation_statistics",
         fields=frozenset({"variants"}),
         questions=2212,
         citation=(
@@ -184,28 +205,46 @@ _ENTRIES = (
         ),
         **_CASIMEDICOS,
     ),
-    CatalogueEntry(
-        name="cliniqlink",
-        title="ClinIQLink 2025, sample of the seven formats",
-        form="formats",
-        fields=frozenset({"formats"}),
-        languages=("en",),
-        questions=35,
-        licence="CC0-1.0",
-        citation="ClinIQLink 2025 shared task, sample data set (Brandonio-c/ClinIQLink_Sample-dataset).",
-        terms="The sample is strictly for format validation: no training, no fine-tuning, no demonstrations.",
-        file_names={"en": ("TF.json", "*.json")},
-        keys="cliniqlink",
-        words="cliniqlink",
-        read_together=MappingProxyType({".json": "*.json"}),
-        origin="github.com/Brandonio-c/ClinIQLink_Sample-dataset (sample_QA_pairs)",
-        notes=("the published sample of ClinIQLink is for checking formats only: its scores rank no model",),
-    ),
 )
-CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+_SHIPPED: Mapping[str, DatasetInfo] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+
+
+class _Catalogue(Mapping[str, DatasetInfo]):
+    """The data sets of this package, then those of installed ones, each loaded when it is first looked up.
+
+    A part that cannot be imported, or is a benchmark that loads questions of its own, is not in it.
+    """
+
+    def __getitem__(self, name: str) -> DatasetInfo:
+        info = _SHIPPED.get(name) or _load_added(name)
+        if info is None:
+            raise KeyError(name)
+        return info
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _SHIPPED
+        yield from (name for name in added_names(BENCHMARKS) if name not in _SHIPPED and _load_added(name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+@cache
+def _load_added(name: str) -> DatasetInfo | None:
+    """Load what an installed package adds by `name`, which its entry point says; None if that is no data set."""
+    if name not in added_names(BENCHMARKS):
+        return None
+    try:
+        part = load_object(name, BENCHMARKS)
+    except SpecError:
+        return None
+    return replace(part, name=name) if isinstance(part, DatasetInfo) else None
+
+
+CATALOGUE: Mapping[str, DatasetInfo] = _Catalogue()
 """Every data set by the name that a spec calls it."""
 EXAMS = tuple(entry.name for entry in _ENTRIES if entry.form == "choice")
-"""Those with numbered options, one of which is right; the others are answered in words."""
+"""Those of this package with numbered options, one of which is right."""
 SAMPLE = CATALOGUE["headqa_sample"]
 """The one that ships in the package."""
 STUDIED = CATALOGUE["headqa_study"]
@@ -216,19 +255,20 @@ BUILT = CATALOGUE["headqa_v2"]
 """The one whose files have the form in which exams are built and translated here."""
 
 
-def find_words(form: Form) -> str:
-    """Find the words in which the authors of a data set of this form ask it."""
-    return next(entry.words for entry in _ENTRIES if entry.form == form and entry.words is not None)
+def find_added(folder: str) -> dict[str, Path]:
+    """Map name to file of what packages add in their `folder`: `words`, or `experiments`."""
+    packages = (info.package for info in CATALOGUE.values() if info.package is not None)
+    return {path.stem: path for package in packages for path in sorted((package / folder).glob("*.yaml"))}
 
 
-def find_entry(name: str) -> CatalogueEntry:
+def find_entry(name: str) -> DatasetInfo:
     """Find the entry of `name`; raise `DatasetError` listing the names when there is none."""
     if name not in CATALOGUE:
         raise DatasetError(f"no data set is called {name!r}: the names are {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
-def check_language(name: str, language: str) -> CatalogueEntry:
+def check_language(name: str, language: str) -> DatasetInfo:
     """Find the entry of `name`; raise `DatasetError` when it is not published in `language` or not known."""
     entry = find_entry(name)
     if language not in entry.languages:

@@ -36,10 +36,8 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     headline = staticmethod(tables.overall_scores)
     values = staticmethod(tables.exam_values)
 
-    def __init__(self, name: str, layouts: frozenset[str] = frozenset()) -> None:
-        """Name the benchmark; `layouts` are the papers whose tables its runs fit."""
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.layouts = layouts
 
     def breakdowns(self, metrics: Metrics, *, published: bool) -> list[Table]:
         """Show the scores by discipline, or what stands for it, by year, number of options and exam."""

@@ -256,7 +256,7 @@ def check_shown(runs: Sequence[AnyRun], layout: str | None, *, plots: bool) -> N
             "run or --layout out"
         )
     kinds = [run.benchmark for run in runs]
-    if (plots and not all(kind.plots for kind in kinds)) or not all(layout in {None, *kind.layouts} for kind in kinds):
+    if (plots and not all(kind.plots for kind in kinds)) or (layout and not all(kind.sat_by_people for kind in kinds)):
         raise SpecError(
             "--plots and --layout need exams, and these runs answer in words: leave them out, or use --html or "
             "--markdown"

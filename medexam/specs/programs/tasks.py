@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from medexam.specs.catalogue import Form, find_words
+from medexam.specs.catalogue import Form
 from medexam.specs.dataset import Format
 from medexam.specs.programs.base import PositiveInt, WordsSpec
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds, WordFiles
 from medexam.specs.programs.retrieving import LookUpSpec
 
 CLOSED_TOKENS = 1024
-"""Default budget of true/false, multiple choice and lists; that of the shared task of 2025."""
+"""Default budget of true/false, multiple choice and lists."""
 OPEN_TOKENS = 2048
-"""Default budget of answers in prose; that of the shared task of 2025."""
+"""Default budget of answers in prose."""
 QUOTE_TOKENS = 512
 """Default budget of a quotation: the longest answers of the published data."""
 SHORT_TOKENS = 64
@@ -83,8 +83,8 @@ class ByFormatSpec(TaskLookUpSpec):
         kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)
     }
     kind: Literal["by_format"] = "by_format"
-    prompt: str | Path = find_words("formats")
-    """A named set of words, by default that of the shared task, or a path to a YAML file with one's own."""
+    prompt: str | Path = "formats"
+    """A named set of words (`formats`) or a path to a YAML file with one's own."""
 
     @property
     def asked_groups(self) -> tuple[str, ...]:
