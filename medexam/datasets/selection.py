@@ -1,4 +1,4 @@
-"""Which questions of a data set are asked: filters, official splits, keys in a file, and a limit that samples evenly.
+"""Which questions of a data set are asked: filters, official splits, and a limit that samples evenly.
 
 Functions over questions; which question is kept never depends on its language or its place in the file.
 """
@@ -7,7 +7,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 
-from medexam.datasets.chosen import read_chosen
 from medexam.errors import DatasetError
 from medexam.questions import Exam, Question
 from medexam.specs import DatasetSpec
@@ -20,9 +19,6 @@ def select_questions(questions: Sequence[Question], spec: DatasetSpec) -> tuple[
     Raises `DatasetError` naming the filters, and what there is, when nothing is left.
     """
     matches = tuple(question for question in questions if _is_wanted(question, spec))
-    if spec.only is not None:
-        only = read_chosen(spec.only, {question.key for question in questions})
-        matches = tuple(question for question in matches if question.key in only)
     if not matches:
         raise DatasetError(
             f"{spec.name}: no question matches {describe_filters(spec)}: there are {describe_choice(questions)}; "
@@ -62,8 +58,6 @@ def describe_filters(spec: DatasetSpec) -> str:
     parts += [f"{name}={','.join(map(str, values))}" for name, values in filters.items() if values is not None]
     if spec.images != "all":
         parts.append(f"images={spec.images}")
-    if spec.only is not None:
-        parts.append(f"only={spec.only}")
     return ", ".join(parts) or "no filter"
 
 

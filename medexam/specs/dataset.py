@@ -49,7 +49,7 @@ ALTERING = 1
 """Raised when the same alteration makes other questions."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "only"}),
+        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter"}),
         "short_answer": frozenset({"disciplines"}),
         "spans": frozenset({"disciplines"}),
         EXAMPLES: frozenset(),
@@ -64,7 +64,6 @@ _SPECIAL = (
     "as_published",
     "explained",
     "alter",
-    "only",
     "variants",
     "formats",
 )
@@ -128,9 +127,6 @@ class DatasetSpec(Spec):
     answers, Explanation. None poses each question in all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
-    only: Path | None = None
-    """A file that names the questions to ask: a key a line, or what `medexam compare --subset N --json` printed; None
-    asks all that are selected."""
     limit: Annotated[int, Field(ge=1)] | None = None
     """At most this many questions, spread evenly over the exams, formats or variants; None asks all that are
     selected."""
@@ -160,7 +156,7 @@ class DatasetSpec(Spec):
             names = [*CATALOGUE, *added_names(BENCHMARKS)]
             if "/" in name or "." in name:
                 raise ValueError(
-                    f"{name!r} is no name of a data set: `medexam data init {name}` writes a spec for a file of yours"
+                    f"{name!r} is no name of a data set: `medexam init {name}` writes a spec for a file of yours"
                 )
             near = nearest(name, names)
             raise ValueError(
@@ -183,8 +179,6 @@ class DatasetSpec(Spec):
         if self.is_own:
             if self.alter is not None:
                 raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
-            if self.only is not None:
-                raise ValueError("only works on questions that medexam reads, not on your own benchmark")
             return self
         own_fields = _fields_of(self.kind, self.name)
         for field in _SPECIAL:
@@ -209,7 +203,7 @@ class DatasetSpec(Spec):
         """Store a data set without the fields of others: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
-        left_out |= {name for name in ("only", "answers") if getattr(self, name) is None}
+        left_out |= {"answers"} if self.answers is None else set()
         return {name: value for name, value in tree.items() if name not in left_out}
 
     @property

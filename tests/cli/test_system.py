@@ -110,7 +110,6 @@ def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(refused, tmp_pat
         "plan headqa_sample --set model.engine=scripted --set model.path=pipe.yaml",
         "data check headqa_v2 --path pipe.parquet",
         "data build --booklet pipe.pdf --key pipe.csv --out built --name Cuaderno_2020_0_B",
-        "plan headqa_sample --set dataset.only=pipe.csv",
     ):
         line = refused(*words.split())
         assert "is a pipe and not a file" in line or "is not there" in line
