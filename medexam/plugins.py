@@ -132,18 +132,6 @@ def load_part(name: str, group: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def list_broken_parts() -> list[str]:
-    """Load every part that installed packages add, and list those that cannot be, each with its group and the reason."""
-    reasons = []
-    points = [point for point in entry_points() if point.group.startswith("medexam.")]
-    for point in sorted(points):
-        try:
-            load_object(point.name, point.group)
-        except SpecError as error:
-            reasons.append(f"{point.group}: {error}")
-    return reasons
-
-
 def read_first_line(name: str, group: str) -> str | None:
     """Read what the documentation string of a function, or else of its module, says first; nothing is imported.
 

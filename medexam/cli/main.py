@@ -179,7 +179,7 @@ def _make_command(name: str, target: Any) -> Any:
 def _added_commands(group: str = "") -> list[str]:
     """List the commands that installed packages add to a group, or to none; a name of the core's is not theirs.
 
-    All names have the group before them. One whose module is not there is left out.
+    All names have the group before them.
     """
     from medexam.plugins import added_names
 
@@ -188,11 +188,12 @@ def _added_commands(group: str = "") -> list[str]:
 
 
 def _stand_in(name: str) -> Any:
-    """Make what the help lists for a package's command; its code is read and not imported."""
+    """Make what the help lists for a package's command, unless its module is not there; no code is imported."""
     from medexam.plugins import read_first_line
 
-    alone = typer.Typer()
-    alone.command(name.rpartition(" ")[2], help=read_first_line(name, GROUP), rich_help_panel=_ADDED)(_stands_for)
+    alone, line = typer.Typer(), read_first_line(name, GROUP)
+    options: dict[str, Any] = {"help": line, "hidden": line is None, "rich_help_panel": _ADDED}
+    alone.command(name.rpartition(" ")[2], **options)(_stands_for)
     return get_command(alone)
 
 
