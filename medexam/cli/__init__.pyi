@@ -15,7 +15,6 @@ from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import refuse_others as refuse_others
 from .options import settings_as_flags as settings_as_flags
-from .progress.bars import TrainingProgress as TrainingProgress
 from .progress.bars import open_bars as open_bars
 from .progress.run import TerminalProgress as TerminalProgress
 from .result_files import ImportedRun as ImportedRun

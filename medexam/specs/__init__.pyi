@@ -17,7 +17,6 @@ from .identity import digest as digest
 from .loading import library_names as library_names
 from .loading import load_document as load_document
 from .loading import parse_overrides as parse_overrides
-from .loading import shipped_with as shipped_with
 from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec

@@ -37,11 +37,6 @@ def suite_names() -> list[str]:
     return sorted(item.name.removesuffix(".yaml") for item in (LIBRARY / SUITES).iterdir() if item.name[0] != ".")
 
 
-def shipped_with(kind: str) -> list[str]:
-    """List the names of the shipped experiments of which a program is of this kind."""
-    return [name for name in library_names() if kind in _program_kinds(load_document(name))]
-
-
 def load_document(spec: SpecSource) -> dict[str, Any]:
     """Load the document of a spec; a data set's name is an experiment of that name with nothing else set.
 
@@ -103,11 +98,6 @@ def _find_shipped(name: str) -> Traversable | None:
         return None
     files = (LIBRARY / SUITES / f"{name}.yaml", LIBRARY / f"{name}.yaml")
     return next((file for file in files if file.is_file()), None) or find_added(EXPERIMENTS).get(name)
-
-
-def _program_kinds(document: Mapping[str, Any]) -> set[str]:
-    programs = [document.get("program"), *(document.get("matrix") or {}).get("program", ())]
-    return {program if isinstance(program, str) else program["kind"] for program in programs if program is not None}
 
 
 def _find_own_data(dataset: Mapping[str, Any], folder: Path) -> dict[str, Any]:

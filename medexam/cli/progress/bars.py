@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import RenderableType
 from rich.progress import (
@@ -111,32 +111,6 @@ class WorkProgress:
             highlight=False,
             soft_wrap=True,
         )
-
-
-class TrainingProgress(WorkProgress):
-    """A bar for each stage of a fine-tuning; without a terminal, a line for each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._task = TaskID(0)
-        self._loss = ""
-
-    def warns(self, line: str) -> None:
-        """Say it above the bars."""
-        self._console.print(f"medexam: {line}", highlight=False, markup=False, soft_wrap=True)
-
-    def stage_starts(self, name: str, lessons: Any, steps: int) -> None:
-        """Open the stage's bar."""
-        line = f"{name}: {lessons.used:,} questions in {len(lessons.windows):,} windows, {steps:,} steps"
-        if not self._console.is_terminal:
-            self._console.print(line, highlight=False, soft_wrap=True)
-        self._task = self._bars.add_task(name, total=steps, note="")
-
-    def step_ends(self, step: int, epoch: float, loss: float | None) -> None:
-        """Move the bar; the note says epoch and loss."""
-        if loss is not None:
-            self._loss = f", loss {loss:.3f}"
-        self._bars.update(self._task, completed=step, note=f"epoch {epoch:.1f}{self._loss}")
 
 
 class EncodingProgress:

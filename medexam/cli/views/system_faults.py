@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-_ASKING = ("run", "plan", "optimize", "index", "finetune", "finetune-grid", "track", "reproduce")
+_ASKING = ("run", "plan", "optimize", "index", "finetune", "track", "reproduce")
 """Commands that load the libraries of models, vectors or MLflow."""
 LEAST_MEMORY = 1 << 30
 """Bytes of addresses without which the libraries of commands that ask models may end the process without a word."""

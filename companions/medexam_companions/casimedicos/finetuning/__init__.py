@@ -1,4 +1,4 @@
-"""`medexam finetune`: an encoder learns to find spans; a folder comes out that a span reader loads."""
+"""`medexam finetune`: encoders learn to find spans; folders come out that a span reader loads."""
 
 import lazy_loader
 

@@ -1,2 +1,2 @@
-from .windows import make_lessons as make_lessons
-from .windows import read_span_file as read_span_file
+from .lessons import make_lessons as make_lessons
+from .lessons import read_span_file as read_span_file

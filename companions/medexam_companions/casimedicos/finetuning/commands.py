@@ -1,57 +1,75 @@
-"""`medexam finetune` and `medexam finetune-grid`: encoders learn to find the span that answers a question."""
+"""`medexam finetune`: encoders learn to find the span that answers a question."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from medexam.cli import JsonOption, TrackingOption, refuse, settings_as_flags
-from medexam_companions.casimedicos.finetuning.settings import Device, FinetuningSettings
+from medexam.cli import JsonOption
 
 
-@settings_as_flags
 def finetune(
-    context: typer.Context,
-    settings: FinetuningSettings,
-    tracking_uri: TrackingOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Fine-tune an encoder on spans, for the program `span_reader`.
-
-    For example:
-        medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader
-    """
-    if not settings.intermediate:
-        refuse(context, {"intermediate_epochs"}, "name a first file to learn from with --intermediate FILE")
-    if settings.validation is None:
-        refuse(context, {"answer_tokens"}, "it is for scoring; name the questions to score with --validation FILE")
-    from medexam_companions.casimedicos.finetuning.actions import train_encoder
-
-    train_encoder(settings, tracking_uri, as_json=as_json)
-
-
-def finetune_grid(
     spec: Annotated[
-        str, typer.Argument(metavar="GRID", help="A YAML file with encoders, trainings and variants, or a shipped one.")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where stages and cells are kept.")],
-    encoder: Annotated[list[str] | None, typer.Option("--encoder", help="This encoder alone; may be repeated.")] = None,
-    training: Annotated[
-        list[str] | None, typer.Option("--training", help="This training alone; may be repeated.")
+        str | None,
+        typer.Argument(metavar="SPEC", help="A YAML file, or `casimedicos`, the twelve encoders of the paper."),
     ] = None,
-    variant: Annotated[list[str] | None, typer.Option("--variant", help="This variant alone; may be repeated.")] = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the model is written, or one for each cell.")],
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="A folder or a hub id of an encoder; may be repeated.")
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Questions with spans, in SQuAD's form; several are learnt together."),
+    ] = None,
+    validation: Annotated[str | None, typer.Option(metavar="FILE", help="Score the result on these questions.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as epochs=3.")
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what is pending, and train nothing.")] = False,
-    device: Annotated[Device, typer.Option("--device", help="auto is CUDA if there is one.")] = ("auto"),
-    tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune encoders in every training and variant of a grid, or continue an interrupted grid.
+    """Fine-tune encoders on spans, for the program `span_reader`; the same command trains what is missing.
 
     For example:
-        medexam finetune-grid casimedicos --out grid --plan
-    """
-    from medexam_companions.casimedicos.finetuning.actions import train_grid
 
-    train_grid(
-        spec, out, encoder or (), training or (), variant or (), device, tracking_uri, plan=plan, as_json=as_json
-    )
+    medexam finetune --model xlm-roberta-base --train spans.jsonl --out reader
+
+    medexam finetune casimedicos --out grid --set variants='[CQ#E]' --plan
+    """
+    from medexam.cli import Terminal, print_json, print_notice, print_tables
+    from medexam.specs import parse_overrides
+    from medexam.tables import NONE, Table
+    from medexam_companions.casimedicos.finetuning.cells import load_finetuning, pending_stages, plan_cells
+
+    flags: dict[str, Any] = {"encoders": model, "train": train, "validation": validation}
+    changes = {key: value for key, value in flags.items() if value} | parse_overrides(settings or ())
+    cells = plan_cells(load_finetuning(spec, changes), out, only_look=plan)
+    pending = pending_stages(cells)
+    if not plan:
+        from medexam_companions.casimedicos.finetuning.training import learn
+
+        for number, (label, stage) in enumerate(pending, start=1):
+            names = " and ".join(path.name for path in stage.train)
+            print_notice(f"{label}: stage {number} of {len(pending)}, {names}")
+            learn(stage, print_notice)
+    if as_json:
+        fields = ("encoder", "training", "variant")
+        print_json(
+            [
+                {name: getattr(cell, name) for name in fields}
+                | {"folder": str(cell.folder), "pending": len(cell.pending), "record": cell.stages[-1].record}
+                for cell in cells
+            ]
+        )
+        return
+    measures = {"f1": "F1", "exact_match": "Exact match", "precision": "Precision", "recall": "Recall"}
+    rows = []
+    for cell in cells:
+        scores = [cell.score(measure) for measure in measures]
+        figures = (NONE if score is None else f"{score:.2f}" for score in scores)
+        rows.append((cell.label, *figures, str(cell.folder) if not cell.pending else "pending"))
+    table = Table("Fine-tuned encoders", ("Encoder", *measures.values(), "Folder"), tuple(rows))
+    print_tables(Terminal(), [(table, "Percent, by SQuAD's rule. A folder is read by program.reader of span_reader.")])
+    if plan:
+        typer.echo(f"{len(pending)} stages of {len(cells)} cells are pending")

@@ -1,77 +1,109 @@
-"""One stage of a fine-tuning, by transformers' own Trainer: no checkpoints, no reports of its own, nothing printed."""
+"""Learns one stage by transformers' own Trainer, scores it, and leaves its folder whole or not at all."""
 
-from collections.abc import Sequence
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from math import isfinite
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
-from medexam.errors import EngineError
-from medexam_companions.casimedicos.finetuning.settings import FinetuningSettings
-from medexam_companions.casimedicos.finetuning.windows import Lesson, Lessons
-from medexam_companions.casimedicos.readers.loading import LoadedReader
+from medexam.errors import DatasetError, EngineError, SpecError
+from medexam.experiments import describe_environment
+from medexam.files import whole_folder, written_by_library
+from medexam.library_logging import quiet_transformers
+from medexam.metrics import count_outcomes, score_spans
+from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
+from medexam_companions.casimedicos.finetuning.lessons import Lesson, SpanFile, make_lessons, read_span_file
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_trainable
+from medexam_companions.casimedicos.readers.spans import TransformersSpanReader
 
+PREDICTIONS = "validation_predictions.jsonl"
 _LABELS = ("start_positions", "end_positions")
 
 
-class FinetuningObserver(Protocol):
-    """Watches a fine-tuning, such as a progress bar."""
+def learn(stage: Stage, say: Callable[[str], None]) -> None:
+    """Learn a stage and write the model to `stage.out`, with its record and what it predicts of the validation.
 
-    def warns(self, line: str) -> None:
-        """Take notice of something that a reader of the result should know."""
-
-    def stage_starts(self, name: str, lessons: Lessons, steps: int) -> None:
-        """Take notice that a stage, `intermediate` or `train`, begins; it takes `steps` steps."""
-
-    def step_ends(self, step: int, epoch: float, loss: float | None) -> None:
-        """Take notice that `step` steps of the stage are done. `loss` is the mean since the last report, None if there
-        is no new one.
-        """
-
-
-def teach(
-    loaded: LoadedReader,
-    name: str,
-    lessons: Lessons,
-    epochs: int,
-    settings: FinetuningSettings,
-    observer: FinetuningObserver,
-) -> list[tuple[int, float]]:
-    """Train the loaded model in place; return step and mean loss since the one before, about a hundred times.
-
-    `name` is the stage's, for `observer`. Raises `EngineError` where the loss is no number.
+    The same spec, files and machine give the same weights. `say` is given what a reader of the result should know.
+    Raises `SpecError` where the folder exists or cannot be written, `DatasetError` where a file cannot be read or holds
+    nothing to learn from, and `EngineError` where the model cannot be loaded or its loss is no number.
     """
-    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+    if stage.out.exists():
+        raise SpecError(f"{stage.out}: exists already: choose another folder by --out, or move that one away")
+    try:
+        with whole_folder(stage.out) as draft:
+            _learn(stage, say, draft)
+    except OSError as error:
+        raise SpecError(f"{stage.out}: cannot be written: {error}; choose another folder by --out") from None
 
-    steps = epochs * -(-len(lessons.windows) // settings.batch)
-    losses: list[tuple[int, float]] = []
 
-    class Watching(TrainerCallback):
-        """Passes on what the Trainer tells."""
+def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:
+    spec = stage.spec
+    read = partial(read_span_file, variant=stage.variant, unstructured=stage.is_last and spec.unstructured)
+    files = [read(path) for path in stage.train]
+    validation = None if stage.validation is None else read(stage.validation)
+    if validation and not any(item.answers for item in validation.items):
+        raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
+    loaded = load_trainable(stage.model, None, spec.device, spec.seed)
+    lessons = [make_lessons(file, loaded.tokenizer, spec.window, spec.shared) for file in files]
+    for line in [line for one in lessons for line in one.warnings()]:
+        say(line)
+    start = time.monotonic()
+    losses = _train(loaded, [window for one in lessons for window in one.windows], stage)
+    record: dict[str, Any] = {
+        "digest": stage.digest,
+        "settings": spec.model_dump(mode="json") | {"variant": stage.variant},
+        "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
+        "data": [one.document() for one in lessons],
+        "device": loaded.device,
+        "seconds": round(time.monotonic() - start, 1),
+        "losses": losses,
+        "environment": describe_environment(),
+    }
+    if validation is not None:
+        trained_on = {(item.question, item.context) for file in files for item in file.items}
+        repeats = [item.key for item in validation.items if (item.question, item.context) in trained_on]
+        if repeats:
+            say(
+                f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions are in the training data "
+                "too, so the score counts what was memorised: leave them out to see what the model can do"
+            )
+        record["validation"] = _score(loaded, validation, stage, draft) | {"seen_in_training": repeats}
+    if spec.keep_weights or not stage.is_last:
+        with quiet_transformers(), written_by_library():
+            loaded.model.save_pretrained(draft, safe_serialization=True)
+            loaded.tokenizer.save_pretrained(draft)
+    (draft / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-            observer.step_ends(state.global_step, state.epoch or 0.0, None)
 
-        def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
-            logs = kwargs.get("logs") or {}
-            if "loss" in logs:
-                losses.append((state.global_step, float(logs["loss"])))
-                observer.step_ends(state.global_step, state.epoch or 0.0, float(logs["loss"]))
+def _train(loaded: LoadedReader, windows: Sequence[Lesson], stage: Stage) -> list[tuple[int, float]]:
+    """Train the loaded model in place; return step and mean loss since the one before, about a hundred times."""
+    from transformers import PrinterCallback, ProgressCallback, Trainer, TrainingArguments
 
-    observer.stage_starts(name, lessons, steps)
+    class Bar(ProgressCallback):  # type: ignore[misc, unused-ignore]
+        """The Trainer's bar, without a line on standard output for each loss."""
+
+        def on_log(self, *_: Any, **__: Any) -> None:
+            pass
+
+    spec = stage.spec
     with TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
-            num_train_epochs=epochs,
-            per_device_train_batch_size=settings.batch,
-            learning_rate=settings.learning_rate,
-            seed=settings.seed,
-            data_seed=settings.seed,
+            num_train_epochs=spec.epochs,
+            per_device_train_batch_size=spec.batch,
+            learning_rate=spec.learning_rate,
+            seed=spec.seed,
+            data_seed=spec.seed,
             use_cpu=loaded.device == "cpu",
             dataloader_pin_memory=loaded.device != "cpu",
             # The Trainer would report the last sound loss instead of one that is no number.
             logging_nan_inf_filter=False,
-            logging_steps=max(1, steps // 100),
+            logging_steps=max(1, spec.epochs * -(-len(windows) // spec.batch) // 100),
             save_strategy="no",
             report_to="none",
             disable_tqdm=True,
@@ -80,14 +112,15 @@ def teach(
         trainer = Trainer(
             model=loaded.model,
             args=arguments,
-            train_dataset=list(lessons.windows),
+            train_dataset=list(windows),
             data_collator=partial(_collate, loaded.tokenizer),
-            callbacks=[Watching()],
+            callbacks=[Bar()] if sys.stderr.isatty() else [],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-    if any(not isfinite(loss) for _, loss in losses):
-        raise EngineError(f"{lessons.file.path}: the loss is not a number: lower --learning-rate")
+    losses = [(entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry]
+    if not all(isfinite(loss) for _, loss in losses):
+        raise EngineError(f"{stage.train[0]}: the loss is not a number: lower learning_rate")
     return losses
 
 
@@ -103,3 +136,27 @@ def _collate(tokenizer: Any, batch: Sequence[Lesson]) -> Any:
     for label in _LABELS:
         tensors[label] = torch.tensor([lesson[label] + shift for lesson, shift in zip(batch, shifts, strict=True)])
     return tensors
+
+
+def _score(loaded: LoadedReader, validation: SpanFile, stage: Stage, draft: Path) -> dict[str, Any]:
+    """Read a span for each question that has an answer, write them, and score them; empty where none is found."""
+    spec = stage.spec
+    loaded.model.eval()
+    reader = TransformersSpanReader(loaded, spec.answer_tokens, spec.window, spec.shared, may_be_empty=True)
+    items = [item for item in validation.items if item.answers]
+    spans = reader.read([(item.question, item.context) for item in items])
+    texts = [span.text if span is not None else "" for span in spans]
+    rows = ({"id": item.key, "prediction": text} for item, text in zip(items, texts, strict=True))
+    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    (draft / PREDICTIONS).write_text(lines, encoding="utf-8")
+    pairs = [(text, item.references) for item, text in zip(items, texts, strict=True)]
+    negated = [pair for item, pair in zip(items, pairs, strict=True) if item.negated]
+    return {
+        "path": str(validation.path.resolve()),
+        "sha256": validation.sha256,
+        "questions": len(validation.items),
+        "squad": asdict(score_spans(pairs)),
+        "spanish": asdict(score_spans(pairs, "spanish")),
+        "negated": asdict(score_spans(negated)),
+        "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
+    }

@@ -1,4 +1,4 @@
-"""`medexam finetune` and `finetune-grid` from the command line: what they print, write and send to MLflow."""
+"""`medexam finetune` from the command line: what it prints and writes, and the variants to learn from."""
 
 import json
 import shutil
@@ -32,47 +32,57 @@ def train(tmp_path):
     return path
 
 
-def test_an_encoder_becomes_a_reader(medexam, train, tmp_path, uri, client) -> None:
+def test_an_encoder_becomes_a_reader_once(medexam, train, tmp_path) -> None:
     base = save_bert(tmp_path / "base", 1)
-    command = ["finetune", "--model", base, "--train", train, "--epochs", 1, "--device", "cpu", "--tracking-uri", uri]
+    command = ["finetune", "--model", base, "--train", train, "--set", "epochs=1", "--set", "device=cpu"]
     code, out, err = medexam(*command, "--out", "one", "--validation", train)
     assert code == 0, err
-    assert "train: 5 of 5 questions in 5 windows" in out
-    assert "validation, SQuAD's rule: F1 " in out
-    assert "--set program.span_reader.reader=one" in out
+    assert "base: stage 1 of 1, train.jsonl" in err
+    assert "5 of 5 questions are in the training data too" in err
     assert "left out" not in err
-    assert json.loads((tmp_path / "one" / "finetuning.json").read_text())["data"]["train"]["unanswerable"] == 1
-    experiment = client.get_experiment_by_name("finetuning")
-    (one,) = client.search_runs([experiment.experiment_id])
-    assert one.info.run_name == "one"
-    assert one.data.params["epochs"] == "1"
-    assert {"train.loss", "validation.squad.f1", "validation.spanish.exact_match"} <= set(one.data.metrics)
+    (row,) = [line for line in out.splitlines() if " one" in line]
+    assert "base" in row
+    record = json.loads((tmp_path / "one" / "finetuning.json").read_text())
+    assert record["data"][0]["unanswerable"] == 1
+    assert (tmp_path / "one" / "model.safetensors").exists()
+    code, again, err = medexam(*command, "--out", "one", "--validation", train)
+    assert (code, again, err) == (0, out, "")
+    code, _, err = medexam(*command, "--out", "one", "--validation", train, "--set", "seed=1")
+    assert code == 2
+    assert "one: exists already" in err
 
 
 @pytest.mark.nightly
-def test_a_grid_is_planned_learnt_and_printed(medexam, train, tmp_path, uri, client) -> None:
+def test_a_matrix_is_planned_learnt_and_printed(medexam, train, tmp_path) -> None:
     grid = {
         "encoders": {"tiny": str(save_bert(tmp_path / "base", 1))},
         "trainings": {"CM": [], "SQAC+CM": [str(train)]},
         "train": str(train),
         "validation": str(train),
-        "variants": ["CQ#E"],
+        "variants": ["CQ#E", "Q#CE"],
         "epochs": 1,
+        "device": "cpu",
+        "keep_weights": False,
     }
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid))
-    command = ("finetune-grid", tmp_path / "grid.yaml", "--out", "out", "--device", "cpu", "--tracking-uri", uri)
+    command = ("finetune", tmp_path / "grid.yaml", "--out", "out")
     code, out, err = medexam(*command, "--plan")
-    assert (code, "3 stages of 2 cells are pending" in out) == (0, True), err
-    code, out, err = medexam(*command, "--training", "CM", "--json")
+    assert (code, "5 stages of 4 cells are pending" in out) == (0, True), err
+    code, out, err = medexam(*command, "--set", "trainings={CM: []}", "--json")
     assert code == 0, err
-    assert [(cell["training"], cell["scores"] is None) for cell in json.loads(out)] == [("CM", False)]
+    cells = json.loads(out)
+    assert [(cell["training"], cell["variant"], cell["pending"]) for cell in cells] == [
+        ("CM", "CQ#E", 0),
+        ("CM", "Q#CE", 0),
+    ]
+    assert all(cell["record"]["validation"]["squad"]["n"] == 4 for cell in cells)
     code, out, err = medexam(*command)
     assert code == 0, err
-    assert "tiny, SQAC+CM, CQ#E: stage 1 of 2, train.jsonl" in err
+    assert "tiny, SQAC+CM, CQ#E: stage 1 of 3, train.jsonl" in err
     assert "tiny, CM" not in err
-    assert "tiny CQ#E" in out
-    experiment = client.get_experiment_by_name("finetuning")
-    assert len(client.search_runs([experiment.experiment_id])) == 2
+    assert "tiny, SQAC+CM, Q#CE" in out
+    assert not list(tmp_path.glob("out/cells/*/*.safetensors"))
+    assert len(list(tmp_path.glob("out/stages/*/*.safetensors"))) == 1
 
 
 def test_each_variant_is_a_file_whose_spans_stand_at_their_offsets(medexam, tmp_path) -> None:
