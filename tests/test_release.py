@@ -24,8 +24,7 @@ def _name(requirement: str) -> str:
 
 DECLARED = {
     _name(one)
-    for extra, listed in {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}.items()
-    if extra != "dev"
+    for listed in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     for one in listed
 }
 
@@ -33,7 +32,8 @@ DECLARED = {
 def _imported() -> dict[str, str]:
     """Each top-level package that the sources import, and a file that does."""
     found = {}
-    for path in (ROOT / "medexam").rglob("*.py"):
+    companions = (path for path in (ROOT / "companions").rglob("*/*/*.py") if "tests" not in path.parts)
+    for path in (*(ROOT / "medexam").rglob("*.py"), *companions):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -42,7 +42,8 @@ def _imported() -> dict[str, str]:
             else:
                 continue
             found |= {name.partition(".")[0]: str(path) for name in names}
-    return {name: path for name, path in found.items() if name not in {*sys.stdlib_module_names, "medexam"}}
+    ours = {*sys.stdlib_module_names, "medexam", "medexam_companions"}
+    return {name: path for name, path in found.items() if name not in ours}
 
 
 def test_what_is_imported_is_declared() -> None:

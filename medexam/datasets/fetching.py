@@ -94,7 +94,7 @@ def _fetch_records(hub: str, language: Language, revision: str | None) -> list[R
         import datasets
     except ImportError:
         raise DatasetError(
-            "fetching needs the `datasets` library: pip install 'medexam[hub]', or copy the files and set MEDEXAM_DATA"
+            "fetching needs the `datasets` library: pip install 'medexam[data]', or copy the files and set MEDEXAM_DATA"
         ) from None
     import httpx
 

@@ -173,7 +173,7 @@ def load_hub(name: str) -> Mapping[str, Any]:
     except ImportError:
         raise CorpusUnreachableError(
             f"{name} is no path here, and reading it from the hub needs the `datasets` library: "
-            f"pip install 'medexam[hub]', or correct the path"
+            f"pip install 'medexam[data]', or correct the path"
         ) from None
     import httpx
 

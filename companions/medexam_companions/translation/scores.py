@@ -1,6 +1,6 @@
 """How near texts are to others: BLEU by sacrebleu and BERTScore by bert-score, each with what tells it apart.
 
-Both come with the extra `translate`. They see texts alone; which texts are compared is for others to say.
+Both come with the extra `companions`. They see texts alone; which texts are compared is for others to say.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from medexam.fingerprints import fingerprint_folder, resolve_commit
 
 BERT_MODEL = "bert-base-multilingual-cased"
 """The library's own choice for languages other than English and Chinese, Spanish among them."""
-_EXTRA = "pip install 'medexam[translate]'"
+_EXTRA = "pip install 'medexam[companions]'"
 
 
 @dataclass(frozen=True)

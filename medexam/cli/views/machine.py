@@ -15,16 +15,16 @@ from types import MappingProxyType
 from medexam.datasets.locating import find_files
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import cache_dir
-from medexam.plugins import load_part
+from medexam.plugins import find_broken_parts
+from medexam.serve.launch.gpus import find_driver, find_gpus
 from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.names import SERVERS
 
 EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "local": ("torch", "models in this process"),
         "mlflow": ("mlflow", "medexam ui and medexam track"),
         "retrieval": ("faiss", "passages"),
-        "hub": ("datasets", "data sets of the hub"),
+        "data": ("datasets", "data sets of the hub, Excel"),
         "plots": ("matplotlib", "plots"),
         "optimize": ("optuna", "MIPRO"),
         "ray": ("ray", "clusters"),
@@ -78,6 +78,7 @@ def machine_rows() -> Iterator[Row]:
             "installed" if installed else "missing",
             purpose if installed else f"{purpose}: pip install 'medexam[{extra}]'",
         )
+    yield from ((f"part {part}", "cannot be loaded", reason) for part, reason in find_broken_parts())
     yield _network()
 
 
@@ -96,7 +97,7 @@ def _memory() -> float | None:
 
 
 def _gpus() -> Row:
-    gpus = load_part("gpus", SERVERS)()
+    gpus = find_gpus()
     if not gpus:
         return "GPU", "none", "small models, or a server or provider elsewhere"
     names = ", ".join(f"{gpu.name} with {gpu.total_gb:.0f} GB" for gpu in gpus)
@@ -104,7 +105,7 @@ def _gpus() -> Row:
 
 
 def _driver() -> Row:
-    driver = load_part("driver", SERVERS)()
+    driver = find_driver()
     if driver is None:
         return "GPU driver", "none answers", "an NVIDIA card works once its driver is installed and `nvidia-smi` runs"
     return "GPU driver", f"NVIDIA {driver}", ""

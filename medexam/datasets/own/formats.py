@@ -245,7 +245,7 @@ def _read_excel(path: Path) -> RawTable:
         import openpyxl
     except ImportError:
         raise UnreadableError(
-            "reading Excel needs openpyxl: pip install 'medexam[excel]', or save the sheet as CSV (UTF-8)"
+            "reading Excel needs openpyxl: pip install 'medexam[data]', or save the sheet as CSV (UTF-8)"
         ) from None
     try:
         check_archive(path)

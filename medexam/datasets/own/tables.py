@@ -124,7 +124,7 @@ def read_hub_table(hub: HubSpec, *, as_written: bool) -> SourceTable:
         import datasets
     except ImportError:
         raise DatasetError(
-            f"{hub.id}: reading the hub needs the `datasets` library: pip install 'medexam[hub]', or download a file "
+            f"{hub.id}: reading the hub needs the `datasets` library: pip install 'medexam[data]', or download a file "
             "of it and set dataset.path"
         ) from None
     import httpx

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PageProgress = Callable[[int, int], None]
 """Called with the pages that are read and the pages that there are."""
-INSTALL = "pip install 'medexam[build]'"
+INSTALL = "pip install 'medexam[companions]'"
 MIN_GLYPHS = 200
 """A booklet with less text than this is taken for a scan."""
 
