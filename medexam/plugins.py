@@ -89,7 +89,9 @@ def resolve_name(name: str, group: str) -> tuple[str, str]:
     target = added_names(group).get(added, name)
     place, colon, attribute = target.rpartition(":")
     if not colon or not place or not attribute:
-        raise SpecError(f"{name!r} names no code: write package.module:Name or ./file.py:Name")
+        raise SpecError(
+            f"{name!r} names no code: write package.module:Name or ./file.py:Name, or install the package that adds it"
+        )
     return place, attribute
 
 

@@ -84,3 +84,11 @@ def test_every_part_runs_by_its_short_name_and_is_reported_without_its_code(mede
     assert "Count the words of the replies" in " ".join(medexam("--help").split())
     (line,) = (line for line in medexam("lengths", runs[1]["run_dir"]).splitlines() if line.split()[-2:-1] == ["8"])
     assert int(line.split()[-1]) == 2 * len(lines), "{Answer: 1}, and so on"
+
+
+def test_a_data_set_comes_with_its_reader_and_experiment_and_its_runs_are_read_without_them(medexam):
+    (run,) = json.loads(medexam("run", "colours_quick", "--runs-dir", "colours", "--json"))
+    assert (run["metrics"]["n"], run["metrics"]["accuracy"]) == (3, 2 / 3)
+    assert "colours" in [entry["name"] for entry in json.loads(medexam("data", "list", "--json"))]
+    (gone,) = json.loads(medexam("report", run["run_dir"], "--json", plugin=False))
+    assert gone["metrics"] == run["metrics"]

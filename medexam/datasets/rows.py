@@ -53,7 +53,7 @@ class Reading:
     """Where the names of pictures start from."""
     version: str
     rows: tuple[Row, ...]
-    faults: tuple[RowFault, ...]
+    faults: tuple[RowFault, ...] = ()
     pictures_inside: int = 0
     """How many pictures the files hold themselves, as bytes."""
     published: Mapping[str, Question] = field(default_factory=dict)

@@ -34,6 +34,8 @@ DatasetName = Annotated[str, AfterValidator(_is_known)]
 """The name of a data set that ships."""
 OwnKind = Literal["choice", "short_answer", "spans"]
 """The form of questions of one's own: numbered options, answers in words, or parts of a context."""
+STORED = "stored"
+"""The context in which a stored run is read: the package that brought its data set may be gone."""
 EXAMPLES = "examples"
 """The kind of the `dspy.Example`s of a `medexam.Evaluate`, which its run folder holds."""
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
@@ -152,8 +154,8 @@ class DatasetSpec(Spec):
         own = info.data.get("kind")
         if own is None and is_own_name(name, BENCHMARKS):
             return part_name(name, CATALOGUE, BENCHMARKS)
-        if own is None and name not in CATALOGUE:
-            names = [*CATALOGUE, *added_names(BENCHMARKS)]
+        if own is None and name not in CATALOGUE and info.context != STORED:
+            names = list(dict.fromkeys((*CATALOGUE, *added_names(BENCHMARKS))))
             if "/" in name or "." in name:
                 raise ValueError(
                     f"{name!r} is no name of a data set: `medexam init {name}` writes a spec for a file of yours"
@@ -177,7 +179,7 @@ class DatasetSpec(Spec):
         if (self.paraphrases is not None) != (self.alter == "paraphrased"):
             raise ValueError("paraphrases is the file of `alter: paraphrased`: set both, or leave both out")
         if self.is_own:
-            if self.alter is not None:
+            if self.alter is not None and is_own_name(self.name, BENCHMARKS):
                 raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
             return self
         own_fields = _fields_of(self.kind, self.name)
