@@ -21,10 +21,7 @@ from pathlib import Path
 
 from vllm_speed import make_questions, marked, run_engine
 
-from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
-from medexam.companions.serving.launch.settings import ServerSettings
-from medexam.companions.serving.launch.vllm_command import plan_servers
-from medexam.serve import build_engine, make_key
+from medexam.serve import ClientAccess, Fleet, ServerSettings, build_engine, make_key, plan_servers
 from medexam.specs import EngineNeeds, ModelSpec
 
 LOAD_S = 900.0

@@ -49,10 +49,9 @@ def doctor(
     """
     if cluster:
         refuse_others(context, {"cluster", "container", "endpoints", "model"}, "--cluster asks no server: leave it out")
-        from medexam.plugins import load_part
-        from medexam.specs.names import SERVERS
+        from medexam.cli.actions.doctor import examine_nodes
 
-        load_part("cluster", SERVERS)(endpoints or (), model, container)
+        examine_nodes(endpoints or (), model, container)
         return
     refuse(context, {"container"}, "it belongs to the nodes of a job: add --cluster")
     if api_key_env is not None and api_key_file is not None:

@@ -37,6 +37,20 @@ class Timing:
     """How long another process may hold a registry."""
     first_batch_poll_s: float = 1.0
     """Before a batch is asked after first; the pauses grow from there."""
+    load_s: float = 7200.0
+    """What a server that was started here may take to load, download included; one that ends is noticed at once."""
+    tick_s: float = 0.25
+    """Between two looks at the servers of a fleet."""
+    heartbeat_s: float = 5.0
+    """Between two heartbeats in a registry."""
+    first_pause_s: float = 5.0
+    """Before a server that crashed is started again, doubled with each further crash."""
+    grace_s: float = 20.0
+    """What a server may take to end by itself before its group is killed."""
+    meeting_s: float = 120.0
+    """What a node of a job waits for the first one's word."""
+    nodes_s: float = 60.0
+    """What a check between nodes waits for the others."""
 
 
 TIMING = Timing()

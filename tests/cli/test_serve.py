@@ -36,7 +36,7 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 def test_it_serves_until_a_signal_and_leaves_nothing(model: Path, tmp_path: Path, number: signal.Signals) -> None:
     port = free_port()
     registry = Registry(tmp_path / "cache" / "servers.json")
-    words = ["serve", str(model), "--port", str(port), "--log", str(tmp_path / "my.log")]
+    words = ["serve", str(model), "--port", str(port), "--folder", str(tmp_path)]
     command = [sys.executable, "-c", "from medexam.cli import run_command; run_command()", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         lines = [running.stdout.readline() for _ in range(2)]
@@ -54,7 +54,7 @@ def test_it_serves_until_a_signal_and_leaves_nothing(model: Path, tmp_path: Path
     assert errors.endswith("stopped\n")
     assert registry.read() == ()
     assert not list(tmp_path.rglob("*.key"))
-    assert "with a key" in (tmp_path / "my.log").read_text()
+    assert "with a key" in (tmp_path / f"vllm-{port}.log").read_text()
 
 
 def test_print_shows_the_commands_alone(medexam, cpu_build: Path) -> None:
@@ -79,27 +79,24 @@ def script(medexam, model: object, *words: object) -> list[str]:
 
 def test_print_shows_a_jobs_script_without_slurm(medexam, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    words = "--nodes 2 --time 1-02:00:00 --partition gpu --account me --gpus-per-node 4 --registry shared/servers.json"
-    more = "--slurm-option mem=200G --slurm-option exclusive --slurm-folder slurm"
-    spaced = ("--slurm-option", "comment=for exams", "--", "--x=a b")
-    lines = script(medexam, model, *words.split(), *more.split(), *spaced)
-    wanted = "nodes=2 time=1560 partition=gpu account=me gpus-per-node=4 cpus-per-task=20 mem=200G exclusive requeue"
+    words = "--nodes 2 --registry shared/servers.json --folder slurm"
+    options = ["time=1-02:00:00", "partition=gpu", "account=me", "gpus-per-node=4", "mem=200G", "exclusive"]
+    options = [word for option in (*options, "comment=for exams") for word in ("--slurm-option", option)]
+    lines = script(medexam, model, *words.split(), *options, "--", "--x=a b")
+    wanted = (
+        "nodes=2 time=1-02:00:00 partition=gpu account=me gpus-per-node=4 cpus-per-task=20 mem=200G exclusive requeue"
+    )
     assert {f"#SBATCH --{word}" for word in wanted.split()} | {"#SBATCH --comment='for exams'"} <= set(lines)
     assert sum(line.startswith("#SBATCH --mem=") for line in lines) == 1
     here = Path.cwd()
     command = "\n".join(lines).partition("\nsrun ")[2].partition(" &\n")[0].replace("\\\n", "")
     assert shlex.split(command)[2:] == [
-        *("serve", str(model), "--in-job", "--slurm-folder", f"{here}/slurm"),
+        *("serve", str(model), "--in-job", "--folder", f"{here}/slurm"),
         *("--registry", f"{here}/shared/servers.json", "--", "--x=a b"),
     ]
     assert not Path("slurm").exists()
-    assert "#SBATCH --no-requeue" in script(medexam, model, "--requeues", 0)
+    assert "#SBATCH --no-requeue" in script(medexam, model, "--slurm-option", "no-requeue")
     assert "sbatch is found here; submit from a machine of the cluster" in medexam("serve", model, "--slurm")[2]
-
-
-def test_times_in_slurms_words(medexam, model: Path) -> None:
-    for text, minutes in (("90", 90), ("90:30", 91), ("01:30:00", 90), ("2-03", 3060), ("1-00:30", 1470)):
-        assert f"#SBATCH --time={minutes}" in script(medexam, model, "--time", text), text
 
 
 def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,10 +105,51 @@ def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypa
     sbatch.write_text(f'#!/bin/sh\ncp "$2" {tmp_path}/submitted\necho "77;cluster"\n', encoding="utf-8")
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", f"{sbatch.parent}:/usr/bin:/bin")
-    words = ("--nodes", 2, "--span", "--slurm-folder", tmp_path / "jobs")
+    words = ("--nodes", 2, "--span", "--folder", tmp_path / "jobs")
     code, output, errors = medexam("serve", "llama-3.1-70b", "--slurm", *words)
     assert (code, output.startswith("77\nmedexam run ")) == (0, True), errors
     submitted = (tmp_path / "submitted").read_text(encoding="utf-8")
     assert submitted.splitlines() == script(medexam, "llama-3.1-70b", *words)
     assert "#SBATCH --gpus-per-node=2\n#SBATCH --cpus-per-task=12\n#SBATCH --mem=48000M\n" in submitted
     assert "35.3 GB of weights" in submitted
+
+
+A100S = "128|1000000|gpu:a100:8(S:0-3)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "gpus", "profile", "cores", "mib"),
+    [
+        ([A100S], 4, "llama-3.1-70b", 64, 475_000),
+        ([A100S], 8, "llama-3.1-70b", 128, 950_000),
+        ([A100S, "32|256000|gpu:4", "16|64000|gpu:a30:1"], 2, "llama-3.1-8b", 16, 121_600),
+        (["64+|500000+|gpu:4", "96|250000|(null)"], 2, "llama-3.1-8b", 32, 237_500),
+        (["32|100000|gpu:a30:2,gpu:v100:2,shard:8"], 4, "llama-3.1-70b", 32, 95_000),
+        (["16|64000|gpu:1"], 4, "llama-3.1-70b", 20, 80_000),
+        (["slurm_load_partitions: Unable to contact"], 4, "llama-3.1-70b", 20, 80_000),
+        (["8|32000|(null)"], 0, "smollm2-cpu", 8, 30_400),
+    ],
+)
+def test_the_share_that_the_gpus_are_of_a_node(
+    medexam, tmp_path: Path, monkeypatch, rows: list[str], gpus: int, profile: str, cores: int, mib: int
+) -> None:
+    script = tmp_path / "sinfo"
+    script.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join(rows) + "\nEND\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    words = ("--slurm", "--print", "--slurm-option", "partition=gpu", "--slurm-option", f"gpus-per-node={gpus}")
+    code, out, err = medexam("serve", profile, *words)
+    assert code == 0, err
+    assert {f"#SBATCH --cpus-per-task={cores}", f"#SBATCH --mem={mib}M"} <= set(out.splitlines())
+
+
+def test_the_job_is_started_with_the_words_that_were_given(medexam) -> None:
+    given = ["--replicas", "2", "--python", "/a b/python", "--registry", "/shared/servers.json", "--folder", "/jobs"]
+    flags = ["--", "--served-model-name", "my model", "--max-model-len", "4096"]
+    code, out, err = medexam("serve", "llama-3.1-8b", "--slurm", "--print", *given, *flags)
+    assert code == 0, err
+    command = " ".join(out.replace("\\\n", " ").split())
+    assert all(
+        word.replace("/a b/python", "'/a b/python'").replace("my model", "'my model'") in command
+        for word in [*given, *flags]
+    )

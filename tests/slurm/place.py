@@ -32,7 +32,7 @@ class Place:
 
     def serve(self, *words: str, before: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
         """Submit; standard output's first line is the job's id."""
-        folders = ["--registry", str(self.registry.path), "--slurm-folder", str(self.logs)]
+        folders = ["--registry", str(self.registry.path), "--folder", str(self.logs)]
         command = self.command("serve", *words[:1], "--slurm", *folders, *words[1:])
         return subprocess.run([*before, *command], env=self.environment, capture_output=True, text=True, check=True)
 

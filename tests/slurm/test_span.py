@@ -31,7 +31,8 @@ def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> No
     place.environment["OMP_NUM_THREADS"] = "1"
     place.environment["PYTHONPATH"] = str(Path(__file__).parent / "few_cores")
     # Few at once, so that answers come one after the other.
-    words = ("--nodes", "2", "--span", "--max-model-len", "1024", "--time", "00:20:00", "--", "--max-num-seqs", "8")
+    words = ("--nodes", "2", "--span", "--slurm-option", "time=00:20:00")
+    words = (*words, "--", "--max-model-len", "1024", "--max-num-seqs", "8")
     job = place.serve("smollm2-cpu", *words).stdout.splitlines()[0]
     first = place.registered(job, LOAD_S)
     runs = tmp_path / "runs"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from medexam.companions.serving import Node, load_profile, plan_servers, profile_names
+from medexam.serve import Node, load_profile, plan_servers, profile_names
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 

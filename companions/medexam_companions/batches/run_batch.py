@@ -8,13 +8,8 @@ import asyncio
 import logging
 from pathlib import Path
 
-from medexam.companions.serving.launch.own_servers import vllm_python
-from medexam.companions.serving.launch.processes import Launch, ServerProcess
-from medexam.companions.serving.launch.settings import ServerSettings
-from medexam.companions.serving.launch.vllm_command import plan_servers
-
 from medexam.errors import EngineError
-from medexam.serve import Batch
+from medexam.serve import Batch, Launch, ServerProcess, ServerSettings, plan_servers, vllm_python
 
 _POLL_S = 0.5
 _RUN_BATCH = ("-m", "vllm.entrypoints.openai.run_batch")

@@ -17,6 +17,8 @@ from medexam.cli.views.machine import machine_rows
 from medexam.cli.views.output import print_json
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.run.signals import run_interruptibly
+from medexam.serve.cluster.checks import check_node
+from medexam.serve.cluster.node import JobNode
 from medexam.serve.diagnostics.advice import advise
 from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport, diagnose, find_targets, identify
@@ -26,7 +28,10 @@ from medexam.serve.diagnostics.read_check import ReadCheck
 from medexam.serve.diagnostics.replicas import ReplicaComparison
 from medexam.serve.discovery.registry import local_registry
 from medexam.serve.discovery.sampling import SamplingRecord
+from medexam.serve.launch.command import ServerSettings
+from medexam.serve.launch.own_servers import vllm_python
 from medexam.specs import ModelSpec
+from medexam.specs.model import REGISTRY
 
 
 def examine_servers(
@@ -60,6 +65,24 @@ def examine_servers(
         return
     keys = {"api_key_env": api_key_env, "api_key_file": api_key_file, "ca_bundle": ca_bundle}
     _diagnose(targets, burst, keys, as_json=as_json)
+
+
+def examine_nodes(endpoints: Sequence[str], model: str | None, container: str | None) -> None:
+    """Print what would fail on each node of a job, a line for each check; exit code 3 if one would fail."""
+    registries = [endpoint.removeprefix(REGISTRY) for endpoint in endpoints if endpoint.startswith(REGISTRY)]
+    if len(registries) != len(endpoints) or len(registries) > 1:
+        raise SpecError("--cluster looks at nodes and not at servers: name at most registry:FILE")
+    node = JobNode.find()
+    folder = (Path(registries[0]).expanduser().absolute() if registries else local_registry().path).parent
+    servers = ServerSettings(python=None if container else vllm_python(), container=container)
+    faults = 0
+    for finding in check_node(node, model, folder, servers):
+        faults += finding.fault is not None
+        word, text = ("ok   ", finding.observation) if finding.fault is None else ("FAILS", finding.fault)
+        sys.stdout.write(f"{node.name}  {word}  {finding.subject}: {text}\n")
+        sys.stdout.flush()
+    if faults:
+        raise typer.Exit(INCOMPLETE)
 
 
 def _examine_machine(*, as_json: bool) -> None:

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from medexam.errors import EngineError
-from medexam.plugins import load_part
+from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import with_served_name
 from medexam.specs import CellSpec, ExperimentSpec, ModelSpec, build_cells
-from medexam.specs.names import SERVERS
 from medexam.specs.optimizer import OptimizerSpec
 
 _log = logging.getLogger(__name__)
@@ -36,8 +35,7 @@ def _with_names(cell: CellSpec, model_by_spec: Mapping[ModelSpec, ModelSpec]) ->
 
 
 def _named(model: ModelSpec, *, only_look: bool) -> ModelSpec:
-    if model.profile is not None:
-        model = load_part("model", SERVERS)(model)
+    model = with_profile(model)
     if model.path is not None:
         # A run is resumed from any folder.
         model = model.model_copy(update={"path": model.path.expanduser().absolute()})

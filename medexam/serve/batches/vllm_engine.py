@@ -20,6 +20,7 @@ from medexam.serve.engines.hosted import HostedEngine, check_needs
 from medexam.serve.engines.litellm_calls import read_chat, reading_reply
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import chosen_in_chat, escape_pattern
+from medexam.serve.launch.profile import load_profile
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import RequestSettings
 from medexam.specs import EngineNeeds, ModelSpec
@@ -44,7 +45,7 @@ class VLLMBatchEngine(HostedEngine):
         """Build the engine of a spec; raises `EngineError` for a profile that is none."""
         assert spec.profile is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(AdaptiveLimit(spec.timeout_s))
-        self._profile: Any = load_part("profile", SERVERS)(spec.profile)
+        self._profile = load_profile(spec.profile)
         self.model: str = self._profile.name
         self._settings = RequestSettings.of(spec)
         self.batches: Any = load_part("batches", SERVERS)(spec.profile)

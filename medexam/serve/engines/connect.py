@@ -15,7 +15,6 @@ from medexam.errors import (
     EngineError,
     LogprobsUnavailableError,
 )
-from medexam.plugins import load_part
 from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
@@ -31,7 +30,6 @@ from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import is_open
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.names import SERVERS
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +43,9 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
 
 
 async def _start_and_connect(spec: ModelSpec, needs: EngineNeeds) -> VLLMEngine:
-    servers = await load_part("start", SERVERS)(spec)
+    from medexam.serve.launch.own_servers import start_servers
+
+    servers = await start_servers(spec)
     try:
         finder = ServerFinder(servers.registry, spec)
         engine = await _connect(await finder.wait(0.0), finder, spec, needs)

@@ -11,7 +11,6 @@ import yaml
 from engine_calls import GUIDED, ask, reply
 from fake_vllm import call_it_the_cpu_build, write_fake_vllm, write_model_folder
 
-from medexam.companions.serving import TIMING as LAUNCH_TIMING
 from medexam.serve import TIMING, build_engine
 from medexam.specs import ModelSpec
 from waiting import soon
@@ -54,7 +53,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEDEXAM_VLLM_PYTHON", sys.executable)
     monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    monkeypatch.setattr(LAUNCH_TIMING, "first_pause_s", 0.1)
+    monkeypatch.setattr(TIMING, "first_pause_s", 0.1)
     monkeypatch.setattr(TIMING, "poll_s", 0.1)
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}

@@ -20,9 +20,9 @@ from typing import IO, Literal
 
 import httpx
 
-from medexam.companions.serving.launch.ports import check_free, claim_port
-from medexam.companions.serving.launch.timing import TIMING
-from medexam.toolkit.errors import EndpointUnreachableError, EngineError
+from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.serve.launch.ports import check_free, claim_port
+from medexam.serve.timing import TIMING
 
 LONGEST_PAUSE_S = 60.0
 """Before a server that crashed is started again, however often it did."""
@@ -112,7 +112,7 @@ class ServerProcess:
             stream = _open_private(self.log)
         except OSError as error:
             raise EngineError(
-                f"{self.log}: the log cannot be written: {error.strerror}; name another with --log"
+                f"{self.log}: the log cannot be written: {error.strerror}; name another folder with --folder"
             ) from None
         key = {} if self._key is None else {"VLLM_API_KEY": self._key}
         with stream:
@@ -140,12 +140,12 @@ class ServerProcess:
         if code is not None:
             raise EngineError(f"the server ended with exit code {code}; the last lines of {self.log}:\n{self.tail()}")
 
-    def too_slow(self, timeout_s: float) -> EndpointUnreachableError:
-        """Build the error for one that loads too long."""
-        return EndpointUnreachableError(
-            f"the server was not healthy after {timeout_s:.0f} s; give it longer with --timeout; "
-            f"the last lines of {self.log}:\n{self.tail()}"
-        )
+    def check_loading(self, seconds: float) -> None:
+        """Raise `EngineError` if it loads for too long."""
+        if seconds >= TIMING.load_s:
+            raise EndpointUnreachableError(
+                f"the server was not healthy after {seconds:.0f} s; the last lines of {self.log}:\n{self.tail()}"
+            )
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
         """Return the last lines of the log."""

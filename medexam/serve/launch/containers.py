@@ -4,10 +4,11 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
-from medexam.companions.serving.launch.settings import ContainerRuntime
-from medexam.toolkit.errors import EngineError
+from medexam.errors import EngineError
 
+ContainerRuntime = Literal["docker", "podman", "apptainer"]
 _ALWAYS = ("VLLM_API_KEY", "HF_TOKEN")
 _FAMILIES = ("NCCL_", "GLOO_", "UCX_", "VLLM_", "HF_", "TRANSFORMERS_")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
@@ -17,13 +18,23 @@ _HOME_INSIDE = "/root/.cache/huggingface"
 _CACHE_INSIDE = f"{_HOME_INSIDE}/hub"
 
 
+def choose_runtime(image: str) -> ContainerRuntime:
+    """Choose what runs an image: Apptainer in a Slurm job and for an image of its own, else the first that is here.
+
+    Clusters let nobody run docker, which makes its users root.
+    """
+    if "SLURM_JOB_ID" in os.environ or image.endswith(".sif") or "://" in image:
+        return "apptainer"
+    runtimes: tuple[ContainerRuntime, ...] = ("docker", "podman", "apptainer")
+    return next((runtime for runtime in runtimes if shutil.which(runtime)), "docker")
+
+
 def check_runtime(runtime: ContainerRuntime) -> None:
     """Raise `EngineError` if the runtime is not installed."""
     if shutil.which(runtime) is None:
-        others = " or ".join(name for name in ("docker", "podman", "apptainer") if name != runtime)
         raise EngineError(
-            f"{runtime} is not on the PATH; name another with --container-runtime ({others}), or take --python with a "
-            "Python that has vLLM instead of --container"
+            f"{runtime}, which runs the container, is not on the PATH: install it, or take --python with a Python that "
+            "has vLLM instead of --container"
         )
 
 

@@ -1,4 +1,4 @@
-"""Ports of this machine: which is free, whose server may use it, and which process listens on one that is not free.
+"""Ports of this machine: which is free, and whose server may use it.
 
 A server loads for minutes before it listens. Two servers that are planned meanwhile must not get one port: the second
 would end minutes later, and until then the first's answers would pass for its own. So a port is claimed when it is
@@ -6,19 +6,15 @@ chosen, by a Unix socket in Linux's abstract namespace, which is as wide as a ma
 process. Elsewhere than on Linux nothing is claimed.
 """
 
-import contextlib
 import os
 import socket
 import sys
 
-import psutil
-
-from medexam.toolkit.errors import EngineError
+from medexam.errors import EngineError
 
 FIRST_PORT = 8000
 """Where the search for a free port begins."""
 _LAST_PORT = 65_535
-_SHOWN = 100
 _claims: dict[int, int] = {}
 """Ports that `next_free` returned -> the descriptors of their claims, until their servers take these over."""
 
@@ -36,14 +32,12 @@ def claim_port(port: int) -> socket.socket:
 
 
 def check_free(host: str, port: int) -> None:
-    """Raise `EngineError` if nothing new can listen there; it names the process that does, if this user may know."""
+    """Raise `EngineError` if nothing new can listen there."""
     error = _refusal(host, port)
     if error is None:
         return
-    holder = listening_process(port)
     raise EngineError(
-        f"port {port} on {host} cannot be used ({error}){f': {holder} listens there' if holder else ''}; "
-        "choose another with --port, or stop what listens there"
+        f"port {port} on {host} cannot be used ({error}); choose another with --port, or stop what listens there"
     )
 
 
@@ -57,17 +51,6 @@ def next_free(host: str, start: int = FIRST_PORT) -> int:
             _claims[port] = claim.detach()
             return port
     raise EngineError(f"no port from {start} on is free on {host}; name another with --port")
-
-
-def listening_process(port: int) -> str | None:
-    """Describe the process that listens on the port, as `process 12 (its command)`; None if that cannot be read."""
-    with contextlib.suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections("tcp"):
-            is_held = connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-            if is_held and connection.pid is not None:
-                command = " ".join(psutil.Process(connection.pid).cmdline())
-                return f"process {connection.pid} ({command[:_SHOWN]})"
-    return None
 
 
 def _try_claim(port: int) -> socket.socket | None:

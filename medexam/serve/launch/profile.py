@@ -12,10 +12,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from medexam.companions.serving.launch.refused_flags import refused_flag
-from medexam.toolkit.errors import EngineError, SpecError
-from medexam.toolkit.files import read_regular
-from medexam.toolkit.specs import ModelSpec, Spec, parse_yaml, validate
+from medexam.errors import EngineError, SpecError
+from medexam.inputs import read_regular
+from medexam.serve.launch.flags import refused_flag
+from medexam.specs import ModelSpec, parse_yaml
+from medexam.specs.base import Spec
+from medexam.specs.validation import validate
 
 SMOLLM2_MODEL = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""
@@ -156,7 +158,7 @@ class Profile(Spec):
 def model_name(model: str) -> str:
     """Return the name of a hub id, a folder or `smollm2`."""
     if model.lower() == SMOLLM2_MODEL:
-        from medexam.toolkit.servers import SMOLLM2
+        from medexam.serve.local_model.weights import SMOLLM2
 
         return SMOLLM2
     folder = Path(model).expanduser()

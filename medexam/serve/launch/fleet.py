@@ -15,13 +15,15 @@ from typing import Self
 
 import httpx
 
-from medexam.companions.serving.launch.processes import Launch, ServerProcess
-from medexam.companions.serving.launch.timing import TIMING
-from medexam.toolkit.errors import EngineError
-from medexam.toolkit.files import host_name
-from medexam.toolkit.servers import RegisteredServer, Registry
+from medexam.errors import EngineError
+from medexam.files import host_name
+from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve.launch.processes import Launch, ServerProcess
+from medexam.serve.timing import TIMING
 
 LoadProgress = Callable[[float, str], None]
+RESTARTS = 3
+"""How often a server that crashed is started again."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class ClientAccess:
 
 
 class Fleet:
-    """Running servers: `with Fleet(launches, logs=Path("logs")) as fleet: fleet.wait_healthy(600); fleet.watch()`.
+    """Running servers: `with Fleet(launches, logs=Path("logs")) as fleet: fleet.wait_healthy(); fleet.watch()`.
 
     One thread may watch while another stops it.
     """
@@ -58,13 +60,13 @@ class Fleet:
         *,
         logs: Path,
         access: ClientAccess = ClientAccess(),
-        restarts: int = 3,
+        restarts: int = RESTARTS,
         notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Set up the servers; nothing starts before the `with` block.
 
-        `logs` is a folder, or a file that ends in `.log`. `restarts` is how often each server may be started again.
-        `notify` is called with each event while servers run.
+        `logs` is a folder. `restarts` is how often each server may be started again. `notify` is called with each event
+        while servers run.
         """
         self._lock = threading.RLock()
         """Held for each round of checks, so that `stop`, in another thread, never ends a server while it is started."""
@@ -74,11 +76,10 @@ class Fleet:
         self._last_heartbeat = 0.0
         self._registry_fault = ""
         """The last one that was reported."""
-        self._load_timeout_s = float("inf")
         self._restarts = restarts
         self._notify = notify
         self._servers = [
-            ServerProcess(launch, _log(logs, launch, len(launches)), access.key, access.address(launch))
+            ServerProcess(launch, logs / f"vllm-{launch.port or 'worker'}.log", access.key, access.address(launch))
             for launch in launches
         ]
 
@@ -113,13 +114,12 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def wait_healthy(self, timeout_s: float, progress: LoadProgress | None = None) -> None:
+    def wait_healthy(self, progress: LoadProgress | None = None) -> None:
         """Return once all servers answer, or the fleet is stopped; each is registered as soon as it answers.
 
         `progress` is called with the seconds that passed and the last log line of a server that loads. Raises
         `EngineError` with the log's last lines if one ends or takes longer; then leave the `with` block.
         """
-        self._load_timeout_s = timeout_s
         started = time.monotonic()
         with _client() as client:
             while True:
@@ -133,8 +133,7 @@ class Fleet:
                 if not loading or self._stopping.is_set():
                     return
                 waited = time.monotonic() - started
-                if waited >= timeout_s:
-                    raise loading[0].too_slow(timeout_s)
+                loading[0].check_loading(waited)
                 if progress is not None:
                     progress(waited, self._last_line(loading[0]))
                 self._stopping.wait(TIMING.tick_s)
@@ -177,8 +176,8 @@ class Fleet:
                 if server.answers(client):
                     self._set_healthy(server)
                     self._notify(f"{server.address} answers again")
-                elif server.age_s > self._load_timeout_s:
-                    raise server.too_slow(self._load_timeout_s)
+                else:
+                    server.check_loading(server.age_s)
         except EngineError as error:
             self._unregister(server)
             if server.restarts >= self._restarts:
@@ -247,10 +246,3 @@ class Fleet:
 def _client() -> httpx.Client:
     # Without the environment's proxies: the servers are on this machine.
     return httpx.Client(timeout=2.0, trust_env=False)
-
-
-def _log(logs: Path, launch: Launch, count: int) -> Path:
-    label = launch.port or "worker"
-    if logs.suffix != ".log":
-        return logs / f"vllm-{label}.log"
-    return logs if count == 1 else logs.with_stem(f"{logs.stem}-{label}")

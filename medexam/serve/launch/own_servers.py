@@ -12,16 +12,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.companions.serving.launch.fleet import ClientAccess, Fleet
-from medexam.companions.serving.launch.settings import ServerSettings
-from medexam.companions.serving.launch.vllm_command import plan_servers
-from medexam.toolkit.errors import EngineError
-from medexam.toolkit.files import cache_dir
-from medexam.toolkit.servers import Registry, make_key, read_api_key, write_key
-from medexam.toolkit.specs import ModelSpec
+from medexam.errors import EngineError
+from medexam.files import cache_dir
+from medexam.serve.discovery.registry import Registry
+from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.fleet import ClientAccess, Fleet
+from medexam.serve.network.endpoints import read_api_key
+from medexam.serve.network.keys import make_key, write_key
+from medexam.specs import ModelSpec
 
-LOAD_S = 3600.0
-"""Seconds that the weights may take to load; a server that ends meanwhile is noticed at once."""
 _PYTHON = "MEDEXAM_VLLM_PYTHON"
 
 _log = logging.getLogger(__name__)
@@ -92,7 +91,7 @@ def _plan(spec: ModelSpec) -> OwnServers:
 
 def _load(fleet: Fleet) -> None:
     fleet.__enter__()
-    fleet.wait_healthy(LOAD_S)
+    fleet.wait_healthy()
 
 
 def _notify(line: str) -> None:

@@ -1,0 +1,194 @@
+"""What would fail on the nodes of a job, found before a model loads: folders, cards, drivers, files, and ports."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from medexam.errors import EngineError, MedExamError
+from medexam.serve.cluster.node import JobNode
+from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.containers import choose_runtime, container_command
+from medexam.serve.launch.flags import Node
+from medexam.serve.launch.gpus import find_gpus
+from medexam.serve.launch.source import find_folder, find_profile, find_snapshot
+from medexam.serve.timing import TIMING
+
+_ASK_CUDA = "import json, torch; print(json.dumps(torch.version.cuda))"
+_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class NodeFinding:
+    """One thing that was looked at."""
+
+    subject: str
+    fault: str | None
+    """What is wrong and what to do; None: nothing."""
+    observation: str = ""
+    """What was seen if nothing is wrong."""
+
+
+def check_node(job_node: JobNode, model: str | None, folder: Path, servers: ServerSettings) -> Iterator[NodeFinding]:
+    """Check what one node can see by itself, then whether the nodes reach each other.
+
+    `model` None: nothing of a model is looked at. `servers` say where vLLM is: in a Python or in a container.
+    """
+    looks: dict[str, Callable[[], str]] = {
+        "folder": lambda: _folder(folder),
+        "GPUs": _gpus,
+        "proxies": lambda: _proxies(job_node),
+    }
+    if model is not None:
+        looks["model"] = lambda: _model_files(model)
+        looks["server"] = lambda: _server(model, servers, job_node.count)
+    if find_gpus() and (servers.python is not None or servers.container is not None):
+        looks["CUDA"] = lambda: _driver(servers)
+    if job_node.count > 1:
+        looks["nodes"] = lambda: _meet(job_node, folder)
+    for subject, look in looks.items():
+        try:
+            yield NodeFinding(subject, None, look())
+        except (MedExamError, OSError) as fault:
+            yield NodeFinding(subject, str(fault))
+
+
+def _folder(folder: Path) -> str:
+    """Check that the folder can be written, and that its file system locks files."""
+    path = folder / f".medexam-probe-{socket.gethostname()}-{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(path, timeout=5.0, mode=0o600):
+            pass
+    except (OSError, NotImplementedError) as error:
+        raise EngineError(f"{folder} cannot be written with locks ({error}); name another for the registry") from None
+    finally:
+        path.unlink(missing_ok=True)
+    return f"{folder} can be written and locked"
+
+
+def _gpus() -> str:
+    gpus, slurm_count = find_gpus(), os.environ.get("SLURM_GPUS_ON_NODE", "")
+    if slurm_count.isdigit() and int(slurm_count) != len(gpus):
+        raise EngineError(
+            f"Slurm gave {slurm_count}, nvidia-smi shows {len(gpus)}; ask the administrator about gres.conf"
+        )
+    return ", ".join(map(str, gpus)) or "none"
+
+
+def _proxies(job_node: JobNode) -> str:
+    """Check that requests to the other nodes go to them and to no proxy."""
+    proxy = urllib.request.getproxies().get("http")
+    names = [name for name in job_node.names if proxy and not urllib.request.proxy_bypass(name)]
+    if names:
+        raise EngineError(
+            f"runs would ask {', '.join(names)} through {proxy}; export NO_PROXY={','.join(job_node.names)}"
+        )
+    return "none for these nodes"
+
+
+def _model_files(model: str) -> str:
+    """Check that the weights can be read here, from a folder or the hub's cache."""
+    _, profile = find_profile(model)
+    name = model if profile is None else profile.model
+    files = find_folder(name) or find_snapshot(name, None if profile is None else profile.revision)
+    if files is None:
+        if os.environ.get("HF_HUB_OFFLINE", "0") in ("", "0"):
+            return f"{name} is not in the hub's cache here and would be fetched"
+        raise EngineError(f"{name} is not in the hub's cache here; fetch it with `hf download {name}`, share HF_HOME")
+    weight_files = {path for pattern in ("*.safetensors", "*.bin", "*.gguf") for path in files.glob(pattern)}
+    for index in files.glob("*.index.json"):
+        weight_files |= {files / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
+    for path in sorted(weight_files):
+        try:
+            with path.open("rb") as stream:
+                stream.read(1)
+        except OSError as error:
+            raise EngineError(f"{path}: cannot be read: {error.strerror}; fetch the model again") from None
+    return f"{files}, {len(weight_files)} files of weights"
+
+
+def _server(model: str, servers: ServerSettings, nodes: int) -> str:
+    """Check that its servers could start here, by the sum of their memory: on each node, or as one over all nodes."""
+    try:
+        launch, label = plan_servers(model, servers)[0], ""
+    except EngineError as error:
+        try:
+            launch = plan_servers(model, servers, node=Node(0, nodes, "FIRST_NODE"))[0]
+        except EngineError:
+            raise error from None
+        label = f"as one server over {nodes} nodes (--span): "
+    return label + ("; ".join(launch.notes) or f"{launch.model} can start")
+
+
+def _driver(servers: ServerSettings) -> str:
+    """Check that the driver knows the CUDA that vLLM's torch was built for."""
+    installation = servers.container or str(servers.python)
+    command: tuple[str, ...] = (installation, "-c", _ASK_CUDA)
+    if servers.container is not None:
+        runtime, name = choose_runtime(installation), f"medexam-doctor-{os.getpid()}"
+        command = container_command(
+            runtime, installation, command[1:], name=name, folder=None, gpus=None, environment={}
+        )
+    match = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", _output(("nvidia-smi",)))
+    version = json.loads(_output(command))
+    if match is None or version is None:
+        raise EngineError(f"{installation} has a torch without CUDA" if match else "nvidia-smi names no CUDA version")
+    # Within a major version drivers run later builds.
+    if int(match[1]) < int(version.split(".")[0]):
+        raise EngineError(
+            f"the driver supports CUDA {match[1]}.{match[2]}, and {installation} has torch for CUDA {version}; "
+            f"install vLLM's build for CUDA {match[1]}, or ask for a newer driver"
+        )
+    return f"driver {match[1]}.{match[2]}, torch {version}"
+
+
+def _output(command: Sequence[str]) -> str:
+    """Run a command and return what it prints; raises `EngineError` with its last word if it fails."""
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"`{command[0]}` does not answer within {_TIMEOUT_S:.0f} s") from None
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
+        raise EngineError(f"`{command[0]}` fails: {lines[-1]}")
+    return process.stdout
+
+
+def _meet(job_node: JobNode, folder: Path) -> str:
+    """Check that the nodes see one folder and reach the first one's port, where it listens."""
+    node = job_node.meet(folder)
+    deadline = time.monotonic() + TIMING.nodes_s
+    if node.rank:
+        while True:  # it may begin to listen a moment after it wrote where
+            try:
+                with socket.create_connection((node.head, node.port), timeout=TIMING.nodes_s):
+                    return f"{node.head} reached from {node.address} ({node.interface})"
+            except OSError as error:
+                if not isinstance(error, ConnectionRefusedError) or time.monotonic() > deadline:
+                    raise EngineError(
+                        f"{node.head} port {node.port} cannot be reached ({error}); ask about firewalls"
+                    ) from None
+            time.sleep(0.1)
+    peers: list[str] = []
+    family = socket.AF_INET6 if ":" in node.head else socket.AF_INET
+    with socket.create_server((node.head, node.port), family=family) as server:
+        while len(peers) + 1 < job_node.count:
+            server.settimeout(max(deadline - time.monotonic(), 0.1))
+            try:
+                connection, peer = server.accept()
+            except TimeoutError:
+                raise EngineError(
+                    f"{len(peers)} of {job_node.count - 1} other nodes reached {node.head} port {node.port}"
+                ) from None
+            connection.close()
+            peers.append(str(peer[0]))
+    return f"reached at {node.head} ({node.interface}) by {', '.join(peers)}"

@@ -1,0 +1,247 @@
+"""A job of servers: its batch script, which `--print` shows, and its submission.
+
+The script asks for the nodes and has `srun` start `medexam serve --in-job` on each; everything else happens there.
+Signs in the job's folders tell the nodes that they are shared.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from medexam.errors import EngineError
+from medexam.files import host_name, write_new, write_whole
+from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.flags import Node
+from medexam.serve.launch.profile import names_file
+
+_REQUEUES = 3
+"""How often a job is queued again."""
+_WIDTH = 110
+_INSTEAD = {
+    "cpus-per-gpu": "cpus-per-task",
+    "mem-per-cpu": "mem",
+    "mem-per-gpu": "mem",
+    "gpus": "gpus-per-node",
+    "gpus-per-task": "gpus-per-node",
+    "gres": "gpus-per-node",
+    "no-requeue": "requeue",
+}
+"""Options of the user's -> the one that each replaces, since `sbatch` refuses both, or would ask for the same twice."""
+_SIGN = ".medexam-shared"
+_SIGNS = "MEDEXAM_SHARED"
+"""Variable of a job: the words of the signs that its submitter left."""
+_GPUS = re.compile(r"gpu(?::[^:,()]+)?:(\d+)")
+_KEPT = 0.95
+"""Part of a node's memory that jobs may take, where one takes the whole node."""
+
+_SCRIPT = """\
+#!/bin/bash
+{comments}
+{directives}
+
+# Slurm warns this script before the walltime. Up to {requeues} times the job is then queued again.
+come_back() {{
+  if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {requeues} ]; then scontrol requeue "$SLURM_JOB_ID"
+  else echo "the walltime is near, and the job is not queued again"; fi
+}}
+trap come_back USR1
+
+# Since Slurm 22.05 srun does not take it from sbatch.
+if [ -n "$SLURM_CPUS_PER_TASK" ]; then export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"; fi
+srun --kill-on-bad-exit={together} \\
+{command} &
+servers=$!
+code=0
+while kill -0 "$servers" 2>/dev/null; do wait "$servers"; code=$?; done  # a signal interrupts `wait`
+exit "$code"
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Servers of one model that run as a job."""
+
+    model: str
+    servers: ServerSettings
+    """Address and port are chosen on each node."""
+    flags: tuple[str, ...] = ()
+    """vLLM's own."""
+    registry: Path | None = None
+    logs: Path = Path()
+    nodes: int = 1
+    span: bool = False
+    """One server over all nodes."""
+    extra: tuple[str, ...] = ()
+    """`KEY=VALUE` for options of sbatch."""
+
+    @property
+    def found_in(self) -> Registry:
+        """Where its servers are found."""
+        return Registry(self.registry) if self.registry else local_registry()
+
+    @property
+    def folder(self) -> Path:
+        """Where its script and logs lie."""
+        return self.logs.expanduser().absolute()
+
+    @property
+    def name(self) -> str:
+        """The model's name in file names and in Slurm's queue."""
+        name = Path(self.model).stem if names_file(self.model) else Path(self.model).name
+        return name.replace(":", "-")
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """`extra` as sbatch takes it; empty: an option without a value."""
+        split = [pair.lstrip("-").partition("=") for pair in self.extra]
+        return {key.replace("_", "-"): value for key, _, value in split}
+
+
+def job_script(job: Job) -> str:
+    """Render the script of a job; raises `EngineError` if the servers cannot be planned. No Slurm needs to be here."""
+    if job.span and job.nodes == 1:
+        raise EngineError("--span needs several nodes; say how many with --nodes")
+    node = Node(0, job.nodes, "FIRST_NODE") if job.span else None
+    launches = plan_servers(job.model, job.servers, job.flags, node=node, printing=True)
+    layout = f"one server over {job.nodes} nodes" if job.span else f"{len(launches)} on each node"
+    summary = f"{launches[0].model} behind vLLM, {layout}; runs find it in {job.found_in.path}"
+    return _SCRIPT.format(
+        comments="\n".join(
+            textwrap.fill(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+            for text in (summary, *launches[0].notes)
+        ),
+        directives="\n".join(_directives(job, sum(len(launch.gpus) for launch in launches))),
+        requeues=0 if "no-requeue" in job.options else _REQUEUES,
+        # A server over several nodes cannot live without one of them; servers of their own can.
+        together=int(job.span),
+        command=" \\\n".join(f"  {shlex.join(words)}" for words in _command(job)),
+    )
+
+
+def submit(job: Job) -> tuple[str, Path]:
+    """Write the script and hand it to `sbatch`; returns the job's number and the script.
+
+    Raises `EngineError` if Slurm does not take it.
+    """
+    text = job_script(job)
+    words = [_leave_sign(folder) for folder in dict.fromkeys((job.folder, job.found_in.path.parent))]
+    script = job.folder / f"medexam-{job.name}.sbatch"
+    try:
+        write_whole(script, text)
+    except OSError as error:
+        raise EngineError(f"{script}: cannot be written: {error.strerror}; name another --folder") from None
+    # The key stays here: Slurm keeps a job's environment, and each node makes a key of its own.
+    environment = {key: value for key, value in os.environ.items() if key != "VLLM_API_KEY"}
+    process = call_slurm("sbatch", "--parsable", str(script), environment={**environment, _SIGNS: ",".join(words)})
+    if process.returncode:
+        message = "; ".join(line.removeprefix("sbatch: ") for line in process.stderr.splitlines() if line.strip())
+        raise EngineError(f"Slurm does not take the job: {message}; the script is {script}")
+    return process.stdout.strip().partition(";")[0], script
+
+
+def call_slurm(*command: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run one of Slurm's commands; raises `EngineError` where there is none, or it does not answer."""
+    try:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except OSError:
+        raise EngineError(
+            f"no {command[0]} is found here; submit from a machine of the cluster, or look at the script with --print"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"{command[0]} does not answer within a minute; ask `scontrol ping`") from None
+
+
+def check_signs(folders: tuple[Path, ...]) -> None:
+    """Raise `EngineError` if a folder is not the one that the submitter saw; a job without signs is not checked."""
+    if not os.environ.get(_SIGNS):
+        return
+    for folder, word in zip(dict.fromkeys(folders), os.environ[_SIGNS].split(","), strict=False):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if (folder / _SIGN).read_text(encoding="ascii").strip() == word:
+                continue
+        name = os.environ.get("SLURMD_NODENAME") or host_name()
+        raise EngineError(
+            f"{name} does not see the same {folder} as the submitting machine; name a folder on shared storage with "
+            "--registry and --folder"
+        )
+
+
+def _leave_sign(folder: Path) -> str:
+    """Leave a file by which a node knows the folder again; one a folder, kept for jobs that come back."""
+    path = folder / _SIGN
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(FileExistsError):
+            write_new(path, secrets.token_hex(8))
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineError(f"{path}: cannot be written: {error}; name another folder") from None
+
+
+def _directives(job: Job, gpus: int) -> list[str]:
+    if (wanted := job.options.get("gpus-per-node", "")).isdigit():
+        gpus = int(wanted)
+    cpus, memory_mb = _share_of_node(job.options.get("partition"), gpus)
+    options: Mapping[str, str | int] = {
+        "requeue": "",
+        "job-name": f"medexam-{job.name}",
+        "nodes": job.nodes,
+        "ntasks-per-node": 1,
+        **({"gpus-per-node": gpus} if gpus else {}),
+        "cpus-per-task": cpus,
+        "mem": f"{memory_mb}M",
+        "time": "04:00:00",
+        "signal": "B:USR1@90",
+        "open-mode": "append",
+        "output": f"{job.folder}/%j.log",
+    }
+    replaced = {_INSTEAD.get(key, key) for key in job.options}
+    defaults = {key: value for key, value in options.items() if key not in replaced}
+    return [
+        f"#SBATCH --{key}={shlex.quote(str(value))}" if value != "" else f"#SBATCH --{key}"
+        for key, value in {**defaults, **job.options}.items()
+    ]
+
+
+def _share_of_node(partition: str | None, gpus: int) -> tuple[int, int]:
+    """Share processors and MB of memory out to the servers of one node; without cards, the whole node.
+
+    Among several kinds of nodes the smallest share counts, so that any can run the job. Without a `sinfo` that answers,
+    4 processors and 16 GB, and as much again for each GPU.
+    """
+    shares = []
+    with contextlib.suppress(EngineError, ValueError):
+        where = [] if partition is None else [f"--partition={partition}"]
+        for line in call_slurm("sinfo", "--noheader", "--exact", "--format=%c|%m|%G", *where).stdout.splitlines():
+            cpus, memory, generic = line.strip().split("|", 2)
+            cards = sum(map(int, _GPUS.findall(generic)))
+            if cards >= gpus:
+                part = gpus / cards if gpus else 1.0
+                shares.append((int(int(cpus.rstrip("+")) * part), int(int(memory.rstrip("+")) * _KEPT * part)))
+    if not shares:
+        return 4 + 4 * gpus, (16 + 16 * gpus) * 1000
+    return max(min(cpus for cpus, _ in shares), 1), min(memory for _, memory in shares)
+
+
+def _command(job: Job) -> list[list[str]]:
+    """Build what each node runs, in lines of the script."""
+    script = Path(sys.executable).with_name("medexam")
+    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
+    model = Path(job.model).expanduser()
+    name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
+    servers = job.servers
+    lines = [[*program, "serve", name, "--in-job", *(["--span"] if job.span else [])]]
+    lines += [["--folder", str(job.folder)], ["--registry", str(job.found_in.path)]]
+    lines += [["--replicas", str(servers.replicas)]] if servers.replicas > 1 else []
+    lines += [["--python", str(servers.python)]] if servers.python is not None else []
+    lines += [["--container", servers.container]] if servers.container is not None else []
+    return [*lines, ["--", *job.flags]] if job.flags else lines

@@ -1,0 +1,247 @@
+"""A fleet of servers, with a package that calls itself vllm and serves nothing but `/health`."""
+
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from fake_vllm import free_port, write_fake_vllm
+
+from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.files import host_name
+from medexam.serve import TIMING, ClientAccess, Fleet, Launch, Registry, group_lives, plan_servers
+from waiting import BACKSTOP_S, until
+
+FOR_EVER = ("--loads-until", "/no such file")
+
+
+@pytest.fixture(autouse=True)
+def _fake_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_fake_vllm(tmp_path / "site")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.delenv("VLLM_API_KEY", raising=False)
+    for name, seconds in (("first_pause_s", 0.05), ("tick_s", 0.02), ("heartbeat_s", 0.1), ("grace_s", 0.5)):
+        monkeypatch.setattr(TIMING, name, seconds)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return Registry(tmp_path / "servers.json")
+
+
+def plan(*flags: str, port: int | None = None) -> Launch:
+    port = port or free_port()
+    command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
+    return Launch((*command, "--port", str(port), *flags), f"http://127.0.0.1:{port}/v1", model="tiny")
+
+
+def running(folder: Path) -> list[int]:
+    """Processes that were started from the tests' vllm, guards and workers among them."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if str(folder / "site").encode() in environment.read_bytes():
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
+    seen: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+    quick, slow = plan(), plan("--loads-until", str(tmp_path / "seen"))
+
+    def progress(_seconds: float, line: str) -> None:
+        answering, loading = registry.read(), registry.read_loading()
+        seen.append((tuple(one.address for one in answering), tuple(one.address for one in loading)))
+        if seen[-1] == ((quick.address,), (slow.address,)) and line.startswith(f"{slow.address}: loading"):
+            (tmp_path / "seen").touch()
+
+    key_file = tmp_path / "8000.key"
+    access = ClientAccess("s3cret", key_file, registry, "17")
+    with Fleet([quick, slow], logs=tmp_path / "logs", access=access) as fleet:
+        fleet.wait_healthy(progress)
+        assert fleet.addresses == (quick.address, slow.address)
+        entries = registry.read()
+        assert [(one.address, one.model, one.host) for one in entries] == [
+            (launch.address, "tiny", host_name()) for launch in (quick, slow)
+        ]
+        assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
+        assert httpx.get(quick.health, trust_env=False).status_code == 200
+        # The key is in the servers' environment alone.
+        pids = running(tmp_path)
+        assert not [pid for pid in pids if b"s3cret" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
+        assert "s3cret" not in f"{quick}{quick!r}"
+        assert "VLLM_API_KEY" not in os.environ
+    assert (tmp_path / "seen").exists(), seen
+    assert len(pids) > 2
+    assert registry.read() == registry.read_loading() == ()
+    assert not running(tmp_path)
+    assert [path.name for path in fleet.logs] == [f"vllm-{httpx.URL(one).port}.log" for one in fleet.addresses]
+    assert "with a key" in fleet.logs[0].read_text()
+    assert stat.S_IMODE(fleet.logs[0].stat().st_mode) == 0o600
+
+
+def test_a_server_that_dies_while_loading_takes_the_others_along(tmp_path: Path, registry: Registry) -> None:
+    port = free_port()
+    fleet = Fleet([plan(*FOR_EVER), plan("--die", f"{port}:disk full", port=port)], logs=tmp_path)
+    with pytest.raises(EngineError, match=r"no weights: .*disk full"), fleet:
+        fleet.wait_healthy()
+    assert registry.read() == ()
+    assert not running(tmp_path)
+
+
+def test_a_taken_port_stops_those_that_did_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = "choose another with --port, or stop what listens there"
+        with pytest.raises(EngineError, match=told), Fleet([plan(*FOR_EVER), plan(port=port)], logs=tmp_path / "l"):
+            pass
+    assert not running(tmp_path)
+    # While one loads, its port belongs to it.
+    with (
+        Fleet([plan(*FOR_EVER, port=port)], logs=tmp_path / "first"),
+        pytest.raises(EngineError, match=f"port {port} belongs to another server.*--port"),
+        Fleet([plan(port=port)], logs=tmp_path / "second"),
+    ):
+        pass
+    assert not running(tmp_path)
+
+
+def test_two_plans_at_once_choose_different_ports(tmp_path: Path) -> None:
+    first, second = (plan_servers("Qwen/Qwen3-8B")[0] for _ in range(2))
+    assert first.port != second.port
+
+
+def test_one_that_loads_too_long_and_will_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TIMING, "load_s", 0.4)
+    with (
+        pytest.raises(EndpointUnreachableError, match=r"not healthy after 0 s; the last lines"),
+        Fleet([plan(), plan(*FOR_EVER, "--stubborn", "1")], logs=tmp_path) as fleet,
+    ):
+        fleet.wait_healthy()
+    assert not running(tmp_path)
+
+
+def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
+    tmp_path: Path, registry: Registry
+) -> None:
+    sign = tmp_path / "crash"
+    steady, crashing = plan(), plan("--crash-once-on", str(sign))
+    told: list[tuple[str, list[str]]] = []
+
+    def notify(line: str) -> None:
+        told.append((line, [one.address for one in registry.read()]))
+
+    access = ClientAccess(registry=registry)
+    with Fleet([steady, crashing], logs=tmp_path / "logs", access=access, notify=notify) as fleet:
+        fleet.wait_healthy()
+        sign.touch()
+        watching = threading.Thread(target=fleet.watch)
+        watching.start()
+        until(lambda: len(told) == 2)
+        fleet.stop()
+        watching.join(BACKSTOP_S)
+        assert not watching.is_alive()
+    (crash, meanwhile), again = told
+    assert "ended with exit code 13; it is started again in 0 s, 2 more times after that" in crash
+    assert meanwhile == [steady.address]
+    assert again == (f"{crashing.address} answers again", [steady.address, crashing.address])
+    assert "CUDA error" in fleet.logs[1].with_suffix(".1.log").read_text()
+    assert registry.read() == ()
+    assert not running(tmp_path)
+
+
+def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Registry) -> None:
+    told: list[str] = []
+    sign = tmp_path / "crash"
+    access = ClientAccess(registry=registry)
+    crashing = plan("--crash-on", str(sign))
+    with Fleet([crashing], logs=tmp_path, access=access, restarts=1, notify=told.append) as fleet:
+        fleet.wait_healthy()
+        sign.touch()
+        with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
+            fleet.watch()
+    assert sum("started again" in line for line in told) == 1
+    assert len(list(tmp_path.glob("vllm-*.log"))) == 2, "each start has a log"
+    assert registry.read() == ()
+
+
+def test_it_writes_itself_into_a_registry_that_was_removed_and_survives_a_damaged_one(
+    tmp_path: Path, registry: Registry
+) -> None:
+    told: list[str] = []
+    access = ClientAccess(registry=registry, host="node7")
+    launch = plan()
+    with Fleet([launch], logs=tmp_path, access=access, notify=told.append) as fleet:
+        fleet.wait_healthy()
+        (before,) = registry.read()
+        assert before.address == launch.address.replace("127.0.0.1", "node7")
+        watching = threading.Thread(target=fleet.watch)
+        watching.start()
+        until(lambda: registry.read()[0].seen_at > before.seen_at)
+        registry.path.unlink()
+        until(lambda: len(registry.read()) == 1)
+
+        def tear() -> list[str]:
+            if not told:  # a heartbeat that began before may have put the whole file back
+                registry.path.write_text("{torn", encoding="utf-8")
+            return told
+
+        until(tear)
+        assert "damaged" in told[0]
+        registry.path.unlink()
+        until(lambda: len(registry.read()) == 1)
+        fleet.stop()
+        watching.join(BACKSTOP_S)
+
+
+def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    access = ClientAccess(registry=Registry(tmp_path / "file" / "servers.json"))
+    with pytest.raises(EngineError, match="cannot be written"), Fleet([plan()], logs=tmp_path, access=access):
+        pass
+    with pytest.raises(EngineError, match="another folder with --folder"), Fleet([plan()], logs=tmp_path / "file"):
+        pass
+    assert not running(tmp_path)
+
+
+SUPERVISOR = """
+import sys
+from pathlib import Path
+from medexam.serve import ClientAccess, Fleet, Launch, Registry
+port, folder = int(sys.argv[1]), Path(sys.argv[2])
+command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
+launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"http://127.0.0.1:{port}/v1", model="tiny")
+with Fleet([launch], logs=folder, access=ClientAccess(registry=Registry(folder / "servers.json"))) as fleet:
+    fleet.wait_healthy()
+    print("healthy", flush=True)
+    fleet.watch()
+"""
+
+
+def test_servers_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path, registry: Registry) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(SUPERVISOR), str(free_port()), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdout.readline() == "healthy\n"
+        (entry,) = registry.read()
+        assert group_lives(os.getpgid(entry.pid))
+        supervisor.kill()
+    until(lambda: not running(tmp_path))
+    assert registry.read() == ()
+
+
+def test_a_node_that_only_computes_is_not_waited_for(tmp_path: Path) -> None:
+    launch = Launch((sys.executable, "-c", "import time; time.sleep(600)"), "")
+    with Fleet([launch], logs=tmp_path) as fleet:
+        fleet.wait_healthy()
+        assert not re.search("http", " ".join(fleet.addresses))

@@ -1,0 +1,206 @@
+"""The sum of the memory, and who gets which card, out of a `nvidia-smi` that is a script."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from medexam.errors import EngineError
+from medexam.serve import Launch, ServerSettings, estimate_memory, load_profile, plan_servers
+
+A100, H100, H200 = 40.0, 79.65, 140.4
+"""GiB, as `nvidia-smi` says: 42.9, 85.5 and 150.7 GB."""
+
+
+def value(launch: Launch, flag: str) -> str | None:
+    """What follows a flag on the command line; None if it is not there."""
+    return launch.command[launch.command.index(flag) + 1] if flag in launch.command else None
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus"),
+    [("2,0", (2, 0)), ("GPU-1a,GPU-2a", (1, 2)), ("1,9,0", None), ("", None), ("-1", None), ("MIG-x", None)],
+)
+def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: tuple[int, ...] | None) -> None:
+    cards(A100, A100, A100)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    if gpus is None:
+        with pytest.raises(EngineError, match=r"needs a GPU|here are"):
+            plan_servers("qwen3-32b", ServerSettings(replicas=1))
+    else:
+        (launch,) = plan_servers("qwen3-32b", flags=["-tp", "2", "--max-model-len", "16384"], printing=True)
+        assert launch.gpus == gpus
+
+
+@pytest.mark.parametrize("says", ["exit 9", "echo 'NVIDIA-SMI has failed'", "echo '0, GPU-0, GB10, [N/A], [N/A]'"])
+def test_a_driver_that_fails_is_no_card(cards, tmp_path: Path, says: str) -> None:
+    cards(A100)
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    with pytest.raises(EngineError, match=r"needs a GPU.*--slurm.*--print.*smollm2-cpu"):
+        plan_servers("qwen3-8b")
+
+
+def test_the_sum() -> None:
+    profile = load_profile("llama-3.1-70b")
+    layout = profile.layouts[0]
+    found = estimate_memory(profile, layout, 40)
+    computing = 256 * 128_256 * 40 / 1e9 + 0.8 + 1.0
+    assert found.weights == pytest.approx(141.1 / 4)
+    assert found.context == pytest.approx(2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9)
+    assert found.computing == pytest.approx(computing)
+    assert found.contexts == pytest.approx(max(38 - 141.1 / 4 - computing - 0.02 * 40, 0) / found.context)
+    many = estimate_memory(profile, layout, 85.5)
+    assert many.computing == pytest.approx(1024 * 128_256 * 40 / 1e9 + 1.8), "vLLM computes more at once on large cards"
+    copied = estimate_memory(profile, layout.model_copy(update={"tensor_parallel": 16}), 40)
+    assert copied.context == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9), "a head is not cut"
+
+
+@pytest.mark.parametrize(("gb", "fits"), [(42.4, True), (42.1, True), (41.9, False), (39.9, False)])
+def test_what_fits_by_a_hair(gb: float, fits: bool) -> None:
+    profile = load_profile("llama-3.1-70b")
+    found = estimate_memory(profile, profile.layouts[0], gb)
+    assert found.fits == fits
+    assert (found.weights + found.computing + found.context <= 0.95 * gb - 0.02 * gb) == fits
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "replicas", "gpu_gb", "parallel"),
+    [
+        ("llama-3.1-70b", [A100] * 4, 1, 40, 4),
+        ("llama-3.1-70b", [A100] * 8, 2, 40, 4),
+        ("llama-3.1-70b", [H100] * 4, 1, 80, 4),
+        ("llama-3.1-70b", [H100] * 4, 2, 80, 2),
+        ("llama-3.1-70b", [H200] * 3, 1, 141, 2),
+        ("llama-3.1-8b", [31.7], 1, 24, 1),
+        ("medgemma-4b", [20.0], 1, 24, 1),  # smaller than every layout's card, and it fits all the same
+    ],
+)
+def test_the_layout_for_what_is_here(
+    cards, name: str, sizes: list[float], replicas: int, gpu_gb: int, parallel: int
+) -> None:
+    cards(*sizes)
+    launches = plan_servers(name, ServerSettings(replicas=replicas), printing=True)
+    (layout,) = (
+        one
+        for one in load_profile(name).layouts
+        if (one.gpu_gb, one.tensor_parallel, one.nodes) == (gpu_gb, parallel, 1)
+    )
+    assert [launch.gpus for launch in launches] == [
+        tuple(range(at * parallel, (at + 1) * parallel)) for at in range(replicas)
+    ]
+    for launch in launches:
+        assert value(launch, "--max-model-len") == str(layout.max_context)
+        assert (value(launch, "--tensor-parallel-size") or "1") == str(parallel)
+
+
+def test_too_few_cards_are_told_in_one_line(cards) -> None:
+    cards(A100, A100)
+    with pytest.raises(EngineError) as caught:
+        plan_servers("llama-3.1-70b")
+    text = str(caught.value)
+    assert text.startswith("llama-3.1-70b takes 8 x 24 GB or 4 x 40 GB or 4 x 80 GB or ")
+    assert "here are GPU 0 (NVIDIA A100, 42.9 of 42.9 GB free), GPU 1" in text
+    assert "\n" not in text
+
+
+def test_what_does_not_fit_is_refused_with_the_sum_and_the_longest_context(cards) -> None:
+    cards(*[A100] * 4)
+    with pytest.raises(
+        EngineError, match=r"= 50\.0 GB > 40\.8 GB \(95% of 42\.9 GB\); take .* at most \d+ tokens"
+    ) as told:
+        plan_servers("llama-3.1-70b", flags=["--max-model-len", "131072"])
+    tokens = str(told.value).partition("--max-model-len ")[2].partition(")")[0]
+    (launch,) = plan_servers("llama-3.1-70b", flags=["--max-model-len", tokens])
+    assert launch.command[-2:] == ("--max-model-len", tokens)
+    with pytest.raises(EngineError, match="takes at most 131072 tokens, not 200000"):
+        plan_servers("llama-3.1-70b", flags=["--max-model-len", "200000"])
+
+
+def test_each_replica_has_cards_of_its_own(cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards(*[A100] * 3, used={0: 30_000})
+    launches = plan_servers("llama-3.1-8b", ServerSettings(replicas=2))
+    assert [launch.gpus for launch in launches] == [(1,), (2,)], "another process has most of card 0"
+    assert any("the cache holds 4.9 whole contexts at once" in note for note in launches[0].notes)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(EngineError, match=r"free of other programs, and here are GPU 0 .*: stop what else runs"):
+        plan_servers("llama-3.1-8b")
+
+
+def test_flags_change_the_layout(cards) -> None:
+    cards(*[H100] * 8)
+    flags = ["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
+    (launch,) = plan_servers("llama-3.1-70b", flags=flags, printing=True)
+    assert launch.gpus == tuple(range(8))
+    assert launch.command[launch.command.index("--max-model-len") + 1] == "32768"
+    with pytest.raises(EngineError, match="--tensor-parallel-size many: not a number"):
+        plan_servers("llama-3.1-70b", flags=["-tp", "many"])
+
+
+@pytest.mark.usefixtures("site")
+def test_printing_needs_no_card() -> None:
+    launches = plan_servers("llama-3.1-70b", ServerSettings(replicas=2), printing=True)
+    assert [launch.gpus for launch in launches] == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert any("llama-3.1-70b on 4 x 40 GB, per GPU: 35.3" in note for note in launches[0].notes)
+
+
+def test_a_model_of_unknown_size(cards) -> None:
+    cards(A100, A100)
+    for replicas, gpus in ((1, [()]), (2, [(0,), (1,)])):
+        launches = plan_servers("Org/Model", ServerSettings(replicas=replicas), printing=True)
+        assert [launch.gpus for launch in launches] == gpus
+    with pytest.raises(EngineError, match="2 replicas need 4 GPUs, and this machine has 2"):
+        plan_servers("Org/Model", ServerSettings(replicas=2), ["-tp", "2"])
+
+
+LLAMA_70B = {
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "hidden_size": 8192,
+    "vocab_size": 128_256,
+    "max_position_embeddings": 131_072,
+    "torch_dtype": "bfloat16",
+}
+
+
+def write_model(folder: Path, config: object, *sizes: int) -> Path:
+    """A model folder whose weight files have these sizes, as holes; another file holds them all once more."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    names = [f"model-{number}.safetensors" for number in range(len(sizes))]
+    for name, size in zip(names, sizes, strict=True):
+        with (folder / name).open("wb") as stream:
+            stream.truncate(size)
+    (folder / "consolidated.safetensors").write_bytes(b"the same weights once more")
+    index = {"weight_map": {f"layer.{name}": name for name in names}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    return folder
+
+
+def test_a_folder_is_laid_out_by_its_own_files_as_its_profile_is(cards, tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "llama", LLAMA_70B, *[47_033_333_333] * 3)
+    nested = write_model(tmp_path / "nested", {"text_config": LLAMA_70B}, *[47_033_333_333] * 3)
+    for sizes, gpus in (([A100] * 4, (0, 1, 2, 3)), ([H200] * 4, (0, 1)), ([22.5] * 8, tuple(range(8)))):
+        cards(*sizes)
+        ours, same, profile = (plan_servers(str(one))[0] for one in (folder, nested, "llama-3.1-70b"))
+        assert ours.gpus == same.gpus == profile.gpus == gpus
+        sums = [
+            next(note for note in one.notes if "of weights" in note).partition("per GPU: ")[2] for one in (ours, same)
+        ]
+        assert sums[0] == sums[1]
+        assert sums[0].startswith(f"{141.1 / len(gpus):.1f} GB of weights")
+
+
+def test_the_hubs_cache_is_looked_into_for_the_revision_that_is_named(
+    site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    stored = tmp_path / "hub" / "models--Org--Large"
+    write_model(stored / "snapshots" / "abc", LLAMA_70B, 141_100_000_000)
+    assert plan_servers("Org/Large", printing=True)[0].gpus == ()
+    (stored / "refs").mkdir()
+    (stored / "refs" / "main").write_text("abc", encoding="ascii")
+    (launch,) = plan_servers("Org/Large", printing=True)
+    assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1), "2")
+    (stored / "snapshots" / "abc" / "config.json").write_text('{"num_hidden_layers": "many"}')
+    assert plan_servers("Org/Large", printing=True)[0].gpus == (), "files that say too little"

@@ -1,0 +1,115 @@
+"""Profiles: the shipped ones hold together, and a wrong one says in one line what is wrong where."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from medexam.errors import EngineError, SpecError
+from medexam.serve import card_memory, estimate_memory, load_profile, profile_names, with_profile
+from medexam.specs import ModelSpec
+
+OF_THE_PAPER = {"llama-3.1-8b": 1, "llama-3.1-70b": 4, "mistral-7b-v0.3": 1, "mixtral-8x7b": 4}
+"""GPUs of 40 GB that the HEAD-QA v2 paper ran each model on."""
+
+GOOD = """
+model: Org/Tiny
+revision: abc
+licence: MIT
+weights_gb: 2
+layers: 2
+kv_heads: 2
+head_dim: 8
+context_limit: 4096
+layouts: [{gpu_gb: 24, max_context: 2048}]
+"""
+
+
+def test_the_shipped_names() -> None:
+    assert {*OF_THE_PAPER, "qwen3-8b", "gemma-3-27b", "gpt-oss-120b", "medgemma-4b", "smollm2-cpu"} <= {
+        *profile_names()
+    }
+    for name, gpus in OF_THE_PAPER.items():
+        assert [layout.gpus for layout in load_profile(name).layouts if layout.gpu_gb == 40 and layout.nodes == 1] == [
+            gpus
+        ]
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_shipped_layout_fits_its_cards(name: str) -> None:
+    profile = load_profile(name)
+    assert profile.max_logprobs == 128
+    if profile.on_cpu:
+        return
+    assert re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
+    assert {40, 80, 141} <= {layout.gpu_gb for layout in profile.layouts}
+    for layout in profile.layouts:
+        assert estimate_memory(profile, layout, card_memory(layout.gpu_gb)).fits, layout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("layers: 2", "layer: 2"), "unknown key 'layer': did you mean 'layers'"),
+        (
+            ("max_context: 2048", "max_contexts: 2048"),
+            "layouts.0.max_context: is missing; unknown key 'layouts.0.max_contexts': [^;]*$",
+        ),
+        (("weights_gb: 2", "weights_gb: heavy"), "weights_gb: .*found 'heavy'"),
+        (("licence: MIT\n", ""), "licence: is missing"),
+        (("max_context: 2048", "max_context: 8192"), "max_context 8192 is more than context_limit 4096"),
+        (("max_context: 2048", "max_context: 2048, nodes: 2"), "1 GPUs cannot be divided evenly among 2 nodes"),
+        (("layers: 2", "layers: 2\nflags: [--trust-remote-code]"), "take trust-remote-code out"),
+        (("licence: MIT", "licence: !!python/object/apply:os.getcwd []"), "line 4: not YAML"),
+        ((GOOD, "- a list"), "a profile is a mapping"),
+    ],
+)
+def test_a_file_that_says_something_else(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD.replace(*change), encoding="utf-8")
+    with pytest.raises(SpecError, match=message) as caught:
+        load_profile(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_spec_takes_name_and_revision_of_its_profile(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    filled = with_profile(ModelSpec(engine="vllm", profile=str(path)))
+    assert (filled.name, filled.revision) == ("Org/Tiny", "abc")
+    kept = with_profile(ModelSpec(engine="vllm", profile=str(path), name="mine", revision="main"))
+    assert (kept.name, kept.revision) == ("mine", "main")
+    plain = ModelSpec(engine="vllm", name="other")
+    assert with_profile(plain) is plain
+    assert with_profile(ModelSpec(engine="vllm", profile="smollm2-cpu")).name == "SmolLM2-135M-Instruct"
+
+
+PARAMETERS = {
+    "llama-3.1-8b": (8.03e9, 2 * 128_256 * 4096),
+    "llama-3.1-70b": (70.55e9, 2 * 128_256 * 8192),
+    "qwen3-8b": (8.19e9, 2 * 151_936 * 4096),
+    "qwen3-32b": (32.76e9, 2 * 151_936 * 5120),
+}
+"""Parameters of a model, and those of its two embeddings, which quantisation leaves in 16 bits."""
+BYTES = {"fp8": 1.0, "awq": 0.52, "gptq": 0.52, "int4": 0.52}
+"""Bytes of a quantised weight; those of 4 bits have a scale and a zero for every 128."""
+
+
+@pytest.mark.parametrize("name", [f"{one}:{variant}" for one in PARAMETERS for variant in load_profile(one).variants])
+def test_a_variant_has_its_own_weights(name: str) -> None:
+    base, _, variant = name.partition(":")
+    whole, quantised = load_profile(base), load_profile(name)
+    parameters, embeddings = PARAMETERS[base]
+    weights_gb = ((parameters - embeddings) * BYTES[variant] + 2 * embeddings) / 1e9
+    assert quantised.weights_gb == pytest.approx(weights_gb, rel=0.02)
+    assert (quantised.layers, quantised.kv_heads) == (whole.layers, whole.kv_heads)
+    assert quantised.name == quantised.model != whole.model
+    for layout in quantised.layouts:
+        assert estimate_memory(quantised, layout, card_memory(layout.gpu_gb)).fits, layout
+    assert min(one.gpus for one in quantised.layouts) <= min(one.gpus for one in whole.layouts)
+
+
+def test_a_variant_that_is_not_there() -> None:
+    with pytest.raises(EngineError, match=r"qwen3-8b has no variant int4; it has qwen3-8b:fp8, qwen3-8b:awq"):
+        load_profile("qwen3-8b:int4")
