@@ -224,14 +224,17 @@ for _panel, _names in _PANELS.items():
 
 
 def walk_commands() -> Iterator[tuple[str, Any]]:
-    """Load every command that can be typed, those of groups and packages among them: its name and itself."""
+    """Load every command that a help lists, those of groups and packages among them: its name and itself."""
     for name in (*COMMANDS, *_added_commands()):
-        command = load_command(name)
-        paths = [f"{name} {word}" for word in getattr(command, "commands", {})]
-        yield from [
-            (path, load_command(path) if path in _added_commands(name) else command.commands[path.split()[1]])
-            for path in paths
-        ] or [(name, command)]
+        if name in COMMANDS or not _stand_in(name).hidden:
+            command = load_command(name)
+            inside = getattr(command, "commands", {})
+            for word, inner in inside.items():
+                if not inner.hidden:
+                    path = f"{name} {word}"
+                    yield path, load_command(path) if path in _added_commands(name) else inner
+            if not inside:
+                yield name, command
 
 
 def run_command() -> None:
