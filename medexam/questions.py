@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 from medexam.errors import DatasetError
 from medexam.frozen_model import FrozenModel, SlottedModel
 
-Language = Literal["en", "es", "fr", "gl", "it", "ja", "ru", "zh"]
+Language = Literal["ca", "de", "en", "es", "eu", "fr", "gl", "it", "ja", "pt", "ru", "zh"]
 """ISO 639-1 codes of the languages that questions may be in."""
 
 

@@ -20,9 +20,12 @@ SAMPLE_FOLDER = SHIPPED / "sample"
 def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
     """Find the files that hold `name` in `language`, in reading order; empty if there are none.
 
-    A `path` that names a file is taken at its word. Raises `DatasetError` if the data set has no such language.
+    A `path` that names a file is taken at its word; a folder may hold languages beside those that are published. Raises
+    `DatasetError` if the data set has no such language.
     """
-    entry = check_language(name, language)
+    entry = find_entry(name)
+    if path is None or language not in entry.file_names:
+        check_language(name, language)
     if path is not None and not path.expanduser().is_dir():
         return (path.expanduser(),) if path.expanduser().exists() else ()
     for folder in _folders(entry, path):
@@ -63,7 +66,7 @@ def find_own_file(path: Path) -> Path:
 
 
 def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
-    """Find the languages of `name` that are here, in the catalogue's order.
+    """Find the languages of `name` that are here, the published ones first.
 
     The language of a single file is read from its name. Raises `DatasetError` if no language is here or the
     file's name says none.
@@ -71,11 +74,12 @@ def find_languages(name: str, path: Path | None = None) -> tuple[Language, ...]:
     entry = find_entry(name)
     if path is not None and path.expanduser().is_file():
         names = entry.file_names
-        stated = tuple(language for language in entry.languages if any(map(path.match, names[language])))
+        stated = tuple(language for language in names if any(map(path.match, names[language])))
         if not stated:
             raise DatasetError(f"{name}: the name of {path} does not contain its language: say which with --language")
         return stated
-    languages = tuple(language for language in entry.languages if find_files(name, language, path))
+    possible = entry.languages if path is None else entry.file_names
+    languages = tuple(language for language in possible if find_files(name, language, path))
     if not languages:
         locate_files(name, entry.languages[0], path)
     return languages

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import added_names, load_object
@@ -172,7 +172,7 @@ _EXAMS = (
         hub="alesi12/head_qa_v2",
         file_names={
             language: (f"{language}.parquet", f"{language}.jsonl", f"{language}/*.parquet", f"{language}/*.jsonl")
-            for language in _V2_LANGUAGES
+            for language in dict.fromkeys((*_V2_LANGUAGES, *get_args(Language)))
         },
         may_miss_translations=True,
     ),

@@ -2,8 +2,6 @@ from .layout import QuestionText as QuestionText
 from .scores import BertScore as BertScore
 from .scores import score_bleu as score_bleu
 from .selecting import select as select
-from .terms import find_terms as find_terms
-from .terms import missing_terms as missing_terms
 from .validity import TranslationCandidate as TranslationCandidate
 from .validity import TranslationFault as TranslationFault
 from .validity import clean_reply as clean_reply

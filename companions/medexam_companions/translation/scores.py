@@ -53,19 +53,25 @@ class BertScore:
             from bert_score import BERTScorer, utils
         except ImportError:
             raise MedExamError(f"BERTScore needs bert-score: {_EXTRA}") from None
+        import torch
+
         layer_number = utils.model2layers.get(model) if layer is None else layer
         if layer_number is None:
             raise EngineError(f"--bert-layer: bert-score knows no layer for {model}: name one, such as 9 of 12")
-        self._check(model, layer_number)
         self.model, self.layer = model, layer_number
         folder = Path(model).expanduser()
-        self._content = fingerprint_folder(folder) if folder.is_dir() else resolve_commit(model)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self._scorer: Any = BERTScorer(model_type=model, num_layers=layer_number, idf=False, device=_device())
-        except (OSError, ValueError, AttributeError) as error:
-            raise EngineError(f"cannot load {model} for BERTScore: {' '.join(str(error).split())[:200]}") from None
+                self._scorer: Any = BERTScorer(model_type=model, num_layers=layer_number, idf=False, device=device)
+            self._content = fingerprint_folder(folder) if folder.is_dir() else resolve_commit(model)
+        except (OSError, ValueError, AttributeError, AssertionError) as error:
+            raise EngineError(
+                f"cannot load layer {layer_number} of {model} for BERTScore ({' '.join(str(error).split())[:160]}): "
+                "name a folder or a hub id with --bert-model and its layer with --bert-layer, or leave BERTScore out "
+                "with --no-bert"
+            ) from None
         room = getattr(self._scorer._model.config, "max_position_embeddings", 512)
         self._scorer._tokenizer.model_max_length = min(self._scorer._tokenizer.model_max_length, room)
 
@@ -80,39 +86,11 @@ class BertScore:
 
         What is longer than the model's context is cut.
         """
-        places = [place for place, text in enumerate(texts) if text.strip()]
-        scores = [0.0] * len(texts)
-        if places:
+        pairs = [(text, reference) for text, reference in zip(texts, references, strict=True) if text.strip()]
+        values = iter([])
+        if pairs:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                _, _, f1 = self._scorer.score(
-                    [texts[place] for place in places], [references[place] for place in places]
-                )
-            for place, value in zip(places, f1.tolist(), strict=True):
-                scores[place] = value
-        return scores
-
-    def _check(self, model: str, layer: int) -> None:
-        from transformers import AutoConfig
-
-        try:
-            config = AutoConfig.from_pretrained(model)
-        except (OSError, ValueError) as error:
-            raise EngineError(
-                f"cannot load {model} for BERTScore ({' '.join(str(error).split())[:160]}): name a folder or a hub id "
-                "with --bert-model, or leave BERTScore out with --no-bert"
-            ) from None
-        layers = getattr(config, "num_hidden_layers", None)
-        if layers is not None and not 1 <= layer <= layers:
-            raise EngineError(f"--bert-layer {layer}: {model} has layers 1 to {layers}")
-        if "t5" in model and "t5" not in str(config.model_type):
-            raise EngineError(
-                f"bert-score would read {model} as a T5 model, because its path contains 't5': rename the folder, or "
-                "make a link with another name"
-            )
-
-
-def _device() -> str:
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+                _, _, f1 = self._scorer.score(*map(list, zip(*pairs, strict=True)))
+            values = iter(f1.tolist())
+        return [float(next(values)) if text.strip() else 0.0 for text in texts]

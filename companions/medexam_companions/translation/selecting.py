@@ -37,36 +37,20 @@ class Choice:
     """Of the two most similar ones, from 0 to 1; None if it was not asked for."""
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What is kept of all questions."""
+def select(candidates: Mapping[str, Sequence[TranslationCandidate]]) -> dict[str, Choice]:
+    """Choose among the candidates of each question, by its key; a question without a valid one is left out.
 
-    choices: Mapping[str, Choice]
-    """By question, in the order of the source."""
-    discarded: tuple[str, ...]
-    """Keys of the questions without a valid translation."""
-
-
-def select(candidates: Mapping[str, Sequence[TranslationCandidate]]) -> Selection:
-    """Choose among the candidates of each question, by its key; the set-ups stand in one order everywhere."""
+    The set-ups stand in one order everywhere.
+    """
     errors: Counter[str] = Counter()
     for offered in candidates.values():
         for candidate in offered:
             errors[candidate.setup] += not candidate.valid
-    choices = {}
-    discarded = []
-    for key, offered in candidates.items():
-        choice = _choose([candidate for candidate in offered if candidate.valid], errors)
-        if choice is None:
-            discarded.append(key)
-        else:
-            choices[key] = choice
-    return Selection(choices, tuple(discarded))
+    valid = {key: [candidate for candidate in offered if candidate.valid] for key, offered in candidates.items()}
+    return {key: _choose(offered, errors) for key, offered in valid.items() if offered}
 
 
-def _choose(valid: Sequence[TranslationCandidate], errors: Mapping[str, int]) -> Choice | None:
-    if not valid:
-        return None
+def _choose(valid: Sequence[TranslationCandidate], errors: Mapping[str, int]) -> Choice:
     if len(valid) == 1:
         return Choice(valid[0], SelectionRule.ONLY_VALID, None)
     if len(valid) == 2:

@@ -139,7 +139,7 @@ def test_every_question_of_headqa_v1_survives_and_all_are_chosen_among() -> None
         for key, source in sources["es"].items()
     }
     assert [key for key, (first, *_) in candidates.items() if not first.valid] == []
-    assert len(select(candidates).choices) == 6765
+    assert len(select(candidates)) == 6765
 
 
 def candidate(setup, stem, *faults):
@@ -148,7 +148,7 @@ def candidate(setup, stem, *faults):
 
 def chosen(**offered):
     """Question -> set-up, rule and similarity; set-ups are x, y and z in turn, `None` stands for an invalid one."""
-    found = select(
+    choices = select(
         {
             key: [
                 candidate(setup, stem or "", *(() if stem else (TranslationFault.EMPTY_TEXT,)))
@@ -157,22 +157,21 @@ def chosen(**offered):
             for key, stems in offered.items()
         }
     )
-    choices = {key: (one.candidate.setup, one.rule.value, one.similarity) for key, one in found.choices.items()}
-    return choices, found.discarded
+    return {key: (one.candidate.setup, one.rule.value, one.similarity) for key, one in choices.items()}
 
 
 def test_the_only_valid_one_is_taken_and_without_any_a_question_is_discarded() -> None:
     found = chosen(a=(None, "two", None), b=(None, None, None))
-    assert found == ({"a": ("y", "only_valid", None)}, ("b",))
+    assert found == {"a": ("y", "only_valid", None)}
 
 
 def test_of_two_the_setup_with_fewer_errors_over_all_questions_is_taken() -> None:
-    choices, _ = chosen(a=("one", None, "three"), b=(None, "two", "three"))
+    choices = chosen(a=("one", None, "three"), b=(None, "two", "three"))
     assert choices == dict.fromkeys("ab", ("z", "fewer_errors", None))
 
 
 def test_of_three_the_two_most_similar_are_left_and_of_these_the_setup_with_fewer_errors() -> None:
-    choices, _ = chosen(a=("zzzzzz", "ab", "abc"), b=("one", None, "three"), c=("same", "same", "same"))
+    choices = chosen(a=("zzzzzz", "ab", "abc"), b=("one", None, "three"), c=("same", "same", "same"))
     # Dice of trigrams: ' ab', 'ab ' and ' ab', 'abc', 'bc ' have one in common.
     assert choices["a"] == ("z", "most_similar", pytest.approx(2 * 1 / (2 + 3)))
     # Of set-ups with equally few errors that which was named first.
