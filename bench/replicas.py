@@ -70,7 +70,7 @@ def main() -> None:
     launches = plan_servers("smollm2-cpu", ServerSettings(python=options.python, replicas=2))
     logs = Path(tempfile.mkdtemp(prefix="medexam-replicas-"))
     with Fleet(launches, logs=logs, access=ClientAccess(key), restarts=0) as fleet:
-        fleet.wait_healthy(LOAD_S)
+        fleet.wait_healthy()
         one, both = [], []
         for number in range(options.rounds):
             one.append(asyncio.run(rate(fleet.addresses[:1], options.questions, f"one {number}")))

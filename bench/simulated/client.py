@@ -19,11 +19,10 @@ from simulated.server import SimulatedServer, State
 
 from medexam.errors import CallTimeoutError, EndpointSilentError
 from medexam.model_calls import Dialogue, Sampling
-from medexam.serve import TIMING, Capabilities, Endpoint, VLLMEngine
+from medexam.serve import Capabilities, Endpoint, VLLMEngine
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.pool.silence import watch_silence
 
 MODEL = "simulated"
 TIMEOUT_S = 600.0
@@ -133,18 +132,12 @@ async def open_engine(
         if servers[endpoint.base].state is not State.WORKS:
             raise EndpointSilentError(f"{endpoint.base} does not answer")
 
-    async def answers(endpoint: Endpoint) -> bool:
-        if servers[endpoint.base].state is State.SILENT:
-            await asyncio.sleep(TIMING.look_s)
-        return servers[endpoint.base].state in (State.WORKS, State.REFUSES)
-
     _processor.set(processor)
     _open.set(lambda endpoint: Client(servers[endpoint.base], processor, read_s))
     pool = ServerPool((), TIMEOUT_S, finder.spec.wait_s, sharers, probe, partial(finder.find, MODEL), probe)
     pool.limit = AdaptiveLimit(TIMEOUT_S, servers=0, sharers=sharers, clock=asyncio.get_running_loop().time)
     for endpoint in finder.find(MODEL):
         pool.add(endpoint)
-    pool.run_in_background(watch_silence(pool, answers))
     return VLLMEngine(pool, [_SEEN], _Renderer())
 
 

@@ -14,7 +14,6 @@ from simulated.client import MODEL, Processor, Program, open_engine, simulated_w
 from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
-from medexam.companions.serving import TIMING
 from medexam.experiments import RunFolder, Spending
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.workers.dispatcher import Dispatcher
@@ -24,7 +23,7 @@ from medexam.experiments.run.workers.worker import _CellRun
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.gc_pause import gc_paused
-from medexam.serve import RegisteredServer, Registry
+from medexam.serve import TIMING, RegisteredServer, Registry
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.specs import ModelSpec
 

@@ -16,6 +16,8 @@ from medexam.errors import ServerError, TransportError
 
 CONNECT_S = 10.0
 """After this the client gives up to connect to a machine that does not answer."""
+LOST_S = 30.0
+"""After this its system ends a connection to a machine that says nothing."""
 BIN_S = 0.5
 """Answers are counted by spans of this length."""
 
@@ -59,8 +61,6 @@ class SimulatedServer:
     """In the order of coming."""
     _ends: deque[float] = field(default_factory=deque)
     """When the last `slots` prompts end."""
-    _lost: list[asyncio.Future[None]] = field(default_factory=list)
-    """Requests to a silent machine, kept so that they are no garbage."""
 
     async def serve(self, prompts: int) -> None:
         """Return when all prompts of a request are answered; raises as the client's connection would."""
@@ -86,10 +86,13 @@ class SimulatedServer:
         for one in held:
             if one.timer is not None:
                 one.timer.cancel()
-            if state is State.SILENT:
-                self._lost.append(one.done)
-            elif not one.done.done():
-                one.done.set_exception(TransportError("connection reset"))
+            loop = asyncio.get_running_loop()
+            loop.call_later(LOST_S if state is State.SILENT else 0.0, self._lose, one)
+
+    @staticmethod
+    def _lose(held: _Held) -> None:
+        if not held.done.done():
+            held.done.set_exception(TransportError("connection reset"))
 
     def slow_down(self, factor: float) -> None:
         """Work at this share of the rate; prompts that are there begin anew, in their order."""

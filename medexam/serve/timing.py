@@ -22,9 +22,6 @@ class Timing:
     """After this no further attempt begins, beyond the time that two timeouts take."""
     cooldown_s: float = 5.0
     """How long a server is left alone after its first failure."""
-    look_s: float = 5.0
-    """Between two looks at a server that is silent, and what one may take. A server that answered since the last look
-    is not looked at."""
     probe_silence_s: float = 30.0
     """Silence after which a server that is probed is given up. All that a probe asks is short."""
     probe_deadline_s: float = 300.0

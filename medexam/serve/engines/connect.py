@@ -25,7 +25,6 @@ from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.pool.silence import replies, watch_silence
 from medexam.serve.request_settings import RequestSettings
 from medexam.serve.thinking import is_open
 from medexam.serve.timing import TIMING
@@ -89,7 +88,6 @@ async def _connect(
         for fault in outcomes.values():
             if isinstance(fault, EndpointSilentError):
                 _log.warning("medexam: warning: %s; the run goes without it, and looks again if another fails", fault)
-        pool.run_in_background(watch_silence(pool, replies))
         opens = renderer is not None and capabilities[0].chat and is_open(await renderer.render(DIALOGUE))
         return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, opens)
     except BaseException:

@@ -9,7 +9,9 @@ knows addresses and certificates, not what is asked.
 import asyncio
 import ipaddress
 import json
+import socket
 import ssl
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,6 +39,8 @@ MOST_BYTES = 64 * 2**20
 MOST_BYTES_TOGETHER = 32 * 2**20
 """What replies that are being received may hold together; beyond it all but the one that began first wait."""
 _WAIT_S = 0.01
+_LOST_S = 30
+"""Seconds after which a connection to a machine that says nothing counts as lost."""
 _LIMITS = httpx.Limits(
     max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
 )
@@ -64,6 +68,20 @@ def keep_replies() -> Iterator[list[httpx.Response]]:
 async def _keep(response: httpx.Response) -> None:
     if (replies := _REPLIES.get()) is not None:
         replies.append(response)
+
+
+def _open_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Open a socket whose connection ends `_LOST_S` after the other machine lost its power or network.
+
+    Such a machine says nothing, and a call would wait for its timeout, ten minutes by default.
+    """
+    opened = socket.socket(*address[:3])
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _LOST_S // 3)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _LOST_S // 6)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _LOST_S * 1000)
+    return opened
 
 
 class _PatientClient(httpx.AsyncClient):
@@ -181,10 +199,24 @@ def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
     It sends no key. Raises `SpecError` for a CA bundle that cannot be read.
     """
-    from httpx_aiohttp import HttpxAiohttpClient
+    from aiohttp import ClientSession, TCPConnector
+    from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
 
     class Client(_PatientClient, HttpxAiohttpClient):
         """The connections of aiohttp, with a timeout for the whole reply."""
+
+        def _init_transport(self, verify: Any = True, **_: Any) -> httpx.AsyncBaseTransport:
+            def open_session() -> ClientSession:
+                return ClientSession(
+                    connector=TCPConnector(
+                        limit=MOST_CONNECTIONS,
+                        keepalive_timeout=_KEEP_ALIVE_S,
+                        ssl=verify,
+                        socket_factory=_open_socket,
+                    )
+                )
+
+            return AiohttpTransport(verify, client=open_session)
 
     return Client(
         headers=_UNCOMPRESSED,

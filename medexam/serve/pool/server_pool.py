@@ -7,8 +7,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -45,10 +45,6 @@ class Server:
     """End of its cooldown, on the monotonic clock."""
     gone: bool = False
     """It is asked nothing more; it may still answer what it was asked."""
-    heard_at: float = 0.0
-    """When it last answered, or got something to do after it had nothing; on the monotonic clock."""
-    calls: set[asyncio.Timeout] = field(default_factory=set)
-    """What ends the calls that it has not answered."""
     unverified: bool = False
     """Its connection was lost, so another model may answer at its address now."""
     check_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -62,30 +58,14 @@ class Server:
         """
         return not self.failures or (now >= self.retry_at and not self.outstanding)
 
-    @asynccontextmanager
-    async def calling(self, weight: int) -> AsyncIterator[None]:
-        """Count prompts as outstanding; raises `TransportError` if the server is given up meanwhile."""
-        if not self.outstanding:
-            self.heard_at = time.monotonic()
+    @contextmanager
+    def calling(self, weight: int) -> Iterator[None]:
+        """Count prompts as outstanding."""
         self.outstanding += weight
-        call = asyncio.timeout(None)
         try:
-            async with call:
-                self.calls.add(call)
-                yield
-                self.heard_at = time.monotonic()
-        except TimeoutError:
-            if not call.expired():
-                raise
-            raise TransportError(f"{self.endpoint.base} no longer answers") from None
+            yield
         finally:
-            self.calls.discard(call)
             self.outstanding -= weight
-
-    def give_up(self) -> None:
-        """End all calls that it has not answered, so that they are asked elsewhere."""
-        for call in [call for call in self.calls if not call.expired()]:
-            call.reschedule(asyncio.get_running_loop().time())
 
     def record_failure(self, fault: Exception) -> None:
         """Begin a cooldown: as long as the server asks for, or longer with each failure in a row.
@@ -215,7 +195,7 @@ class ServerPool:
             server, preferred = first or self.least_busy() or await self._wait_for_server(), None
             try:
                 # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
-                async with server.calling(weight):
+                with server.calling(weight):
                     reply = await send(server)
                     # Only now: a reply of another model, started at the same address, must not count as this one's.
                     await self._verify(server)

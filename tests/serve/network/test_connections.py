@@ -1,6 +1,10 @@
 """Whose certificates are believed, which way a request takes, where a redirect does not lead, and who sees a key."""
 
+import os
+import shutil
 import ssl
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,3 +201,41 @@ async def test_what_is_no_key_is_refused_without_a_request(value: str | None, va
     assert said in found
     assert "canary" not in found
     assert wire.requests == []
+
+
+WITHOUT_NETWORK = """
+import asyncio, subprocess
+from engine_calls import ask, reaching, reply
+from medexam.errors import TransportError
+from medexam.serve import TIMING
+from wire_server import HeldWire, serving
+async def main():
+    TIMING.attempts = 1
+    with serving(HeldWire()) as wire:
+        async with reaching(wire) as engine:
+            wire.free.clear()
+            asked = asyncio.create_task(reply(engine, ask()))
+            while not wire.requests:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
+            subprocess.run(["ip", "link", "set", "lo", "down"], check=True)
+            try:
+                await asyncio.wait_for(asked, 60)
+            except TransportError as lost:
+                print("lost:", lost, flush=True)
+            wire.free.set()
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.nightly
+def test_a_machine_that_lost_its_network_is_given_up() -> None:
+    apart = ("unshare", "--map-root-user", "--net")
+    if not shutil.which("ip") or subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine lets nobody make a network of their own")
+    paths = os.pathsep.join(["tests/serve", *sys.path])
+    command = [*apart, sys.executable, "-c", WITHOUT_NETWORK]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("lost:"), done.stdout + done.stderr

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from engine_calls import CHAT, ask, reaching, replies, reply
-from wire_server import HeldWire, Wire, serving
+from wire_server import Wire, serving
 
 import medexam
 from medexam.serve import TIMING
-from waiting import soon
 
 FREE = ask()
 LEAST = 16
@@ -76,48 +75,6 @@ async def test_however_much_a_server_refuses_some_is_given_to_it(monkeypatch: py
                     await reply(engine, FREE)
                 await asyncio.sleep(0.26)
             assert engine.concurrency == LEAST
-
-
-@pytest.fixture
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TIMING, "look_s", 0.05)
-
-
-@dataclass
-class Frozen(HeldWire):
-    """Once it is frozen nothing answers, not even a look, until it is freed."""
-
-    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        self.free.wait()
-        return super().reply(path, body)
-
-
-@pytest.mark.usefixtures("_looks_often")
-async def test_what_a_silent_server_was_asked_is_asked_elsewhere_once() -> None:
-    with serving(Frozen()) as lost, serving(Wire()) as kept:
-        async with reaching(lost, kept) as engine:
-            lost.free.clear()
-            answers = await replies(engine, [ask("x" * n) for n in range(1, 11)])
-            asked = [body["messages"][0]["content"] for body in kept.bodies(CHAT)]
-            lost.free.set()
-    assert [answer.words for answer in answers] == ["hello"] * 10
-    assert sorted(asked) == sorted("x" * n for n in range(1, 11))
-
-
-@pytest.mark.usefixtures("_looks_often")
-@pytest.mark.parametrize("alone", [False, True], ids=["it replies to looks", "there is no other"])
-async def test_a_server_that_takes_long_is_waited_for(alone: bool) -> None:
-    with serving((Frozen if alone else HeldWire)()) as slow, serving(Wire()) as other:
-        async with reaching(*([slow] if alone else [slow, other])) as engine:
-            slow.free.clear()
-            asked = asyncio.create_task(reply(engine, FREE))
-            await soon(lambda: slow.requests)
-            await asyncio.sleep(0.5)
-            assert not asked.done()
-            slow.free.set()
-            assert (await asked).words == "hello"
-    assert not other.bodies(CHAT)
-    assert len(slow.bodies(CHAT)) == 1
 
 
 async def test_a_server_whose_connection_is_lost_rests_and_no_answer_is(monkeypatch: pytest.MonkeyPatch) -> None:
