@@ -4,7 +4,6 @@ Scores come in as fractions of 1 and go out as percent with one decimal.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -121,8 +120,3 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         elif value is not None and value != "":
             text_by_key[f"{prefix}{key}"] = str(value)
     return text_by_key
-
-
-def mlflow_name(name: str) -> str:
-    """Return the name of a metric as MLflow takes it: other characters are underscores."""
-    return re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)

@@ -24,8 +24,7 @@ def ui(
     """Serve the MLflow UI until Ctrl-C."""
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.track.copies import default_tracking_uri, own_tracking_uri
-    from medexam.experiments.track.ui import experiment_pages, serve_ui
+    from medexam.experiments.track.copies import default_tracking_uri, experiment_pages, own_tracking_uri, serve_ui
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri

@@ -1,4 +1,5 @@
 from .compare.ranking import ranking_notes as ranking_notes
+from .compare.runs import run_names as run_names
 from .compare.section import ComparisonScope as ComparisonScope
 from .compare.section import ComparisonSection as ComparisonSection
 from .compare.section import Finder as Finder
@@ -28,6 +29,7 @@ from .report.markdown import captioned as captioned
 from .report.markdown import join_markdown as join_markdown
 from .report.markdown import render_table as render_table
 from .report.markdown import run_report as run_report
+from .report.page.entries import answer_digest as answer_digest
 from .report.plots.datasets import statistics_plots as statistics_plots
 from .report.plots.pictures import PLOTS as PLOTS
 from .report.plots.pictures import PlotPicture as PlotPicture
@@ -37,6 +39,7 @@ from .report.plots.style import Plot as Plot
 from .report.plots.style import looks as looks
 from .report.run_tables import cost_tables as cost_tables
 from .report.shown import Block as Block
+from .report.shown import Unbroken as Unbroken
 from .report.shown import print_blocks as print_blocks
 from .report.tables import LONG_NAME as LONG_NAME
 from .report.tables import table_runs as table_runs
@@ -68,7 +71,5 @@ from .store.stored_run import run_document as run_document
 from .store.work_folder import WorkFolder as WorkFolder
 from .store.work_folder import name_part as name_part
 from .track.copies import Copy as Copy
-from .track.copies import SentCopy as SentCopy
 from .track.copies import default_tracking_uri as default_tracking_uri
-from .track.copies import open_store as open_store
-from .track.copies import send_copy as send_copy
+from .track.copies import send_copies as send_copies

@@ -14,7 +14,7 @@ from medexam.metrics import Metrics
 from medexam.metrics.exam_averages import AVERAGES
 from medexam.metrics.results import PublishedScores, Scores
 from medexam.predictions.evidence.kinds import evidence_headline, evidence_values
-from medexam.tables import Captioned, Table, decimal, mlflow_name, percent, unscored_columns
+from medexam.tables import Captioned, Table, decimal, percent, unscored_columns
 
 _LEGEND = (
     f"Percent of n, in brackets 95 % intervals. Accuracy: right / n ({WILSON}). Exam score: (right - wrong / 3) / n "
@@ -159,4 +159,4 @@ def exam_values(metrics: Metrics) -> dict[str, float]:
     groups |= {str(year): group for year, group in metrics.by_year.items()}
     groups |= {f"options_{options}": group for options, group in metrics.by_option_count.items()}
     values |= {f"accuracy.{name}": group.accuracy for name, group in groups.items()}
-    return {mlflow_name(name): float(value) for name, value in values.items() if value is not None}
+    return {name: float(value) for name, value in values.items() if value is not None}

@@ -6,7 +6,7 @@ from medexam.benchmarks.measures import measure_values, run_values, show_measure
 from medexam.benchmarks.paired import TableRun
 from medexam.metrics.results import Measures, TaskMetrics
 from medexam.metrics.span_outcomes import SpanOutcome
-from medexam.tables import Table, mlflow_name, percent, unscored_columns
+from medexam.tables import Table, percent, unscored_columns
 
 LEGEND = (
     "Percent of n, in brackets 95 % intervals (bootstrap over questions, none with fewer than five; Wilson if each "
@@ -125,4 +125,4 @@ def task_values(metrics: TaskMetrics) -> dict[str, float]:
     values = run_values(metrics)
     for group, measures in (*metrics.by_group.items(), *metrics.by_subset.items()):
         values |= measure_values(measures, ending=f".{group}")
-    return {mlflow_name(name): value for name, value in values.items()}
+    return values

@@ -11,12 +11,10 @@ from medexam.errors import SpecError, TrackingError
 from medexam.text import hide_address, writable
 
 if TYPE_CHECKING:
+    from mlflow.entities import RunInfo
     from rich.console import Console
 
-    from medexam.experiments.store.run_folder import RunFolder
-    from medexam.experiments.track.copies import SentCopy
-
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".bib": "--bibtex"}
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html"}
 """Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""
@@ -33,14 +31,6 @@ def write_file(text: str, path: Path, option: str = "--markdown") -> None:
 
     write_report(text, path, option)
     sys.stderr.write(f"wrote {path}\n")
-
-
-def write_bibtex(folders: "Sequence[RunFolder]", path: Path | None) -> None:
-    """Write what runs used as BibTeX and say so; nothing if `path` is None."""
-    if path is not None:
-        from medexam.experiments.report.papers.bibliography import render_bibtex
-
-        write_file(render_bibtex(folders), path, "--bibtex")
 
 
 def check_endings(files: Mapping[str, Path | None]) -> None:
@@ -68,13 +58,13 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
         print_pages(sent if isinstance(sent, list) else [sent], uri)
 
 
-def print_pages(sent: "Sequence[SentCopy]", tracking_uri: str) -> None:
+def print_pages(sent: "Sequence[RunInfo]", tracking_uri: str) -> None:
     """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
     from medexam.experiments.track.copies import own_tracking_uri, sqlite_path, view_address
 
     address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")):
-        for experiment_id in dict.fromkeys(copy.experiment_id for copy in sent):
+        for experiment_id in dict.fromkeys(info.experiment_id for info in sent):
             sys.stderr.write(f"The MLflow UI: {view_address(address.rstrip('/'), experiment_id)}\n")
     elif path is not None and tracking_uri == own_tracking_uri(path.parent):
         is_near = path.parent.is_relative_to(Path.cwd())

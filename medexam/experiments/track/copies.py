@@ -1,42 +1,48 @@
-"""Copies in an MLflow store, made by MLflow's public functions alone.
+"""Copies in an MLflow store, made by MLflow's public functions alone, and MLflow's UI on it.
 
 A copy holds what was sent last: where anything has changed, a new run takes the place of the old one, since MLflow
-takes back no metric, parameter or input. Nothing is read back but ids and our own tags.
+takes back no metric, parameter or input. Calls become traces as they are stored. Nothing is read back but ids and our
+own tags.
 """
 
 import hashlib
 import json
 import os
-import posixpath
+import re
+import signal
 import sqlite3
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from io import StringIO
+from os.path import commonprefix
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from medexam.errors import MedExamError, TrackingError
-from medexam.experiments.track.traces import Asked, check_traces, register_prompts, send_traces
-from medexam.files import cache_dir
 from medexam.library_logging import silent
-from medexam.tables import mlflow_name
+from medexam.predictions import Prediction, Status
 from medexam.text import hide_address, shorten
 
+if TYPE_CHECKING:
+    from mlflow.entities import Run, RunInfo
+
 NOTE = "mlflow.note.content"
-SEND_LATER = "what is answered is on disk; send it later with `medexam track FOLDER`"
-_SENT, _KEY = "medexam.sent", "medexam.key"
-"""Tags: the digest of all that was sent, which is set last, so a copy that was cut off never counts as whole; and the
-digest of what tells a copy from others."""
+_SENT, _KEY, _STARTED = "medexam.sent", "medexam.key", "medexam.started_at"
+"""Tags: the digest of all that is sent, set last, so that a copy that was cut off never counts as whole; the digest of
+what tells a copy from others; and when that began, which tells it from one of another machine."""
 _SQLITE, _URI, _EXPERIMENT = "sqlite:///", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID"
 _DEFAULTS = {
     # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    # Results stand on standard output.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     # Spans that are written together take a third of the time; what its queue does not hold, MLflow drops.
     "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
     "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": "1000000",
@@ -45,43 +51,27 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """All that MLflow is to hold of one thing."""
+    """All that MLflow is to hold of one thing: a run, an optimization or a translation, its `kind`."""
 
     experiment: str
     name: str
     kind: str
-    """What it is: a run, an optimization, a translation or a fine-tuning."""
     key: str
     """What tells it from others of its kind in its experiment."""
+    started_at: str = ""
     began: int
     """Milliseconds since 1970, as `ended`."""
     ended: int
     status: str = "FINISHED"
-    """FINISHED, FAILED or KILLED."""
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str]
     metrics: Sequence[tuple[str, float, int]] = ()
     """Name, value and step."""
     tags: Mapping[str, str] = field(default_factory=dict)
     dataset: Mapping[str, str] | None = None
     """`name`, `digest`, `source` and `profile` of what was asked."""
     files: Sequence[Path] = ()
-    prompt: str = ""
-    """How its prompts are named in MLflow's registry."""
-    sample: Callable[[], Sequence[Asked]] = list
-    """Reads the predictions that are sent as traces, and whose common words are registered as prompts."""
-
-    def digest(self) -> str:
-        """Hash all that is sent, but for the name and the times."""
-        files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in self.files}
-        values = [self.status, self.params, self.metrics, self.tags, self.dataset, files]
-        return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()
-
-
-class SentCopy(NamedTuple):
-    """Where MLflow keeps a copy."""
-
-    run_id: str
-    experiment_id: str
+    sample: Callable[[], Iterable[tuple[Prediction, Mapping[str, Any]]]] = tuple
+    """Reads the predictions that are sent as traces, each with what is known beside it, such as its gold."""
 
 
 def own_tracking_uri(runs_dir: Path) -> str:
@@ -99,42 +89,35 @@ def sqlite_path(tracking_uri: str) -> Path | None:
     return Path(tracking_uri.removeprefix(_SQLITE)).absolute() if tracking_uri.startswith(_SQLITE) else None
 
 
-def view_address(server: str, experiment_id: str) -> str:
-    """Return the page of an experiment's runs in the view that `put_view` shares."""
-    return f"{server}/#/experiments/{experiment_id}/runs?viewStateShareKey=medexam&workflowType=machine_learning"
-
-
 @contextmanager
-def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
+def open_store(tracking_uri: str) -> Iterator[Any]:
     """Open an `MlflowClient` for `tracking_uri`, which the whole process uses meanwhile; MLflow logs nothing.
 
-    Commands of this machine take turns, since two would both send what neither finds. Whatever goes wrong inside the
-    block becomes a `TrackingError` that ends in `way_out`.
+    Raises `TrackingError` for whatever goes wrong inside the block.
     """
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
+    way_out = "all is on disk; send it later with `medexam track FOLDER` or the same command"
     # Imported here: it takes over a second, and the defaults above must be known before.
     try:
         import mlflow
     except ImportError:
         raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
-    path = sqlite_path(tracking_uri)
     own = {name: os.environ.pop(name, None) for name in (_URI, _EXPERIMENT, "MLFLOW_EXPERIMENT_NAME")}
-    lock = path or cache_dir() / "mlflow" / hashlib.sha256(tracking_uri.encode()).hexdigest()[:16]
-    with silent("mlflow", "alembic", "urllib3"), warnings.catch_warnings():
+    with silent("mlflow", "alembic", "urllib3"), warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            # Everybody who may write the folder may take the lock.
-            with FileLock(lock.with_name(f".{lock.name}.lock"), 600, lock.parent.stat().st_mode & 0o666):
-                if path is not None and not path.exists():
-                    _make_database(path)
-                elif path is not None:
-                    # MLflow tries a file that is no database again for minutes.
-                    with closing(sqlite3.connect(path)) as database:
-                        database.execute("select count(*) from sqlite_master")
-                mlflow.set_tracking_uri(tracking_uri)
-                yield mlflow.MlflowClient()
+            if path := sqlite_path(tracking_uri):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Commands take turns, since two would both send what neither finds.
+                lock, mode = path.with_name(f".{path.name}.lock"), path.parent.stat().st_mode & 0o666
+                stack.enter_context(FileLock(lock, 600, mode))
+                # SQLite itself would let no group write; and MLflow tries a file that is no database for minutes.
+                path.touch()
+                with closing(sqlite3.connect(path)) as database:
+                    database.execute("select count(*) from sqlite_master")
+            mlflow.set_tracking_uri(tracking_uri)
+            yield mlflow.MlflowClient()
         except MedExamError:
             raise
         except Exception as error:
@@ -147,62 +130,44 @@ def open_store(tracking_uri: str, way_out: str = SEND_LATER) -> Iterator[Any]:
             os.environ.update({name: value for name, value in own.items() if value is not None})
 
 
-def _make_database(path: Path) -> None:
-    """Make the store under another name first: MLflow refuses one for good that was cut off between its tables."""
-    from mlflow import MlflowClient
-
-    draft = path.with_name(f".{path.name}.draft")
-    for name in (draft.name, f"{draft.name}-journal"):
-        draft.with_name(name).unlink(missing_ok=True)
-    # SQLite itself would let no group write, whatever the umask says.
-    draft.touch()
-    MlflowClient(f"{_SQLITE}{draft}")
-    draft.replace(path)
+def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
+    """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
+    with open_store(tracking_uri) as client:
+        return [_put(client, copy) for copy in copies]
 
 
-def send_copy(copy: Copy, tracking_uri: str, way_out: str = SEND_LATER) -> SentCopy:
-    """Send a copy to a store that holds nothing of it, or an older one; raises `TrackingError` as `open_store` does."""
-    with open_store(tracking_uri, way_out) as client:
-        return put_copies(client, [copy])[0]
+def _put(client: Any, copy: Copy) -> "RunInfo":
+    """Send a copy unless the store holds it; an older one goes, with its traces."""
+    experiment_id = _find_experiment(client, copy.experiment)
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in copy.files}
+    # All that is sent but for the name and the times, which continuing changes.
+    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, files])
+    key = _hash([copy.kind, copy.key])
+    runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
+    runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
+    run = next((run for run in runs if run.data.tags.get(_SENT) == digest), None)
+    if run is None:
+        run = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at, "medexam.kind": copy.kind})
+        client.set_tag(run.info.run_id, _SENT, digest)
+    for old in (old.info.run_id for old in runs if old.info.run_id != run.info.run_id):
+        if traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
+            client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
+        client.delete_run(old)
+    return run.info
 
 
-def put_copies(client: Any, copies: Sequence[Copy]) -> list[SentCopy]:
-    """Send each copy unless the store holds it; an older one goes, with its traces."""
-    sent, expected, digests = [], {}, {}
-    for copy in copies:
-        experiment_id = _find_experiment(client, copy.experiment)
-        digest, key = copy.digest(), hashlib.sha256(f"{copy.kind} {copy.key}".encode()).hexdigest()[:16]
-        found = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
-        run_id = next((run.info.run_id for run in found if run.data.tags.get(_SENT) == digest), None)
-        if run_id is None:
-            run_id = _send(client, experiment_id, copy, {_KEY: key, "medexam.kind": copy.kind})
-            sample = [asked for asked in copy.sample() if asked.prediction.calls]
-            # MLflow lists prompts in the experiment that the process names.
-            os.environ[_EXPERIMENT] = experiment_id
-            register_prompts(client, sample, copy.prompt, run_id)
-            send_traces(sample, copy.began, experiment_id, run_id)
-            expected[experiment_id, run_id], digests[run_id] = len(sample), digest
-        sent.append(SentCopy(run_id, experiment_id))
-        for old in (run.info.run_id for run in found if run.info.run_id != run_id):
-            if old_traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
-                client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in old_traces])
-            client.delete_run(old)
-    check_traces(client, expected)
-    for run_id, digest in digests.items():
-        client.set_tag(run_id, _SENT, digest)
-    return sent
-
-
-def put_view(client: Any, experiment_id: str, columns: Sequence[str], note: str) -> None:
-    """Keep a description of an experiment, and a shared view of its runs with these columns, the best first."""
-    state = {"selectedColumns": columns, "orderByKey": columns[0], "orderByAsc": False, "runsHiddenMode": "SHOWALL"}
-    client.set_experiment_tag(experiment_id, "mlflow.sharedViewState.medexam", json.dumps(state))
-    client.set_experiment_tag(experiment_id, NOTE, note)
+def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
+    """Choose at most `limit` keys, always the same ones: a larger limit keeps those of a smaller one."""
+    return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
 def plain_files(folder: Path) -> list[Path]:
     """Return the files of a folder that are not hidden, without what lies in folders of its own."""
     return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+def _hash(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()[:32]
 
 
 def _find_experiment(client: Any, name: str) -> str:
@@ -214,44 +179,146 @@ def _find_experiment(client: Any, name: str) -> str:
         kind = {"mlflow.experimentKind": "custom_model_development"}
         return str(client.create_experiment(name, artifact_location=place, tags=kind))
     if experiment.lifecycle_stage != "active":
+        restore = f"mlflow experiments restore -x {experiment.experiment_id}"
         raise TrackingError(
-            f"the MLflow experiment {name} was deleted from {hide_address(os.environ[_URI])}: restore it with `mlflow "
-            f"experiments restore -x {experiment.experiment_id}`, or choose another name in the spec"
+            f"the MLflow experiment {name} was deleted: `{restore}`, or choose another name in the spec"
         )
     return str(experiment.experiment_id)
 
 
-def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> str:
-    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> "Run":
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run
 
-    run_id = str(client.create_run(experiment_id, start_time=copy.began, run_name=copy.name).info.run_id)
-    params, metrics = _storable(copy.params), _storable(name for name, *_ in copy.metrics)
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
-    tags = {**source, **copy.tags, **tags}
+    tags = {name: value[:8_000] for name, value in {**source, **copy.tags, **tags}.items() if value}
+    run: Run = client.create_run(experiment_id, copy.began, tags, copy.name)
+    run_id, params, metrics = run.info.run_id, _storable(copy.params), _storable(name for name, *_ in copy.metrics)
     client.log_batch(
         run_id,
         metrics=[Metric(metrics[name], value, copy.ended, step) for name, value, step in copy.metrics],
         params=[Param(params[name], value[:6_000]) for name, value in copy.params.items()],
-        tags=[RunTag(name, value[:8_000]) for name, value in tags.items() if value],
     )
     if copy.dataset is not None:
         dataset, context = Dataset(source_type="local", **copy.dataset), InputTag("mlflow.data.context", "evaluation")
         client.log_inputs(run_id, datasets=[DatasetInput(dataset, [context])])
-    # With a server, MLflow prints the run's address on standard output, where our results stand.
-    with redirect_stdout(StringIO()):
-        client.set_terminated(run_id, status=copy.status, end_time=copy.ended)
+    client.set_terminated(run_id, status=copy.status, end_time=copy.ended)
     for path in copy.files:
         client.log_artifact(run_id, str(path))
-    return run_id
+    sample = [(prediction, known) for prediction, known in copy.sample() if prediction.calls]
+    _register_prompt(client, [prediction for prediction, _ in sample], run.info, copy.params)
+    _send_traces(client, sample, run.info)
+    return run
 
 
 def _storable(names: Iterable[str]) -> dict[str, str]:
-    """Map each name to one of its own that MLflow takes: the same where possible."""
+    """Map each name to one of its own that MLflow takes, which reads a name as a path: the same where possible."""
     stored: dict[str, str] = {}
-    for name in sorted(dict.fromkeys(names), key=lambda name: mlflow_name(name) != name):
-        # MLflow reads a name as a path, and refuses one that is not the shortest for its place.
-        short = posixpath.normpath(mlflow_name(name)[:200]).strip("/. ") or "_"
-        while short in stored.values():
-            short += "_"
-        stored[name] = short
+    texts = {name: re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)[:200].strip(". ") or "_" for name in names}
+    for name, text in sorted(texts.items(), key=lambda pair: pair[0] != pair[1]):
+        while text in stored.values():
+            text += "_"
+        stored[name] = text
     return stored
+
+
+def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", params: Mapping[str, str]) -> None:
+    """Register the turns that all first calls begin with, one version a text, and link them to a run."""
+    calls = [prediction.calls[0].messages for prediction in sample]
+    turns = commonprefix([[(turn["role"], turn["content"]) for turn in messages] for messages in calls])  # noqa: RUF071
+    template = [{"role": role, "content": text} for role, text in (*turns, ("user", "{{question}}"))]
+    # MLflow takes 100,000 characters.
+    if len(calls) < 2 or not turns or len(json.dumps(template)) > 100_000:
+        return
+    name, digest = f"{params['program']}-{params['language']}", _hash(template)
+    # MLflow lists prompts in the experiment that the process names.
+    os.environ[_EXPERIMENT] = run.experiment_id
+    versions = client.search_prompts(f"name = '{name}'") and client.search_prompt_versions(name)
+    prompt = next((one for one in versions if one.tags.get("medexam.digest") == digest), None)
+    prompt = prompt or client.register_prompt(name, template, tags={"medexam.digest": digest})
+    # Loading lists it in the experiment, unless MLflow remembers it from another one.
+    prompt = client.load_prompt(f"prompts:/{name}/{prompt.version}", cache_ttl_seconds=0)
+    client.link_prompt_version_to_run(run.run_id, prompt)
+
+
+def _send_traces(client: Any, sample: Sequence[tuple[Prediction, Mapping[str, Any]]], run: "RunInfo") -> None:
+    """Send a trace for each question, with a span for each call. Raises `TrackingError` unless all of them arrive."""
+    import mlflow
+
+    for prediction, known in sample:
+        calls, begin = prediction.calls, 1_000_000 * run.start_time
+        end = begin + round(1e9 * (prediction.latency_s or 0))
+        root = mlflow.start_span_no_context(
+            prediction.question,
+            "CHAIN",
+            inputs=calls[0].messages[-1]["content"] if calls[0].messages else calls[0].prompt,
+            tags={"medexam.question": prediction.question, "medexam.right": str(known.get("right")).lower()},
+            # MLflow would send the address of the folder's git repository, which may hold a password.
+            metadata={"mlflow.sourceRun": run.run_id, "mlflow.source.git.repoURL": ""},
+            experiment_id=run.experiment_id,
+            start_time_ns=begin,
+        )
+        for call in calls:
+            words = {"messages": call.messages or None, "prompt": call.prompt, "pictures": call.pictures or None}
+            wishes = {"choices": call.choices, "texts": call.texts, **call.sampling, **call.fields}
+            tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
+            tokens["total_tokens"] = sum(tokens.values())
+            span = mlflow.start_span_no_context(
+                "ask",
+                "CHAT_MODEL",
+                parent_span=root,
+                inputs={name: value for name, value in {**words, **wishes}.items() if value is not None},
+                attributes={"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
+                start_time_ns=begin,
+            )
+            reply = {"role": "assistant", "content": call.text, "tool_calls": call.tool_calls or None}
+            choice = {"message": reply, "finish_reason": call.finish_reason}
+            outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
+            span.end(outputs=outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
+        answer = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
+        failed = prediction.status is Status.FAILED
+        root.end(outputs={**answer, **known}, status="ERROR" if failed else "OK", end_time_ns=end)
+    if sample:
+        # MLflow sends in threads that only log their failures.
+        mlflow.flush_trace_async_logging()
+        found = client.search_traces(locations=[run.experiment_id], run_id=run.run_id, include_spans=False)
+        if len(found) < len(sample):
+            raise TrackingError(f"MLflow took {len(found)} of {len(sample)} traces; `trace_questions: 0` sends none")
+
+
+def view_address(server: str, experiment_id: str) -> str:
+    """Return the page of an experiment's runs in the view that `track` shares."""
+    return f"{server}/#/experiments/{experiment_id}/runs?viewStateShareKey=medexam&workflowType=machine_learning"
+
+
+def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
+    """Map each experiment in the store to the address of its runs in the UI: a list with scores, the best first.
+
+    Raises `TrackingError` when there is no store, or it is a server with its own UI.
+    """
+    path = sqlite_path(tracking_uri)
+    if tracking_uri.startswith(("http://", "https://")) or (path is not None and not path.is_file()):
+        raise TrackingError(
+            f"no MLflow store at {hide_address(tracking_uri)}: a server has its own UI for a browser; else "
+            "run an experiment first, send stored runs with `medexam track RUN`, or name another --runs-dir"
+        )
+    with open_store(tracking_uri) as client:
+        found = [one for one in client.search_experiments() if one.experiment_id != "0"]
+        return {one.name: view_address(f"http://{host}:{port}", one.experiment_id) for one in found}
+
+
+def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
+    """Serve the UI until it ends or Ctrl-C; return its exit code, 0 after Ctrl-C."""
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri, "--workers", "1"]
+    if (path := sqlite_path(tracking_uri)) is not None:
+        command += ["--artifacts-destination", (path.parent / "mlartifacts").as_uri()]
+    command += ["--host", host, "--port", str(port), "--uvicorn-opts", "--log-level=warning"]
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
+    # A session of its own, so that Ctrl-C reaches the server and its workers once, through this process.
+    process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        return 0

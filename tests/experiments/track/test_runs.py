@@ -9,6 +9,7 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam as package
+from wire_server import Wire, serving
 
 ZERO_SHOT, GUIDED = {"kind": "zero_shot"}, {"kind": "zero_shot", "answer_format": "guided"}
 EMBEDDED = {"engine": "embedded", "device": "cpu"}
@@ -118,6 +119,11 @@ def test_a_run_whose_server_is_away_has_failed_and_says_why(medexam, runs_dir, u
         assert medexam("run", "spec.yaml", "--runs-dir", runs_dir, "--tracking-uri", uri)[0] == 2
     (run,) = all_runs()
     assert (run.info.status, "no server answers" in run.data.tags["mlflow.note.content"]) == ("FAILED", True)
+    with serving(Wire()) as wire:
+        settings = ("--set", f"model.endpoints=['{wire.address}']", "--limit", 4)
+        assert medexam("run", "spec.yaml", *settings, "--runs-dir", runs_dir, "--tracking-uri", uri)[0] == 0
+    (run,) = all_runs()
+    assert run.info.status == "FINISHED", "the attempt is gone"
 
 
 def test_a_copy_that_was_cut_off_is_sent_again(make_run, medexam, track, client, all_runs, uri, monkeypatch) -> None:

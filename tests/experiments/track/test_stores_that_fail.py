@@ -68,12 +68,6 @@ def test_what_is_no_store_is_refused_at_once(make_run, refused, tmp_path, what) 
         assert "send it later" in refused(make_run(ZERO_SHOT, "r"), uris.get(what, f"sqlite:///{path}"))
 
 
-def test_a_store_that_was_cut_off_while_it_was_made_is_made_anew(make_run, track, tmp_path) -> None:
-    for name in (".new.db.draft", ".new.db.draft-journal"):
-        (tmp_path / name).write_bytes(b"half a database" * 400)
-    assert track(make_run(ZERO_SHOT, "r"), store=f"sqlite:///{tmp_path}/new.db")
-
-
 def test_an_experiment_deleted_in_the_store_is_named(make_run, refused, track, client, uri) -> None:
     run = make_run(ZERO_SHOT, "r")
     (sent,) = track(run).values()

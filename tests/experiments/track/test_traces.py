@@ -52,21 +52,21 @@ def _predictions(folder):
 
 
 @pytest.mark.parametrize(
-    ("program", "reply", "names"),
+    ("program", "reply", "calls"),
     [
-        (ZERO_SHOT, "I would say {Answer: 1}", ["ask"]),
-        (GUIDED_THOUGHT, "Because it is so.", ["ask 1 of 2", "ask 2 of 2"]),
-        (RETRIEVING, "{Answer: 1}", ["ask"]),
-        (ZERO_SHOT, {"error": "server"}, ["ask"]),
+        (ZERO_SHOT, "I would say {Answer: 1}", 1),
+        (GUIDED_THOUGHT, "Because it is so.", 2),
+        (RETRIEVING, "{Answer: 1}", 1),
+        (ZERO_SHOT, {"error": "server"}, 1),
     ],
 )
-def test_a_trace_shows_the_stored_calls_and_what_came_of_them(run, traces_of, program, reply, names) -> None:
+def test_a_trace_shows_the_stored_calls_and_what_came_of_them(run, traces_of, program, reply, calls) -> None:
     folder = run(program, reply)
     traces, predictions = traces_of(folder), _predictions(folder)
     assert len(traces) == 3
     for key, trace in traces.items():
         prediction, (root, *asked) = predictions[key], trace.data.spans
-        assert (root.name, [span.name for span in asked]) == (key, names)
+        assert (root.name, len(asked)) == (key, calls)
         assert {span.parent_id for span in asked} == {root.span_id}
         for span, call in zip(asked, prediction.calls, strict=True):
             assert span.inputs["messages"] == [dict(turn) for turn in call.messages]
@@ -101,27 +101,20 @@ def test_a_larger_sample_keeps_the_smaller_one_and_nothing_of_what_was_sent_befo
     assert traces_of(run(ZERO_SHOT, trace_questions=0)) == {}
 
 
-PROMPTS = {
-    "zero_shot": (ZERO_SHOT, [""]),
-    "chain_of_thought-guided": (GUIDED_THOUGHT, ["-1", "-2"]),
-    "longest": ({"kind": "longest"}, []),
-}
+PROGRAMS = [ZERO_SHOT, GUIDED_THOUGHT, {"kind": "longest"}]
 
 
 def test_what_programs_ask_with_is_registered_once_whatever_the_experiment(run, track, client) -> None:
-    programs = [program for program, _ in PROMPTS.values()]
-    folders = [*run(programs), *run(programs, name="other")]
+    folders = [*run(PROGRAMS), *run(PROGRAMS, name="other")]
     sent = track(*folders)
     assert track(*folders) == sent
     linked = []
     for each in sent.values():
         tag = client.get_run(each).data.tags.get("mlflow.linkedPrompts", "[]")
         linked.append([(prompt["name"], prompt["version"]) for prompt in json.loads(tag)])
-    assert linked == 2 * [[(f"{name}-en{end}", "1") for end in ends] for name, (_, ends) in PROMPTS.items()]
+    assert linked == 2 * [[("zero_shot-en", "1")], [("chain_of_thought-guided-en", "1")], []]
     assert {prompt.name: len(client.search_prompt_versions(prompt.name)) for prompt in client.search_prompts()} == {
         name: 1 for prompts in linked for name, _ in prompts
     }
     first, *_, last = client.get_prompt_version("zero_shot-en", 1).template
     assert (first["role"], last) == ("system", {"role": "user", "content": "{{question}}"})
-    thought = client.get_prompt_version("chain_of_thought-guided-en-2", 1).template
-    assert "{{question}}" in [turn["content"] for turn in thought]
