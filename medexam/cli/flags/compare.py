@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BaselineOption, BibtexOption, JsonOption, LatexOption, RescoreOption, RunsDirOption
+from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RescoreOption, RunsDirOption
 from medexam.cli.settings import Setting
 from medexam.experiments.compare.further import section_settings
 
@@ -48,8 +48,11 @@ class CoreSections:
     protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
 
 
-SectionSettings = make_dataclass("SectionSettings", [], bases=(CoreSections, *section_settings()), frozen=True)
-"""What the core finds, and what installed packages add."""
+if TYPE_CHECKING:
+    SectionSettings = CoreSections
+else:
+    SectionSettings = make_dataclass("SectionSettings", [], bases=(CoreSections, *section_settings()), frozen=True)
+    """What the core finds, and what installed packages add."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,5 @@ class CompareSettings:
     as_json: JsonOption = False
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None
     latex: LatexOption = None
-    bibtex: BibtexOption = None
     runs_dir: RunsDirOption = None
     rescore: RescoreOption = False
