@@ -39,8 +39,6 @@ from medexam_companions.translation.scores import BERT_MODEL, BertScore
 from medexam_companions.translation.tables import score_table, selection_tables
 from medexam_companions.translation.tracking import track_translation
 
-DISCARDED_SHOWN = 10
-
 
 def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -> None:
     """Translate a data set, or what is pending of it."""
@@ -117,11 +115,11 @@ def _measure(
     """Measure all that is found of one translation; return how many replies of the way back are still pending too."""
     rows, pending = [], 0
     if settings.back:
-        back = plan_back(plan, outcome, settings.back_setup)
-        if any(cell.pending for cell in back.cells):
+        back = plan_back(plan, outcome)
+        if back.cells[0].pending:
             _ask(back, settings.max_failures)
-            back = plan_back(plan, outcome, settings.back_setup)
-        pending = sum(len(cell.pending) for cell in back.cells)
+            back = plan_back(plan, outcome)
+        pending = len(back.cells[0].pending)
         rows += score_back(plan, back, bert)
     if settings.reference:
         rows += score_reference(plan, outcome, bert)
@@ -145,10 +143,6 @@ def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
 def _print(outcome: TranslationOutcome, written: tuple[Path, int] | None) -> None:
     console = Terminal()
     print_tables(console, selection_tables(outcome.document))
-    if discarded := outcome.document["discarded"]:
-        remainder = f" and {len(discarded) - DISCARDED_SHOWN:,} more" if len(discarded) > DISCARDED_SHOWN else ""
-        line = f"Discarded: {', '.join(discarded[:DISCARDED_SHOWN])}{remainder}"
-        print_lines(console, [f"{line}; selection.json lists all."])
     if written is not None:
         path, questions = written
         check = f"Check it: medexam data check {BUILT.name} --path {path.parent}"

@@ -48,7 +48,6 @@ class QualitySettings:
     back: Annotated[
         bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
     ] = True
-    back_setup: Annotated[str, Setting("The setup with the prompt for translating back.", metavar="SETUP")] = "expert"
     reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
     bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
     bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
@@ -93,7 +92,7 @@ def quality(
         medexam data quality runs/translation --reference
     """
     if not settings.back:
-        refuse(context, {"back_setup", "max_failures"}, "it is for translating back: leave it out, or --no-back")
+        refuse(context, {"max_failures"}, "it is for translating back: leave it out, or --no-back")
         if not settings.reference:
             raise SpecError("--no-back leaves nothing to measure: add --reference")
     if not settings.bert:

@@ -42,18 +42,13 @@ def text_of_task(task: Task) -> QuestionText:
 
 
 def item_key(text: QuestionText, language: str) -> str:
-    """Return the key of a text in a language as an item."""
-    return f"{text.key}/{language}/{text_digest(text)}"
+    """Return the key of a text in a language as an item: it ends with the digest of what the model is shown."""
+    return f"{text.key}/{language}/{hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]}"
 
 
 def source_key(key: str) -> str:
     """Return the question's key of an item's."""
     return key.rsplit("/", 2)[0]
-
-
-def text_digest(text: QuestionText) -> str:
-    """Hash what the model is shown: twelve hexadecimal digits of its SHA-256."""
-    return hashlib.sha256(render_layout(text).encode()).hexdigest()[:12]
 
 
 def render_layout(text: QuestionText) -> str:

@@ -56,7 +56,7 @@ class TranslationOutcome:
 def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
     """Judge and choose among the replies that `plan` has read."""
     cells, sources = plan.runs.cells, plan.sources
-    runs = [read_candidates(cell) for cell in cells]
+    runs = [read_candidates(setup, cell) for setup, cell in zip(plan.spec.setups, cells, strict=True)]
     candidates = {key: [run[key] for run in runs] for key in sources if all(key in run for run in runs)}
     choices = select(candidates)
     answered: dict[ModelSpec, Counter[tuple[str | None, str]]] = {}
@@ -67,7 +67,6 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
             counts[count.print, count.name] += count.answers
     totals: Counter[tuple[str | None, str]] = sum(answered.values(), Counter())
     rules = Counter(choice.rule for choice in choices.values())
-    by_setup = {cell.cell.program.args["setup"]: place for place, cell in enumerate(cells)}  # type: ignore[attr-defined]
     document = {
         "source": plan.spec.dataset.language,
         "target": plan.spec.target,
@@ -79,7 +78,7 @@ def find_outcome(plan: TranslationPlan) -> TranslationOutcome:
         "owed_replies": sum(len(cell.pending) for cell in cells),
         "setups": [
             _count(setup, [each[place] for each in candidates.values()], choices, sources)
-            for setup, place in by_setup.items()
+            for place, setup in enumerate(plan.spec.setups)
         ],
         "rules": {rule.value: rules[rule] for rule in SelectionRule},
         "discarded": [key for key in candidates if key not in choices],

@@ -27,8 +27,6 @@ from medexam_companions.translation.validity import TranslationCandidate
 
 SELECTION = "selection.json"
 QUALITY = "quality.json"
-TEXTS = "texts"
-"""The runs of the way there, and their items."""
 
 
 class TranslationSpec(Spec):
@@ -121,7 +119,7 @@ def plan_translation(spec: TranslationSpec, *, runs_dir: Path, out: Path | None 
             f"{folder.path} holds another translation (it differs in {', '.join(changes)}); choose another folder "
             "with --out"
         )
-    runs = plan_texts(spec, folder.path, TEXTS, map(text_of, exam_set.questions), source, words)
+    runs = plan_texts(spec, folder.path, "texts", map(text_of, exam_set.questions), source, words)
     return TranslationPlan(spec, exam_set, folder, runs, identity)
 
 
@@ -161,9 +159,9 @@ def plan_texts(
     return plan_experiment(document, {}, runs_dir=folder / "replies")
 
 
-def read_candidates(cell: AnyCell) -> dict[str, TranslationCandidate]:
-    """Judge each reply of a run, by question in the order of the texts; failed ones are pending."""
-    setup, predictions = cell.cell.program.args["setup"], cell.folder.read_predictions()  # type: ignore[attr-defined]
+def read_candidates(setup: str, cell: AnyCell) -> dict[str, TranslationCandidate]:
+    """Judge each reply of a set-up's run, by question in the order of the texts; failed ones are pending."""
+    predictions = cell.folder.read_predictions()
     return {
         source_key(task.key): judge_task(setup, task, prediction)
         for task in cell.question_set.questions

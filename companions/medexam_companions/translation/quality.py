@@ -20,13 +20,10 @@ from medexam_companions.translation.scores import BertScore, score_bleu
 Texts = Mapping[str, QuestionText]
 
 
-def plan_back(plan: TranslationPlan, outcome: TranslationOutcome, setup: str) -> Plan:
-    """Plan the run that translates the chosen translations back, in the words of `setup`.
-
-    Raises `SpecError` where the words do not know the languages.
-    """
+def plan_back(plan: TranslationPlan, outcome: TranslationOutcome) -> Plan:
+    """Plan the run that translates the chosen translations back, in the words of the last set-up."""
     spec = plan.spec
-    words = load_setups((setup,), spec.target, spec.dataset.language, spec.words, plain=spec.base is not None)
+    words = load_setups(spec.setups[-1:], spec.target, spec.dataset.language, spec.words, plain=spec.base is not None)
     return plan_texts(spec, plan.folder.path, "back", outcome.texts.values(), spec.target, words)
 
 
@@ -35,7 +32,7 @@ def score_back(plan: TranslationPlan, back: Plan, bert: BertScore | None) -> lis
 
     `invalid` back-translations fail the checks, and are scored as they are.
     """
-    candidates = read_candidates(back.cells[0])
+    candidates = read_candidates("back", back.cells[0])
     invalid = sum(not candidate.valid for candidate in candidates.values())
     texts = {key: candidate.text for key, candidate in candidates.items()}
     return [row | {"invalid": invalid} for row in _score("round trip", {"selected": texts}, plan.sources, bert)]
