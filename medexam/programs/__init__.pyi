@@ -14,7 +14,8 @@ from .program_output import ProgramOutput as ProgramOutput
 from .recording import AsyncRecordingEngine as AsyncRecordingEngine
 from .recording import RecordingEngine as RecordingEngine
 from .recording import kept_calls as kept_calls
-from .retrieval.reading import Entailments as Entailments
-from .retrieval.reading import ReadSpan as ReadSpan
+from .retrieval.passages import PassageFinder as PassageFinder
+from .retrieval.reading import TextReader as TextReader
+from .retrieval.reading import list_hypotheses as list_hypotheses
 from .steps.branches import combine as combine
 from .stored_calls import look as look

@@ -22,14 +22,7 @@ from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module, make_predictor
 from medexam.programs.retrieval.citing import CitingPassages
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
-from medexam.programs.retrieval.reading import (
-    ContextReader,
-    EntailedChoice,
-    QuestionReader,
-    SpanChoice,
-    SpanExtraction,
-    SupportReader,
-)
+from medexam.programs.retrieval.reading import SupportReader, TextReader
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.short_answers import ShortAnswer
 from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
@@ -41,12 +34,12 @@ from medexam.signatures.prompts import load_likelihood_words, load_prompt
 from medexam.signatures.task_words import TaskWords, load_task_words
 from medexam.specs import LikelihoodSpec, ProgramSpec, RetrieveThenAnswerSpec
 from medexam.specs.dataset import Split
+from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.asking_steps import AskStep, UseStep
 from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.own import PROGRAMS, ModuleSpec, OwnSpec
-from medexam.specs.programs.readers import SpanReaderSpec
+from medexam.specs.programs.own import ModuleSpec, OwnSpec
 from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.shipped_flows import flow_of
 from medexam.specs.programs.steps import RetrieveStep, walk_steps
@@ -67,12 +60,10 @@ class ProgramContext:
     """Looks up any text: what the model writes, and what modules of the user's own find with `dspy.Retrieve`."""
     nearest: Nearest | None = None
     """Makes what chooses a question's demonstrations; only loaded programs may need it."""
-    reader: QuestionReader | None = None
-    """Has a question's passages read by a local model; only programs that have them read need one."""
+    reader: TextReader | None = None
+    """Has texts read by a local model; only programs that have some read need one."""
     supports: SupportReader | None = None
     """Has a question's passages judged by a local model; only programs that verify by one need it."""
-    context_reader: ContextReader | None = None
-    """Has the text that a task brings along read by a local model; only programs that read such a text need one."""
     budgets: Mapping[str, int | None] = field(default_factory=dict)
     """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
@@ -92,7 +83,7 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     Raises `SpecError` when a prompt file has no words for the program, or what it loads is not such a program, and
     `ValueError` where `context` lacks what the program needs.
     """
-    build: Builder = BUILDERS.get(spec.kind, _build_own)
+    build: Builder = load_object(spec.builder, PROGRAMS) if spec.builder else BUILDERS.get(spec.kind, _build_own)
     program = build(spec, language, context)
     if isinstance(program, AskingProgram):
         program.reading = spec.read_as
@@ -145,12 +136,6 @@ def _build_task(
 ) -> dspy.Module:
     program = make(spec, load_task_words(spec.words, language), context.max_tokens)
     return _with_passages(program, spec, context)
-
-
-def _build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
-    if spec.local_reader.of_task:
-        return SpanExtraction(_needed(context.context_reader, "a reader of tasks' texts"))
-    return SpanChoice(_needed(context.reader, "a reader of questions"))
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -217,8 +202,6 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "by_format": partial(_build_task, AnswerByFormat),
         **dict.fromkeys(("extract_explanation", "quote"), partial(_build_task, ExtractExplanation)),
         "short_answer": partial(_build_task, ShortAnswer),
-        "span_reader": _build_span_reader,
-        "entailment": lambda _spec, _, context: EntailedChoice(_needed(context.reader, "a reader of questions")),
         "relevance": lambda _spec, _, context: OptionRelevance(_needed(context.finder, "a finder of passages")),
         "random": lambda spec, *_: Control(random_choice(spec.seed)),
         "random_in_order": lambda spec, _, context: Control(

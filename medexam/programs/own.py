@@ -35,7 +35,8 @@ from medexam.signatures.chat_in_bulk import ChatInBulk
 from medexam.signatures.choices import read_choice
 from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
-from medexam.specs.programs.own import ADAPTERS, PROGRAMS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.names import PROGRAMS
+from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec, SignatureSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""

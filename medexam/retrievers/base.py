@@ -50,10 +50,10 @@ class Span:
 
 
 class LocalReader(NamedTuple):
-    """What reads texts in this process, as a companion registers it."""
+    """What reads texts in this process, as a package registers it."""
 
     load: Callable[[ReaderSettings], Any]
-    """Loads an object with `batch` and `label`, and with `read`, or `score` for entailment."""
+    """Loads an object with `batch`, `label` and `read(pairs)`, whose entry i is what it finds in pair i."""
     tokens: tuple[int, ...]
     """How texts are cut for it; part of a run's identity."""
 

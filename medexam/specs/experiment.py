@@ -12,7 +12,7 @@ from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kinds import KINDS, AnyProgram
+from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
 from medexam.specs.programs.replies import ZeroShotSpec
 from medexam.specs.validation import PlacedError
 
@@ -26,20 +26,6 @@ def is_entry(entry: str, name: str) -> bool:
     """
     called = short_name(name)
     return entry == called or entry.startswith(f"{called}.")
-
-
-class StopSpec(Spec):
-    """Ask in blocks, and end each comparison with the baseline once it is decided."""
-
-    difference: Annotated[float, Field(gt=0, le=50)]
-    """The smallest difference of accuracy that matters, in percentage points."""
-    power: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
-    """A true difference of that size is missed with a probability of at most 1 - power."""
-    baseline: str | None = None
-    """The program that the others are compared with, as `medexam plan` names it, with its language if several cells
-    have that program; None: the first cell."""
-    seed: int = 0
-    """Chooses the order in which the questions are asked."""
 
 
 class CellSpec(Spec):
@@ -96,7 +82,11 @@ class CellSpec(Spec):
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
                 "equal: set model.temperature, such as 0.7"
             )
-        if isinstance(program, FlowSpec) and program.votes and any(form in spec.task_forms for spec in KINDS.values()):
+        if (
+            isinstance(program, FlowSpec)
+            and program.votes
+            and any(form in spec.task_forms for spec in ALL_KINDS.values())
+        ):
             raise SpecError(
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"
@@ -106,9 +96,9 @@ class CellSpec(Spec):
                 self.model_copy(update={"program": part.program}).check_fit()
         if program.answers_anything or self.dataset.is_own:
             return
-        fitting = sorted(kind for kind, spec in KINDS.items() if form in spec.task_forms)
+        fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
         if fitting and program.asked_as not in fitting:
-            fitting += [kind for kind, spec in KINDS.items() if form in spec.then_by_form]
+            fitting += [kind for kind, spec in ALL_KINDS.items() if form in spec.then_by_form]
             raise SpecError(
                 f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
             )
@@ -119,7 +109,7 @@ class CellSpec(Spec):
             raise SpecError(
                 f"program {program.kind} reads {name} with context {context}: set program.context={context}"
             )
-        forms = KINDS[program.asked_as].task_forms
+        forms = ALL_KINDS[program.asked_as].task_forms
         hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
         hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
         raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
@@ -132,9 +122,6 @@ class ExperimentSpec(CellSpec):
     """Shown in MLflow and above the table."""
     optimizer: OptimizerSpec | None = None
     """How `medexam optimize` improves the program; None: the spec is only run."""
-    stop_when: StopSpec | None = None
-    """When to end the comparison of a cell with the baseline, and leave its other questions unasked; None: every
-    cell is asked all questions. No digest depends on it."""
     matrix: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     """Dotted key of the spec -> the values it takes; every combination is a cell. A value replaces the
     key's own: a program in the matrix takes nothing from the `program` beside it. The key `cells` takes mappings of

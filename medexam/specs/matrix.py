@@ -25,7 +25,7 @@ from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model_words import OF_CONNECTION, read_model
-from medexam.specs.programs.kinds import KINDS
+from medexam.specs.programs.kinds import ALL_KINDS
 from medexam.specs.validation import field_at, takes_one, validate
 
 Tree = dict[str, Any]
@@ -33,11 +33,9 @@ _log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means, of a model if it is an engine."""
 _NAMED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"program": ("kind",), "dataset": ("kind", "name"), "model": ("engine",), "optimizer": ("kind",), "stop_when": ()}
+    {"program": ("kind",), "dataset": ("kind", "name"), "model": ("engine",), "optimizer": ("kind",)}
 )
 """Part of a spec -> the fields that say which one it is."""
-_OF_EXPERIMENTS = ("optimizer", "stop_when")
-"""Parts of a spec that no cell has."""
 MOST_CELLS = 10_000
 """More are a mistake: each is a run."""
 CELLS = "cells"
@@ -128,7 +126,7 @@ def _settle(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> _Settl
     below: Tree = {}
     by_kind = {path: value for path, value in overrides.items() if _kind(path) is not None}
     for path, value in [item for item in overrides.items() if item[0] not in by_kind]:
-        field_at(ExperimentSpec if path.split(".")[0] in _OF_EXPERIMENTS else CellSpec, path)
+        field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
         if path in axes:
             del axes[path]
         if path in varied_by_cells or any(path.startswith(f"{axis}.") for axis in {*axes, *varied_by_cells}):
@@ -202,7 +200,7 @@ def _name_of(path: str, part: Mapping[str, Any]) -> Tree:
 
 def _change_kind(tree: Tree, axes: Tree, overrides: Mapping[str, Any]) -> None:
     """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
-    kind = KINDS.get(str(overrides.get("program.kind")))
+    kind = ALL_KINDS.get(str(overrides.get("program.kind")))
     programs = axes.pop("program", [tree["program"]]) if kind is not None else []
     matches = [
         entry for entry in programs if isinstance(entry, Mapping) and entry.get("kind") == overrides["program.kind"]
@@ -299,7 +297,7 @@ def _kind(path: str) -> str | None:
     """Return the kind of program that a dotted path is meant for; None where it is meant for any."""
     first, _, tail = path.partition(".")
     kind, dot, _ = tail.partition(".")
-    return kind if first == "program" and dot and kind in KINDS else None
+    return kind if first == "program" and dot and kind in ALL_KINDS else None
 
 
 def _check_reached(settings: Mapping[str, Any], used_paths: set[str]) -> None:

@@ -9,10 +9,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from medexam.errors import SpecError
+from medexam.plugins import added_names
+from medexam.specs.names import PROGRAMS
 from medexam.specs.secret_values import check_secrets
 
 OWN = "own"
 """The tag of the spec in a union whose kind is any name, not one of a list."""
+ADDED = "(added)"
+"""The tag of a spec whose kind a package adds; no part of the places that errors name."""
 SYNONYMS: Mapping[str, str] = types.MappingProxyType(
     {
         "cot": "chain_of_thought",
@@ -102,6 +106,8 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
             yield f"{where}: needs a kind"
         elif item["type"] == "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in item["ctx"]["expected_tags"].split(",")]
+            if ADDED in tags:
+                tags[tags.index(ADDED) : tags.index(ADDED) + 1] = added_names(PROGRAMS)
             tags = [tag if tag != OWN else "your own as package.module:Name or ./file.py:Name" for tag in tags]
             tag = item["ctx"]["tag"]
             yield f"{where}.kind: no kind is called {tag!r}: {_unknown(tag, tags, '')}"

@@ -13,7 +13,6 @@ BASES = {
     **{
         kind: {"kind": kind} for kind in ("relevance", "random", "blind", "longest", "by_format", "extract_explanation")
     },
-    **{kind: {"kind": kind, "reader": "who/what"} for kind in ("span_reader", "entailment")},
 }
 OTHERS = {
     "samples": 3,
@@ -57,7 +56,6 @@ INERT = {
     "likelihood": {"retriever", "k", "query", "query_language"},
     "relevance": {"query"},
     "likelihood_retrieved": {"orders"},
-    "span_reader": {"context"},
     "by_format": {"k", "query", "query_language"},
     "retrieve_then_answer": {"reader", "revision", "image_side"},
     **{kind: {"samples", "orders", "image_side"} for kind in ("iterative_retrieval", "retrieve_verify")},
@@ -188,18 +186,11 @@ def test_what_an_answer_depends_on_is_part_of_the_identity(overrides: dict) -> N
     assert _digest_of(overrides) != _digest_of({})
 
 
-def test_words_and_model_and_reader_count_and_their_place_does_not() -> None:
+def test_words_and_model_count() -> None:
     assert _digest_of({}, "other") != _digest_of({})
     _, (cell,) = build_cells({"name": "x"}, {})
     found = [digest(build_identity(cell, fingerprint="0" * 64, words={}, model={"weights": one})) for one in "aab"]
     assert found[0] == found[1] != found[2]
-
-    def known(folder: str, **reader: str):
-        _, (cell,) = build_cells({"name": "x", "program": {"kind": "span_reader", "reader": folder}}, {})
-        return build_identity(cell, fingerprint="f", words={}, retriever={"kind": "bm25"}, reader=reader)
-
-    assert known("a/qa", revision="1") == known("b/qa", revision="1") != known("a/qa", revision="2")
-    assert "model" not in known("a/qa", revision="1")
 
 
 def test_a_control_does_not_depend_on_the_model() -> None:

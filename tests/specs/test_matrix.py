@@ -105,9 +105,6 @@ def test_a_setting_below_a_kind_reaches_the_programs_of_that_kind_alone() -> Non
     assert [cell.program.label for cell in cells] == ["zero_shot", "zero_shot", "blind-4", "blind-4"]
     _, (cell,) = build_cells({"name": "x", "program": {"kind": "blind"}}, {"program.blind.option": 3})
     assert cell.program.label == "blind-3"
-    # A kind that needs a field may be given it so.
-    _, (cell,) = build_cells({"name": "x", "program": {"kind": "entailment"}}, {"program.entailment.reader": "m"})
-    assert cell.program.label == "entailment-m-medcpt-per_option"
 
 
 @pytest.mark.parametrize("setting", ["dataset.limit", "=5", ""])
@@ -144,7 +141,7 @@ def test_a_file_that_is_no_spec(tmp_path, text: str, said: str) -> None:
 
 def test_a_table_of_questions_is_told_from_a_spec(tmp_path) -> None:
     (tmp_path / "my.csv").write_text("question,a,b,answer\n")
-    with pytest.raises(SpecError, match=r"my\.csv is a table of questions, not a spec: `medexam data init"):
+    with pytest.raises(SpecError, match=r"my\.csv is a table of questions, not a spec: `medexam init"):
         load_document(tmp_path / "my.csv")
 
 

@@ -30,8 +30,6 @@ def test_what_is_wrong_is_said_in_one_line(case) -> None:
         ("retrieve_verify", "headqa_sample", "retrieve_verify-fusion-k5"),
         ("retrieve_then_answer", "headqa_sample", "retrieve_then_answer-medcpt"),
         ({"kind": "relevance", "query": "stem"}, "headqa_sample", "relevance-medcpt"),
-        ({"kind": "span_reader", "reader": "a/qa"}, "headqa_sample", "span_reader-qa-medcpt-k5"),
-        ({"kind": "entailment", "reader": "m"}, "headqa_sample", "entailment-m-medcpt-per_option"),
         ({"kind": "likelihood", "context": "retrieved"}, "headqa_sample", "likelihood-option_text-medcpt"),
     ],
 )

@@ -8,7 +8,7 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
-from medexam.specs.programs.kinds import KINDS, AnyProgram
+from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
 from medexam.specs.programs.shipped_flows import flow_document, shipped_text
 from medexam.specs.validation import validate
 from medexam.text import nearest
@@ -36,15 +36,17 @@ def render_program(kind: str, settings: Mapping[str, Any]) -> str:
 
     Raises `SpecError` for another kind, and for settings that it does not take.
     """
-    if kind not in KINDS:
-        suggestion = nearest(kind, list(KINDS))
+    if kind not in ALL_KINDS:
+        suggestion = nearest(kind, list(ALL_KINDS))
         advice = f"did you mean {suggestion}? " if suggestion else ""
-        raise SpecError(f"no program {kind!r}: {advice}the kinds are {', '.join(KINDS)}")
+        raise SpecError(f"no program {kind!r}: {advice}the kinds are {', '.join(ALL_KINDS)}")
     text = shipped_text(kind)
     if text is not None and not settings:
         return text
     tree = {key.removeprefix("program."): value for key, value in settings.items()}
-    required = [name for name, field in KINDS[kind].model_fields.items() if field.is_required() and name not in tree]
+    required = [
+        name for name, field in ALL_KINDS[kind].model_fields.items() if field.is_required() and name not in tree
+    ]
     if required and text is None:
         return _leaf(kind, dict.fromkeys(required, "..."))
     document = flow_document(validate(_Shown, {"program": {"kind": kind, **tree}}).program)
@@ -55,7 +57,7 @@ def render_program(kind: str, settings: Mapping[str, Any]) -> str:
 
 def _leaf(kind: str, tree: Mapping[str, Any]) -> str:
     """Return what a kind is that is no flow, and the step that lets it answer."""
-    words = (inspect.getdoc(KINDS[kind]) or "").partition("\n")[0]
+    words = (inspect.getdoc(ALL_KINDS[kind]) or "").partition("\n")[0]
     lines = [words, _LEAVES.get(kind, "It is not a list of steps: a step runs it by `use`.")]
     program: Any = {"kind": kind, **tree} if tree else kind
     step = {"name": kind, "steps": [{"use": program}]}

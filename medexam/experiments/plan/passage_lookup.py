@@ -185,9 +185,11 @@ class Retrieval:
         """
         return sorted(questions, key=lambda question: [hit.passage.id for hit in self.find(question)])
 
-    def find_per_option(self, question: Question | Task) -> dict[int, list[Hit]]:
-        """Map the printed number of each option to the passages found for the stem with that option."""
-        return {number: self._findings[query] for number, query in self.queries(question).items()}
+    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
+        """Map the printed number of each option to its passages: those found for the stem with it, or those of all."""
+        if self.settings.query == "per_option":
+            return {number: self._findings[query] for number, query in self.queries(question).items()}
+        return dict.fromkeys(question.option_numbers, self.find(question))
 
     def queries(self, question: Question | Task) -> dict[int, Query]:
         """Return what is looked up for a question, in NFC, by the option that it is for; 0 stands for the whole

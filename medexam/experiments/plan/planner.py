@@ -11,13 +11,12 @@ from typing import Any
 from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
-from medexam.experiments.plan.context_lookup import ContextReading, PassageReading
+from medexam.experiments.plan.context_lookup import PassageSupports, ReadAhead
 from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
-from medexam.experiments.plan.stopping import StoppingRule
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
     as_asked,
@@ -31,7 +30,6 @@ from medexam.experiments.store.stored_run import find_run
 from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
-from medexam.questions import Task
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import differing_keys, digest
@@ -67,19 +65,15 @@ def plan_experiment(
         replace(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)), place=place)
         for place, item in enumerate(prepared)
     )
-    if not fresh and experiment.stop_when is None:
+    if not fresh:
         planned = tuple(map(with_lender, planned))
-    stopping = StoppingRule.of(experiment.stop_when, planned) if experiment.stop_when else None
-    if stopping and repeat:
-        raise SpecError("--repeat asks whole runs again, and stop_when ends them early: add --set stop_when=null")
     return Plan(
         name=experiment.name,
         description=experiment.description,
         experiment_digest=digest({"name": experiment.name, "cells": [digest(item.identity) for item in prepared]}),
-        cells=(*(stopping.settle(planned) if stopping else planned), *_repeats(prepared, planned, repeat)),
+        cells=(*planned, *_repeats(prepared, planned, repeat)),
         runs_dir=runs_dir,
-        news=(*_news(planned), *(stopping.notes if stopping else ())),
-        stopping=stopping,
+        news=_news(planned),
         fresh=fresh,
     )
 
@@ -93,11 +87,6 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
-    if record.stopped is not None and record.stopped.ended is None:
-        raise RunFolderError(
-            f"run {record.run_id} cannot continue alone, because stop_when compares it with other runs; run its spec "
-            "again to continue all of them, or without stop_when to ask every question"
-        )
     if record.cell.dataset.kind == EXAMPLES:
         raise RunFolderError(
             f"run {record.run_id} cannot continue from its folder, because its module, model and metric are objects "
@@ -118,7 +107,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             "run its spec to start another run"
         )
     planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder)
-    planned = replace(planned, stopped=record.stopped, place=record.place)
+    planned = replace(planned, place=record.place)
     return Plan(
         name=record.cell.name,
         description=record.description,
@@ -169,19 +158,17 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
     folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
     pending, right, answered = take_stock(folder, data, benchmark)
+    reading = None if reader is None else ReadAhead(reader, pending)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
         finder=retrieval,
         search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,
-        reader=retrieval if isinstance(retrieval, PassageReading) else None,
-        supports=retrieval if isinstance(retrieval, PassageReading) else None,
+        reader=reading,
+        supports=None if reading is None or retrieval is None else PassageSupports(reading, retrieval),
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
-    if reader is not None and reader.of_task:
-        tasks = [question for question in pending if isinstance(question, Task)]
-        context = replace(context, context_reader=ContextReading(reader=reader, coming=tasks))
     program = build_program(cell.program, cell.dataset.language, context)
     finder = find_nearest(program)
     check_demonstrations(cell.program, program, data.questions)

@@ -9,7 +9,7 @@ from typing import Any
 from medexam.benchmarks import find_benchmark
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
-from medexam.experiments.plan.context_lookup import pin_reader, reader_identity, with_reader
+from medexam.experiments.plan.context_lookup import pin_reader, reader_identity
 from medexam.experiments.plan.fit import check_answerable
 from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
 from medexam.experiments.plan.prompt_samples import sample_prompts
@@ -78,8 +78,6 @@ class Sources:
             else:
                 retrieval = plan_retrieval(settings, planned, cache_dir(), cell.dataset.language, translations)
                 retriever_identity = planned.identity
-            if reader is not None:
-                retrieval = with_reader(retrieval, reader)
         cell_identity = build_identity(
             cell,
             fingerprint=question_set.fingerprint,

@@ -9,9 +9,10 @@ from medexam.programs import loaded_words
 from medexam.questions import Language
 from medexam.signatures import load_words
 from medexam.specs import ProgramSpec
+from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asking_steps import read_step_words
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.own import ADAPTERS, PROGRAMS
+from medexam.specs.programs.own import ADAPTERS
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:

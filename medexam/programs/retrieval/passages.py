@@ -23,7 +23,11 @@ class PassageFinder(Protocol):
         ...
 
     def find_per_option(self, question: Question) -> Mapping[int, Sequence[Hit]]:
-        """Find printed number of each option -> the passages found for the stem with that option."""
+        """Find printed number of each option -> its passages: those of the stem with that option, or those of all."""
+        ...
+
+    def asked(self, question: Question) -> Question:
+        """Return the question in the language in which it is looked up."""
         ...
 
 

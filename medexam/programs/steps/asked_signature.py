@@ -16,8 +16,8 @@ from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls
 from medexam.questions import Language, Question
+from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asking_steps import AskStep, UseStep, read_step_words
-from medexam.specs.programs.own import PROGRAMS
 
 REACT_TURNS = 4
 """How often `by: react` looks up before it answers, at most."""

@@ -10,13 +10,12 @@ from pydantic import ConfigDict, Field, StringConstraints, field_validator, mode
 from medexam.errors import SpecError
 from medexam.questions import Language
 from medexam.specs.base import Spec
-from medexam.specs.names import part_name
+from medexam.specs.names import PROGRAMS, part_name
 from medexam.specs.programs.asides import AsideSpec, check_words
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.behind_passages import SideWordsSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
 from medexam.specs.programs.orders import Orders
-from medexam.specs.programs.own import PROGRAMS
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText, read_signature
 from medexam.specs.validation import PlacedError
 

@@ -39,6 +39,9 @@ class ProgramSpec(Spec):
     """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
     optimized_for: ClassVar[tuple[Metric, ...]] = ("accuracy", "exam_score")
     """What its candidates can be chosen by."""
+    builder: ClassVar[str] = ""
+    """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
+    the questions and a `ProgramContext`."""
     answers_anything: ClassVar[bool] = False
     """Whether it answers exams and questions in words alike."""
     task_forms: ClassVar[tuple[Form, ...]] = ()

@@ -13,21 +13,6 @@ from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.specs.programs.retrieving import RetrievingSpec
 
-Harness = Literal[
-    "table",
-    "lm_eval",
-    "inspect",
-    "helm",
-    "every_eval_ever",
-    "opencompass",
-    "evalscope",
-    "simple_evals",
-    "lighteval",
-    "cliniqlink",
-]
-"""What wrote a file of results: lm-evaluation-harness, Inspect, HELM, a converter to Every Eval Ever, OpenCompass,
-EvalScope, simple-evals, lighteval, a submission to ClinIQLink, or nothing known: a plain table of answers."""
-
 
 class RandomSpec(ProgramSpec):
     """Choose an option at random: the chance baseline."""
@@ -104,8 +89,8 @@ class ImportedSpec(ProgramSpec):
     by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
     answers_anything: ClassVar[bool] = True
     kind: Literal["imported"] = "imported"
-    harness: Harness
-    """What wrote the file."""
+    harness: str
+    """What wrote the file, in a word of the importer that read it, such as `lm_eval`."""
     task: str
     """The harness's own name of what it asked, such as `medqa_4options`."""
     measure: str

@@ -1,13 +1,20 @@
-"""The kinds of programs that ship: what the `program` part of a spec may be, told apart by `kind`."""
+"""The kinds of programs: what the `program` part of a spec may be, told apart by `kind`.
 
-from collections.abc import Mapping
+An installed package adds a kind by an entry point of the group `medexam.programs` that names its `ProgramSpec`; its
+`builder` makes the program.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import AfterValidator, Discriminator, Tag
+from pydantic import AfterValidator, Discriminator, PlainValidator, Tag, WithJsonSchema
 
-from medexam.plugins import is_own_name
+from medexam.errors import SpecError
+from medexam.plugins import added_names, is_own_name, load_object
 from medexam.specs.base import Spec
+from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.behind_passages import IterativeRetrievalSpec, RetrieveThenAnswerSpec, RetrieveVerifySpec
@@ -22,13 +29,12 @@ from medexam.specs.programs.controls import (
 )
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.likelihood import LikelihoodSpec
-from medexam.specs.programs.own import PROGRAMS, OwnSpec, SignatureSpec
-from medexam.specs.programs.readers import EntailmentSpec, SpanReaderSpec
+from medexam.specs.programs.own import OwnSpec, SignatureSpec
 from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
 from medexam.specs.programs.shipped_flows import as_kind
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
-from medexam.specs.validation import OWN
+from medexam.specs.validation import ADDED, OWN
 
 _Shipped = (
     ZeroShotSpec
@@ -44,8 +50,6 @@ _Shipped = (
     | LongestSpec
     | AbstainSpec
     | RelevanceSpec
-    | SpanReaderSpec
-    | EntailmentSpec
     | ByFormatSpec
     | ExtractExplanationSpec
     | QuoteSpec
@@ -58,20 +62,74 @@ _Shipped = (
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
     {get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in get_args(_Shipped)}
 )
-"""Kind of program -> its spec."""
+"""Kind of program of this package -> its spec."""
+
+
+@cache
+def _load_added(kind: str) -> type[ProgramSpec] | None:
+    """Load the spec of a kind that an installed package adds; None if that is none, or cannot be loaded."""
+    if kind not in added_names(PROGRAMS):
+        return None
+    try:
+        part = load_object(kind, PROGRAMS)
+    except SpecError:
+        return None
+    return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
+
+
+class _AllKinds(Mapping[str, type[ProgramSpec]]):
+    """The kinds of this package, then those of installed ones, each loaded when it is first looked up."""
+
+    def __getitem__(self, kind: str) -> type[ProgramSpec]:
+        spec = KINDS.get(kind) or _load_added(kind)
+        if spec is None:
+            raise KeyError(kind)
+        return spec
+
+    def __iter__(self) -> Iterator[str]:
+        yield from KINDS
+        yield from (kind for kind in added_names(PROGRAMS) if kind not in KINDS and _load_added(kind))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
+"""Kind of program, of this package and of installed ones -> its spec."""
 
 
 def _tag(program: object) -> str | None:
-    """Return the kind of a spec, or of the data for one; `OWN` where it names the user's own code."""
+    """Return the kind of a spec, or of the data for one; `ADDED` or `OWN` where it is none of this package."""
     kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
-    return OWN if isinstance(kind, str) and kind not in KINDS and is_own_name(kind, PROGRAMS) else kind
+    if not isinstance(kind, str) or kind in KINDS:
+        return kind
+    if kind in ALL_KINDS:
+        return ADDED
+    return OWN if is_own_name(kind, PROGRAMS) else kind
+
+
+def _validate_added(program: Any) -> ProgramSpec:
+    return program if isinstance(program, ProgramSpec) else ALL_KINDS[program["kind"]].model_validate(program)
 
 
 if TYPE_CHECKING:
     AnyProgram = ProgramSpec
     AnyWords = ProgramSpec
 else:
-    _tagged: list[Any] = [Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()]
+    _added = Annotated[
+        Any,
+        PlainValidator(_validate_added),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "description": "A kind that an installed package adds.",
+                "properties": {"kind": {"type": "string", "not": {"enum": sorted(KINDS)}, "pattern": r"^[^:.]+$"}},
+                "required": ["kind"],
+            }
+        ),
+        Tag(ADDED),
+    ]
+    _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _added]
     AnyProgram = Annotated[
         Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
     ]

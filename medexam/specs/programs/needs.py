@@ -77,13 +77,11 @@ class RetrievalSettings:
 class ReaderSettings:
     """The local model that a program has texts read by."""
 
-    finds: Literal["spans", "entailment"]
-    """What it finds in a text."""
+    finds: str
+    """The name under which a package registers what reads with it."""
     model: str | Path
     """A folder or a hub id."""
     revision: str | None
     """Revision of a hub model; None: the newest."""
     answer_tokens: int | None = None
     """Tokens of the longest span; None where it finds none."""
-    of_task: bool = False
-    """Whether it reads the text that a task brings along, not passages."""

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name, resolve_name
 from medexam.questions import Language
-from medexam.specs.names import Args, class_name, part_name, short_name
+from medexam.specs.names import PROGRAMS, Args, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds
@@ -16,8 +16,6 @@ from medexam.specs.programs.retrieving import LookUpSpec
 
 MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
-PROGRAMS = "medexam.programs"
-"""The entry point group of short names for programs."""
 ADAPTERS = "medexam.adapters"
 """The entry point group of short names for adapters."""
 _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}

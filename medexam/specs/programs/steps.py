@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from medexam.questions import Language
-from medexam.specs.names import part_name
+from medexam.specs.names import PROGRAMS, part_name
 from medexam.specs.programs.asides import SIDE_WORDS
 from medexam.specs.programs.asking_steps import LEFT_OUT, AskStep, FieldName, StepSpec, UseStep
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import Query
-from medexam.specs.programs.own import PROGRAMS
 
 Combine = Literal["vote", "mean_probability"]
 COMBINE: tuple[str, ...] = get_args(Combine)

@@ -19,7 +19,7 @@ from medexam.metrics import count_outcomes, score_spans
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, SpanFile, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_trainable
-from medexam_companions.casimedicos.readers.spans import TransformersSpanReader
+from medexam_companions.casimedicos.readers.spans import SpanReader
 
 PREDICTIONS = "validation_predictions.jsonl"
 _LABELS = ("start_positions", "end_positions")
@@ -142,7 +142,7 @@ def _score(loaded: LoadedReader, validation: SpanFile, stage: Stage, draft: Path
     """Read a span for each question that has an answer, write them, and score them; empty where none is found."""
     spec = stage.spec
     loaded.model.eval()
-    reader = TransformersSpanReader(loaded, spec.answer_tokens, spec.window, spec.shared, may_be_empty=True)
+    reader = SpanReader(loaded, spec.answer_tokens, spec.window, spec.shared, may_be_empty=True)
     items = [item for item in validation.items if item.answers]
     spans = reader.read([(item.question, item.context) for item in items])
     texts = [span.text if span is not None else "" for span in spans]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,33 +16,22 @@ PAIR_TOKENS = 512
 """Tokens of a premise and its hypothesis together; a longer premise is cut at its end."""
 
 
-class EntailmentReader(Protocol):
-    """Judges hypotheses by premises."""
-
-    label: str
-    """The model as people read it."""
-    batch: int
-    """Pairs in one forward pass."""
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Score each (premise, hypothesis): its log-probability of entailment, in nats, `[n]`; entry i is pair i."""
-
-
-class TransformersEntailmentReader:
-    """An `EntailmentReader` around a classifier that is loaded."""
+class EntailmentReader:
+    """Judges hypotheses by premises, with a classifier that is loaded."""
 
     def __init__(self, loaded: LoadedReader) -> None:
         """Take a loaded model; raises `EngineError` if none of its labels means entailment."""
         self.label = loaded.weights.label
         self.batch = loaded.batch
         self._loaded = loaded
-        self._entailed = entailment_label(loaded.model.config.label2id, loaded.weights.source)
+        self._entailed = _entailment_label(loaded.model.config.label2id, loaded.weights.source)
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return the log of the softmax over the model's labels, at entailment: `[n]`, nats; entry i is pair i.
+    def read(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Score each (premise, hypothesis) by the log of the softmax over the model's labels, at entailment.
 
-        Premise and hypothesis have at most `PAIR_TOKENS` tokens together; the premise is cut, and of a hypothesis that
-        fills more than half the end is kept. Raises `EngineError` if the logits are not numbers.
+        The scores are `[n]`, in nats; entry i is pair i. Premise and hypothesis have at most `PAIR_TOKENS` tokens
+        together; the premise is cut, and of a hypothesis that fills more than half the end is kept. Raises
+        `EngineError` if the logits are not numbers.
         """
         import torch
 
@@ -64,22 +53,20 @@ class TransformersEntailmentReader:
         return scores
 
 
-def load_entailment_reader(
-    name: str | Path, revision: str | None = None, *, device: str = "auto"
-) -> TransformersEntailmentReader:
+def load_entailment_reader(name: str | Path, revision: str | None = None, *, device: str = "auto") -> EntailmentReader:
     """Load the model of natural language inference in a folder or of a hub id.
 
     `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded, has
     no classification head, or has no label for entailment.
     """
-    return TransformersEntailmentReader(load_reader(name, "entailment", revision, device))
+    return EntailmentReader(load_reader(name, "entailment", revision, device))
 
 
 ENTAILMENT = LocalReader(lambda settings: load_entailment_reader(settings.model, settings.revision), (PAIR_TOKENS,))
 """What scores whether sentences entail hypotheses."""
 
 
-def entailment_label(label2id: Mapping[str, int], source: str) -> int:
+def _entailment_label(label2id: Mapping[str, int], source: str) -> int:
     """Find the number of the label for entailment, in any case; raises `EngineError` if there is none or several.
 
     `not_entailment` and its like do not count.

@@ -1,10 +1,8 @@
 """Finds the span of a context that answers a question, with any extractive question answering model of transformers."""
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from medexam.errors import EngineError
 from medexam.retrievers import LocalReader, Span
@@ -15,8 +13,7 @@ ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BestTokens:
+class _BestTokens(NamedTuple):
     """The best span of a window, in tokens."""
 
     score: float
@@ -27,20 +24,8 @@ class _BestTokens:
     """The same sum at the token that means the whole text."""
 
 
-class SpanReader(Protocol):
-    """Finds answers in contexts."""
-
-    label: str
-    """The model as people read it."""
-    batch: int
-    """Windows in one forward pass."""
-
-    def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
-        """Find the best span of each (question, context); entry i is pair i. None if a context has no tokens."""
-
-
-class TransformersSpanReader:
-    """A `SpanReader` around a question answering model that is loaded."""
+class SpanReader:
+    """Finds answers in contexts, with a question answering model that is loaded."""
 
     def __init__(
         self,
@@ -64,37 +49,34 @@ class TransformersSpanReader:
         self._may_be_empty = may_be_empty
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
-        """Find the span with the highest sum of start and end logit, over all windows of a context; the first of
-        equals.
+        """Find in each (question, context) the span with the highest sum of start and end logit, over all windows.
 
-        A model trained on SQuAD 2.0 gives its best span even if it prefers no answer, unless a span may be empty. It
-        is empty where the first token, which means the whole text, has the higher sum of logits in every window
-        (Devlin et al. 2019). Raises `EngineError` if the logits are not numbers.
+        Entry i is pair i, None if its context has no tokens; of equals it is the first. A model trained on SQuAD 2.0
+        gives its best span even if it prefers no answer, unless a span may be empty. It is empty where the first token,
+        which means the whole text, has the higher sum of logits in every window (Devlin et al. 2019). Raises
+        `EngineError` if the logits are not numbers.
         """
-        tokenizer = self._loaded.tokenizer
-        windows = cut_windows(tokenizer, pairs, self._window, self._shared)
-        window_spans: list[_BestTokens | None] = [None] * len(windows)
+        windows = cut_windows(self._loaded.tokenizer, pairs, self._window, self._shared)
+        best_by_window: dict[int, _BestTokens | None] = {}
         for places in by_length([len(window.offsets) for window in windows], self.batch):
-            batch = [windows[place] for place in places]
-            for place, best in zip(places, self._read_batch(batch), strict=True):
-                window_spans[place] = best
+            best_by_window |= zip(places, self._read_batch([windows[place] for place in places]), strict=True)
         spans: list[Span | None] = [None] * len(pairs)
-        no_answer = [math.inf] * len(pairs)
-        for window, best in zip(windows, window_spans, strict=True):
+        no_answer: dict[int, float] = {}
+        for place, window in enumerate(windows):
+            best = best_by_window[place]
             if best is None:
                 continue
             span = spans[window.pair]
             if span is None or best.score > span.score:
                 spans[window.pair] = _span(pairs[window.pair][1], window, best)
-            no_answer[window.pair] = min(no_answer[window.pair], best.no_answer)
-        if not self._may_be_empty:
-            return spans
-        return [
-            Span("", 0, 0, score) if span is not None and score > span.score else span
-            for span, score in zip(spans, no_answer, strict=True)
-        ]
+            no_answer[window.pair] = min(no_answer.get(window.pair, best.no_answer), best.no_answer)
+        for pair, score in no_answer.items() if self._may_be_empty else ():
+            span = spans[pair]
+            if span is not None and score > span.score:
+                spans[pair] = Span("", 0, 0, score)
+        return spans
 
-    def _read_batch(self, windows: Sequence[Window]) -> Iterator["_BestTokens | None"]:
+    def _read_batch(self, windows: Sequence[Window]) -> Iterator[_BestTokens | None]:
         """Yield the best span of each window; None for one without context."""
         import torch
 
@@ -126,13 +108,13 @@ class TransformersSpanReader:
 
 def load_span_reader(
     name: str | Path, revision: str | None = None, *, answer_tokens: int = ANSWER_TOKENS, device: str = "auto"
-) -> TransformersSpanReader:
+) -> SpanReader:
     """Load the question answering model of a folder or a hub id.
 
     `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded or has
     no question answering head.
     """
-    return TransformersSpanReader(load_reader(name, "span", revision, device), answer_tokens)
+    return SpanReader(load_reader(name, "span", revision, device), answer_tokens)
 
 
 SPANS = LocalReader(

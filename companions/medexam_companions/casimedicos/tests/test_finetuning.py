@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 import pytest
-from medexam_companions.casimedicos.finetuning import make_lessons, read_span_file
-from medexam_companions.casimedicos.readers import load_span_reader
 
 from medexam.errors import DatasetError
 from medexam_companions.casimedicos import read_casimedicos
+from medexam_companions.casimedicos.finetuning import make_lessons, read_span_file
+from medexam_companions.casimedicos.readers import load_span_reader
 from retrievers.tiny_models import save_bert, save_reader
 
 pytestmark = pytest.mark.usefixtures("no_collection")

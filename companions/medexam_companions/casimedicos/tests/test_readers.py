@@ -6,14 +6,14 @@ import shutil
 import numpy as np
 import pytest
 import torch
+
+from medexam.errors import EngineError
 from medexam_companions.casimedicos.readers import (
-    TransformersSpanReader,
+    SpanReader,
     load_entailment_reader,
     load_reader,
     load_span_reader,
 )
-
-from medexam.errors import EngineError
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 
 LABELS = ("contradiction", "neutral", "Entailment")
@@ -60,7 +60,7 @@ def best_by_loops(folder, question: str, context: str, limit: int, window: int, 
 
 def test_spans_are_the_best_over_all_windows_however_they_are_batched(qa) -> None:
     pairs = [("what is the heart", text(150)), ("which nerve", text(9, 3)), ("what dose", text(60, 5)), ("why", "")]
-    reader = TransformersSpanReader(load_reader(qa, "span", device="cpu"), answer_tokens=6, window=40, shared=10)
+    reader = SpanReader(load_reader(qa, "span", device="cpu"), answer_tokens=6, window=40, shared=10)
     reader.batch = 3
     found = reader.read(pairs)
     assert found[3] is None
@@ -86,7 +86,7 @@ def test_entailment_is_the_softmax_at_its_label(nli) -> None:
     pairs = [(text(30), "the heart is blood"), (text(900), text(700)), ("fever", "cell"), (text(4), text(8))]
     reader = load_entailment_reader(nli, device="cpu")
     reader.batch = 3
-    scores = reader.score(pairs)
+    scores = reader.read(pairs)
     assert scores.shape == (4,)
     loaded = load_reader(nli, "entailment", device="cpu")
     for (premise, hypothesis), score in zip(pairs, scores, strict=True):
@@ -99,7 +99,7 @@ def test_entailment_is_the_softmax_at_its_label(nli) -> None:
             logits = loaded.model(input_ids=inputs, token_type_ids=sides).logits[0].tolist()
         whole = math.fsum(math.exp(logit) for logit in logits)
         assert score == pytest.approx(logits[2] - math.log(whole), abs=1e-4)
-    assert np.array_equal(reader.score([]), np.empty(0))
+    assert np.array_equal(reader.read([]), np.empty(0))
 
 
 @pytest.mark.parametrize("labels", [("LABEL_0", "LABEL_1"), ("not_entailment", "neutral"), ("entailment", "Entailed")])

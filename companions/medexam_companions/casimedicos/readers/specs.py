@@ -1,23 +1,25 @@
-"""Programs that have a local model read texts, and ask no engine.
+"""Kinds of programs that have a local model read texts, and ask no engine.
 
 The reading solvers of Vilares and Gómez-Rodríguez (2019).
 """
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from medexam.specs.catalogue import Form
-from medexam.specs.programs.base import PositiveInt
-from medexam.specs.programs.needs import Query, ReaderSettings, RetrievalSettings
-from medexam.specs.programs.retrieving import RetrievingSpec
+from pydantic import Field
+
+from medexam.specs import Form, Query, ReaderSettings, RetrievalSettings, RetrievingSpec
+
+_Count = Annotated[int, Field(ge=1)]
+_PROGRAMS = "medexam_companions.casimedicos.readers.programs"
 
 
 class ReadingSpec(RetrievingSpec):
     """Base of the programs that have a local model read passages."""
 
-    finds: ClassVar[Literal["spans", "entailment"]]
-    """What the model finds in a text."""
+    finds: ClassVar[str]
+    """What the model finds in a text, as its entry point is called."""
     reader: str | Path
     """A folder or a hub id of a transformers model with its weights as safetensors."""
     revision: str | None = None
@@ -41,11 +43,12 @@ class SpanReaderSpec(ReadingSpec):
     """
 
     task_forms: ClassVar[tuple[Form, ...]] = ("explanations", "spans")
-    finds: ClassVar[Literal["spans", "entailment"]] = "spans"
+    builder: ClassVar[str] = f"{_PROGRAMS}:build_span_reader"
+    finds: ClassVar[str] = "spans"
     kind: Literal["span_reader"] = "span_reader"
-    k: PositiveInt = 5
+    k: _Count = 5
     """Passages a question; DrQA's 5."""
-    answer_tokens: PositiveInt = 30
+    answer_tokens: _Count = 30
     """Tokens of the longest span."""
     context: Literal["retrieved", "given"] = "retrieved"
     """`given` reads the text that a task brings along, and looks nothing up."""
@@ -63,7 +66,7 @@ class SpanReaderSpec(ReadingSpec):
     @property
     def local_reader(self) -> ReaderSettings:
         """The local model that it has texts read by."""
-        return replace(super().local_reader, answer_tokens=self.answer_tokens, of_task=self.answers_tasks)
+        return replace(super().local_reader, answer_tokens=self.answer_tokens)
 
     @property
     def label_words(self) -> list[str]:
@@ -77,7 +80,8 @@ class EntailmentSpec(ReadingSpec):
     DGEM and Decompatt were used so.
     """
 
-    finds: ClassVar[Literal["spans", "entailment"]] = "entailment"
+    builder: ClassVar[str] = f"{_PROGRAMS}:build_entailment"
+    finds: ClassVar[str] = "entailment"
     kind: Literal["entailment"] = "entailment"
     query: Query = "per_option"
     """What is looked up; `per_option` looks up the stem with each option, and each option is judged by its own

@@ -34,16 +34,16 @@ def program(tmp_path):
 
 
 @pytest.mark.model
-def test_each_option_has_the_entailment_of_the_best_sentence_of_its_passages(ask, spec, program, tmp_path) -> None:
+def test_each_option_has_the_entailment_of_the_best_sentence_of_its_passages(program, tmp_path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     reader = save_reader(tmp_path / "nli", 3, labels=LABELS)
     (tmp_path / "mine.csv").write_text(QUESTIONS)
     columns = {"stem": "question", "options": ["A", "B", "C"], "answer": "answer"}
-    spec["dataset"] = {"kind": "choice", "path": str(tmp_path / "mine.csv"), "columns": columns}
-    spec["program"] = {**program, "reader": str(reader)}
-    (run,) = ask(spec)
+    dataset = {"kind": "choice", "path": str(tmp_path / "mine.csv"), "columns": columns}
+    spec = {"name": "read", "dataset": dataset, "program": {**program, "reader": str(reader)}}
+    (run,) = medexam.run(spec, runs_dir=tmp_path / "runs", progress=False, track=False)
     tokenizer = AutoTokenizer.from_pretrained(reader)
     model = AutoModelForSequenceClassification.from_pretrained(reader)
 

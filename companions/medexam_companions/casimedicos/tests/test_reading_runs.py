@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import data_folders
 from retrievers.tiny_models import save_reader
 from task_data import write_squad
 
-SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
+SAMPLE = Path(data_folders.__file__).parent / "retrievers" / "corpus_sample"
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def test_the_shipped_experiment_runs_and_goes_on(medexam, readers, tmp_path, mon
     assert (code, "span_reader" in out) == (0, True), err
     spans, entailed = predictions("span_reader"), predictions("entailment")
     assert len(spans) == len(entailed) == 4
-    assert all(row["reply"] and row["model"] == "qa" for row in spans if row["answer"])
-    assert all(row["score_unit"].startswith("nats") for row in entailed if row["answer"])
+    assert all(row["calls"][0]["model"] == "qa" and row["calls"][0]["text"] for row in spans if "answer" in row)
+    assert all(row["score_unit"].startswith("nats") for row in entailed if "answer" in row)
     code, _, err = run(6)
     assert code == 0, err
     again = predictions("span_reader")
@@ -56,13 +57,16 @@ def test_the_shipped_experiment_runs_and_goes_on(medexam, readers, tmp_path, mon
     assert (code, "without a question answering head" in err.splitlines()[-1]) == (2, True)
 
 
-def test_an_encoder_extracts_from_the_text_that_a_task_brings(run, readers, tmp_path) -> None:
+def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, tmp_path) -> None:
     context = "It was hot in the ward. The heat explains that she fainted, and nothing else does."
     rows = [("a", context, "Why did she faint?", "The heat"), ("b", context, "Where?", "in the ward")]
     path = write_squad(tmp_path / "spans.jsonl", rows)
     program = f"program={{kind: span_reader, reader: {readers / 'qa'}, context: given}}"
     settings = (f"dataset.path={path}", "dataset.language=en", "dataset.split=all", program)
-    (document,) = run("casimedicos_extract", *(word for setting in settings for word in ("--set", setting)))
+    words = [word for setting in settings for word in ("--set", setting)]
+    code, out, err = medexam("run", "casimedicos_extract", *words, "--json")
+    assert code == 0, err
+    (document,) = json.loads(out)
     read = {row["question"]: row for row in predictions("span_reader")}
     assert len(read) == document["metrics"]["n"] == 2
     for row in read.values():

@@ -1,0 +1,201 @@
+"""Reading solvers (Vilares and Gómez-Rodríguez, ACL 2019): a local model reads texts, and an answer follows.
+
+Options and spans are compared by Snowball's stems, without stop words (their footnote 12). They compare lemmas, for
+which a model of each language would be needed. Words of languages that Snowball or bm25s do not know stay as they are.
+"""
+
+import asyncio
+import math
+import re
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import dspy
+
+from medexam.errors import SpecError
+from medexam.model_calls import Generation
+from medexam.predictions import OptionScores
+from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, TextReader, list_hypotheses
+from medexam.questions import Language, Option, Question, Task
+from medexam.retrievers import Hit, Span
+from medexam_companions.casimedicos.readers.specs import EntailmentSpec, SpanReaderSpec
+
+UNIT = "nats (log-probability of entailment)"
+_LEAST = math.log(1e-300)
+"""The score of an option for which no passage was found, in nats."""
+_STEMMED: dict[Language, tuple[str, str]] = {
+    "en": ("english", "EN_PLUS"),
+    "es": ("spanish", "SPANISH"),
+    "it": ("italian", "ITALIAN"),
+    "ru": ("russian", "RUSSIAN"),
+}
+"""Language -> its stemmer, and the end of the name of bm25s' list of stop words."""
+_WORD = re.compile(r"\w+")
+
+
+class ReadingProgram(dspy.Module):
+    """A program that has a local model read, and asks no engine."""
+
+    asks_model = False
+
+    def __init__(self, reader: TextReader) -> None:
+        super().__init__()
+        self._reader = reader
+
+    def forward(self, question: Any) -> ProgramOutput:
+        """Answer one question."""
+        return self.say(question)
+
+    async def aforward(self, question: Any) -> ProgramOutput:
+        """Answer one question, in a thread of its own."""
+        return await asyncio.to_thread(self.say, question)
+
+    def say(self, question: Any) -> ProgramOutput:
+        """Return what both give."""
+        raise NotImplementedError
+
+    def _quote(self, text: str) -> Generation:
+        return Generation(text, "stop", self._reader.label, prompt_tokens=None, completion_tokens=None)
+
+
+class SpanExtraction(ReadingProgram):
+    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
+
+    def say(self, question: Task) -> ProgramOutput:
+        """Return the answer."""
+        (span,) = self._reader.read(question, lambda task: [(task.question, task.context)])
+        if span is None or not span.text:
+            return ProgramOutput(answer=None, text=None, rationale=None)
+        return ProgramOutput(
+            answer=None,
+            text=span.text,
+            span=(span.start, span.end),
+            alignment="literal",
+            rationale=None,
+            generation=self._quote(span.text),
+        )
+
+
+class PassageProgram(ReadingProgram):
+    """A program that has the passages of a question read."""
+
+    def __init__(self, reader: TextReader, finder: PassageFinder) -> None:
+        super().__init__(reader)
+        self._finder = finder
+
+
+class SpanChoice(PassageProgram):
+    """The option with the largest share of its stems in the span that a question answering model found.
+
+    Of equal shares the longest option is taken, of equally long ones the first; so it is where the span shares nothing
+    with any option. A prediction's reply is the span; unanswered where no passage was found.
+    """
+
+    def say(self, question: Question) -> ProgramOutput:
+        """Return the answer; `hits` are the passages that were read."""
+
+        def pairs(item: Question) -> list[tuple[str, str]]:
+            return [(self._finder.asked(item).stem, hit.passage.text) for hit in self._finder.find(item)]
+
+        spans: list[Span] = [span for span in self._reader.read(question, pairs) if span is not None]
+        hits = list(self._finder.find(question))
+        if not spans:
+            return ProgramOutput(answer=None, rationale=None, hits=hits)
+        best = max(spans, key=lambda span: span.score)
+        answer = choose_by_overlap(self._finder.asked(question), best.text)
+        return ProgramOutput(answer=answer, rationale=None, generation=self._quote(best.text), hits=hits)
+
+
+class EntailedChoice(PassageProgram):
+    """The option whose hypothesis, the stem with the option, some sentence of the passages entails most.
+
+    A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
+    an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
+    unanswered where no passage was found.
+    """
+
+    def say(self, question: Question) -> ProgramOutput:
+        """Return the answer; `hits` are the passages that were read."""
+        hypotheses = list_hypotheses(question, self._finder)
+        read = self._reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, self._finder)])
+        hits = self._merge_hits(question)
+        if not hypotheses:
+            return ProgramOutput(answer=None, rationale=None, hits=hits)
+        best: dict[int, tuple[float, str]] = {}
+        for each, score in zip(hypotheses, read, strict=True):
+            if each.option not in best or score > best[each.option][0]:
+                best[each.option] = float(score), each.pair[0]
+        default = (_LEAST, "")
+        scores = {number: max(best.get(number, default)[0], _LEAST) for number in question.option_numbers}
+        answer = max(scores, key=scores.__getitem__)
+        return ProgramOutput(
+            answer=answer,
+            rationale=None,
+            generation=self._quote(best.get(answer, default)[1]),
+            hits=hits,
+            scores=OptionScores(scores, UNIT),
+        )
+
+    def _merge_hits(self, question: Question) -> list[Hit]:
+        """Merge the passages of all options, each once by its best score."""
+        hits = [hit for of_option in self._finder.find_per_option(question).values() for hit in of_option]
+        best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}
+        ordered = sorted(best.values(), key=lambda hit: -hit.score)
+        return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
+
+
+def build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
+    """Build the program of a `span_reader`."""
+    reader = _needed(context.reader)
+    return SpanExtraction(reader) if spec.answers_tasks else SpanChoice(reader, _needed(context.finder))
+
+
+def build_entailment(_spec: EntailmentSpec, _language: Language, context: ProgramContext) -> dspy.Module:
+    """Build the program of an `entailment`."""
+    return EntailedChoice(_needed(context.reader), _needed(context.finder))
+
+
+def _needed(part: Any) -> Any:
+    if part is None:
+        raise ValueError("this program needs a reader, and a finder of passages: give a ProgramContext with them")
+    return part
+
+
+def choose_by_overlap(question: Question, span: str) -> int:
+    """Return the printed number of the option with the largest share of its stems in `span`; see `SpanChoice`."""
+    span_stems = _stems(span, question.language)
+
+    def rank(option: Option) -> tuple[float, int]:
+        option_stems = _stems(option.text, question.language)
+        return (len(option_stems & span_stems) / len(option_stems) if option_stems else 0.0, len(option.text))
+
+    return max(question.options, key=rank).number
+
+
+def _stems(text: str, language: Language) -> frozenset[str]:
+    """Return the different stems of a text's words in lower case, numbers among them and stop words not.
+
+    A single capital letter behind the first word, such as vitamin A, is no stop word.
+    """
+    if language not in _STEMMED:
+        return frozenset(_WORD.findall(text.lower()))
+    words = _WORD.findall(text)
+    symbols = {word for word in words[1:] if len(word) == 1 and word.isupper()}
+    stop_words = _load_stop_words(language)
+    lower_words = [word.lower() for word in words if word in symbols or word.lower() not in stop_words]
+    return frozenset(_import("Stemmer").Stemmer(_STEMMED[language][0]).stemWords(lower_words))
+
+
+@cache
+def _load_stop_words(language: Language) -> frozenset[str]:
+    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{_STEMMED[language][1]}"))
+
+
+def _import(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise SpecError(
+            "span_reader compares stems and needs PyStemmer and bm25s: pip install 'medexam[retrieval]'"
+        ) from None
