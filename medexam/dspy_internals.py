@@ -74,26 +74,6 @@ def current_settings() -> dict[str, Any]:
 
 
 @contextmanager
-def evaluating_instead(call: Callable[..., Any]) -> Iterator[None]:
-    """Have `call` answer every call of a `dspy.Evaluate` in the block, in all threads, with the same arguments.
-
-    DSPy's optimizers make one themselves and take no other. An optimizer that replaces a module's `forward`, to trace
-    its calls, gets DSPy's own.
-    """
-    own = dspy.Evaluate.__call__
-
-    def answer(evaluate: Any, program: Any, *arguments: Any, **options: Any) -> Any:
-        is_traced = "forward" in getattr(program, "__dict__", {})
-        return (own if is_traced else call)(evaluate, program, *arguments, **options)
-
-    dspy.Evaluate.__call__ = answer
-    try:
-        yield
-    finally:
-        dspy.Evaluate.__call__ = own
-
-
-@contextmanager
 def prices_looked_up_once() -> Iterator[None]:
     """Look each model's price up once in the block: DSPy searches thousands of models for each call."""
     own = costs.model_info

@@ -4,12 +4,11 @@ Planning, asking, storing, comparing, reports, pages, MLflow and audits know thi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.paired import PairedRuns, TableRun
-from medexam.metrics.audit import AuditItem
 from medexam.metrics.results import RunMetrics, ScoredRun
 from medexam.predictions import Prediction
 from medexam.questions import ItemSet
@@ -44,8 +43,6 @@ class Benchmark(ABC, Generic[I, G, M]):
     """Runs of one family share a table."""
     right_or_wrong: bool = False
     """Whether every answer is right or wrong, so that runs have traces, flips, and languages side by side."""
-    sat_by_people: bool = False
-    """Whether people sat its exams, so that a report sets runs beside them."""
     plots: tuple[str, ...] = ()
     """The plots of its runs, in the order of a report; empty if it has none."""
     metrics_type: type[M]
@@ -167,7 +164,3 @@ class Benchmark(ABC, Generic[I, G, M]):
 
         `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.
         """
-
-    @abstractmethod
-    def audit_items(self, run: str, items: ItemSet[I, G], predictions: Predictions) -> Iterable[AuditItem]:
-        """Yield every answer in words that the run called `run` holds, as people judge it."""

@@ -1,5 +1,3 @@
-from .audit import AuditItem as AuditItem
-from .audit import answer_digest as answer_digest
 from .board import weigh as weigh
 from .counting import TIMES as TIMES
 from .counting import Tally as Tally
@@ -27,8 +25,6 @@ from .paired.power import questions_needed as questions_needed
 from .paired.repeats import measure_noise as measure_noise
 from .paired.repeats import noise_floor as noise_floor
 from .paired.results import Difference as Difference
-from .paired.sequential import SequentialEnding as SequentialEnding
-from .paired.sequential import SequentialTest as SequentialTest
 from .results import Interval as Interval
 from .results import Measure as Measure
 from .results import Measures as Measures

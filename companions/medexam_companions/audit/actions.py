@@ -19,11 +19,10 @@ from medexam.experiments import (
     render_table,
     run_paths,
 )
-from medexam.metrics import AuditItem
 from medexam.specs import parse_overrides
 from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.folder import INSTRUCTIONS, KEY, AuditFolder, write_sheets
-from medexam_companions.audit.items import best_answers, choose_sample, read_audit_items
+from medexam_companions.audit.items import AuditItem, best_answers, choose_sample, read_audit_items
 from medexam_companions.audit.judging import (
     SHEET,
     SHIPPED,

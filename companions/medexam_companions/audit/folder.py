@@ -17,7 +17,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments import WorkFolder
 from medexam.files import make_private_folder, whole_folder
 from medexam.frozen_model import FrozenModel
-from medexam.metrics import AuditItem
+from medexam_companions.audit.items import AuditItem
 from medexam_companions.audit.review_sheets import COMMENT, render_sheet
 
 KEY = "key.json"

@@ -1,13 +1,77 @@
 """The answers of stored runs for people to judge, and which of them are judged; nothing is asked of a model."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from medexam.benchmarks import find_stored_benchmark
+from medexam import Prediction
+from medexam.benchmarks import Benchmark, find_stored_benchmark
 from medexam.datasets import draw_lot
 from medexam.errors import SpecError
-from medexam.experiments import RunFolder, RunRecord, load_items
-from medexam.metrics import AuditItem, answer_digest
+from medexam.experiments import RunFolder, RunRecord, answer_digest, load_items
+from medexam.predictions import Status
+from medexam.questions import AnySet, Gold, Question, Task, TaskGold
+
+
+@dataclass(frozen=True, slots=True)
+class AuditItem:
+    """One answer that people are to judge."""
+
+    key: str
+    """The question's key, unique within a run."""
+    run: str
+    """The run's id; never shown to a rater."""
+    group: str
+    """What the question belongs to: a format, such as `short`, or a discipline."""
+    question: str
+    """As shown to the rater."""
+    reference: str
+    """The right answer or answers, as shown to the rater."""
+    reply: str
+    """The model's answer, as shown to the rater."""
+    scores: Mapping[str, float]
+    """Automatic measure -> finite score of this answer, the higher the better; a measure may lack answers."""
+
+
+def audit_items(
+    run: str, benchmark: Benchmark[Any, Any, Any], items: AnySet, predictions: Mapping[str, Prediction]
+) -> Iterator[AuditItem]:
+    """Yield every answer in words of the run with this id; what a program reasoned is part of it."""
+    measures = benchmark.score(items, predictions).items if items.in_words else {}
+    for item in items.questions:
+        prediction, gold = predictions.get(item.key), items.golds[item.key]
+        if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
+            continue
+        if isinstance(item, Task):
+            scores = {name: by_task[item.key] for name, by_task in measures.items() if item.key in by_task}
+            reply = prediction.reply if prediction.text is None else prediction.text
+            yield AuditItem(item.key, run, item.group, _show_task(item), _expected(item, gold), reply, scores)
+        else:
+            yield _choice_item(run, item, gold, prediction)
+
+
+def _choice_item(run: str, question: Question, gold: Gold, prediction: Prediction) -> AuditItem:
+    right = next(option for option in question.options if option.number == gold.number)
+    scores = {"accuracy": float(gold.accepts(prediction.answer))}
+    probabilities = prediction.option_probabilities
+    if probabilities is not None and prediction.answer in probabilities:
+        scores["probability"] = probabilities[prediction.answer]
+    reference = f"{right.number}. {right.text}"
+    group, reply = question.exam.discipline, prediction.reply or ""
+    return AuditItem(question.key, run, group, question.printed, reference, reply, scores)
+
+
+def _show_task(task: Task) -> str:
+    parts = (task.context, task.question, "\n".join(task.options), task.given_answer, "\n".join(task.given_reasoning))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _expected(task: Task, gold: TaskGold) -> str:
+    """Write what the answer should be; of inverse formats the explanation, for their answer is the wrong one shown."""
+    if task.given_answer:
+        return "\n".join((*gold.incorrect_step, gold.incorrect_explanation)).strip()
+    return "\n".join(gold.answers)
 
 
 def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
@@ -23,7 +87,7 @@ def read_audit_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
         data = load_items(folder)
         benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
         with folder.opened_predictions() as predictions:
-            answers = list(benchmark.audit_items(record.run_id, data, predictions))
+            answers = list(audit_items(record.run_id, benchmark, data, predictions))
         if not answers:
             raise SpecError(
                 f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): name runs whose model "
@@ -42,7 +106,7 @@ def read_current_answers(folder: RunFolder) -> tuple[dict[str, AuditItem], dict[
     data = load_items(folder)
     benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
     with folder.opened_predictions() as predictions:
-        items = {item.key: item for item in benchmark.audit_items(record.run_id, data, predictions)}
+        items = {item.key: item for item in audit_items(record.run_id, benchmark, data, predictions)}
         digests = {
             key: answer_digest(prediction, benchmark.expected(data.golds[key]))
             for key, prediction in predictions.items()

@@ -20,10 +20,11 @@ from medexam.benchmarks import WordsBenchmark
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
 from medexam.inputs import read_regular
-from medexam.metrics import AuditItem, cohens_kappa
+from medexam.metrics import cohens_kappa
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam_companions.audit.folder import CODE, shown_digest
+from medexam_companions.audit.items import AuditItem
 from medexam_companions.audit.review_sheets import COMMENT, read_sheet_rows, render_sheet
 
 BENCHMARK = "error_kinds"

@@ -11,10 +11,9 @@ from pathlib import Path
 from medexam import MedExamError
 from medexam.errors import DatasetError
 from medexam.experiments import RunFolder
-from medexam.metrics import AuditItem
 from medexam.text import count_of
 from medexam_companions.audit.folder import ASPECTS, CODE, AuditFolder, AuditKey, KeyEntry, shown_digest
-from medexam_companions.audit.items import read_audit_items
+from medexam_companions.audit.items import AuditItem, read_audit_items
 from medexam_companions.audit.review_sheets import Review, load_review_sheets
 
 

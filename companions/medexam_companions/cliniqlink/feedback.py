@@ -10,6 +10,7 @@ from typing import Any
 from medexam.benchmarks import find_benchmark
 from medexam.experiments import join_markdown, on_one_line, render_table
 from medexam.tables import NONE, Table, percent
+from medexam_companions.audit import audit_items
 from medexam_companions.cliniqlink.measures.task_metrics import find_task_flaws
 from medexam_companions.cliniqlink.submissions import Submission
 
@@ -103,7 +104,7 @@ def _flaw_parts(submission: Submission) -> Iterator[str]:
 
 def _worst_parts(submission: Submission, show_expected: bool) -> Iterator[str]:
     benchmark = find_benchmark(submission.run.record.cell.dataset)
-    answers = benchmark.audit_items(submission.run.folder.name, submission.items, submission.predictions)
+    answers = audit_items(submission.run.folder.name, benchmark, submission.items, submission.predictions)
     by_group: defaultdict[str, list[Any]] = defaultdict(list)
     for answer in answers:
         if answer.scores.get("published", 1.0) < 1.0:

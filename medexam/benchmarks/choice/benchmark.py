@@ -1,6 +1,6 @@
 """Exams with numbered options, those that ship and those of one's own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
 from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
 from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
-from medexam.metrics.audit import AuditItem
 from medexam.predictions import Prediction, Status
 from medexam.predictions.evidence.kinds import evidence_columns, evidence_tables
 from medexam.questions import AnswerKey, ExamSet, Gold, Question
@@ -26,7 +25,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
     """Questions with numbered options, scored as the exam boards score them."""
 
     family = "exams"
-    right_or_wrong = sat_by_people = True
+    right_or_wrong = True
     plots = ("strategies", "years", "disciplines", "flips", "reliability", "thresholds", "relevance")
     metrics_type = Metrics
     published_legend = exam_averages.LEGEND
@@ -141,18 +140,10 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         outcomes = [run.outcomes for run in runs]
         return compare_exams(items.questions, items.golds, outcomes, metrics, group=self.facets["discipline"].lower())
 
-    def audit_items(self, run: str, items: ExamSet, predictions: Predictions) -> Iterator[AuditItem]:
-        """Yield every reply beside the right option; what a program reasoned is part of it."""
-        for question in items.questions:
-            prediction = predictions.get(question.key)
-            if prediction is not None and prediction.status is not Status.FAILED and prediction.reply is not None:
-                yield _audit_item(run, question, items.golds[question.key], prediction, prediction.reply)
-
 
 class OwnChoiceBenchmark(ChoiceBenchmark):
     """Multiple-choice questions of one's own, in subjects; no paper and no people's results to stand beside."""
 
-    sat_by_people = False
     clusters = "questions, over exams if columns.exam is set"
     facets = MappingProxyType({"discipline": "Subject", "year": "Year"})
 
@@ -171,20 +162,3 @@ class OwnChoiceBenchmark(ChoiceBenchmark):
     def origin(self, metrics: Metrics) -> str:
         """Return ` of 3 groups`, by subject, year and exam."""
         return f" of {metrics.exams} groups" if metrics.exams > 1 else ""
-
-
-def _audit_item(run: str, question: Question, gold: Gold, prediction: Prediction, reply: str) -> AuditItem:
-    right = next(option for option in question.options if option.number == gold.number)
-    scores = {"accuracy": float(gold.accepts(prediction.answer))}
-    probabilities = prediction.option_probabilities
-    if probabilities is not None and prediction.answer in probabilities:
-        scores["probability"] = probabilities[prediction.answer]
-    return AuditItem(
-        key=question.key,
-        run=run,
-        group=question.exam.discipline,
-        question=question.printed,
-        reference=f"{right.number}. {right.text}",
-        reply=reply,
-        scores=scores,
-    )

@@ -11,10 +11,9 @@ from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
 from medexam.datasets import load_task_set
 from medexam.metrics import ScoredRun
-from medexam.metrics.audit import AuditItem
 from medexam.metrics.results import Measure, Measures, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, question_of
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction
 from medexam.predictions.evidence.failures import FAILURES
 from medexam.predictions.evidence.kinds import evidence_columns
 from medexam.questions import Task, TaskGold, TaskSet
@@ -137,35 +136,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
         keys = [task.key for task in items.questions]
         scored = [self.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]
         return compare_tasks(items.questions, scored)
-
-    def audit_items(self, run: str, items: TaskSet, predictions: Predictions) -> Iterator[AuditItem]:
-        """Yield every answer in words, with every measure that tells one from another."""
-        scores = self.score(items, predictions).items
-        for task in items.questions:
-            prediction = predictions.get(task.key)
-            if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
-                continue
-            yield AuditItem(
-                key=task.key,
-                run=run,
-                group=task.group,
-                question=_show_task(task),
-                reference=_expected(task, items.golds[task.key]),
-                reply=prediction.text if prediction.text is not None else prediction.reply,
-                scores={name: by_task[task.key] for name, by_task in scores.items() if task.key in by_task},
-            )
-
-
-def _show_task(task: Task) -> str:
-    parts = (task.context, task.question, "\n".join(task.options), task.given_answer, "\n".join(task.given_reasoning))
-    return "\n\n".join(part for part in parts if part)
-
-
-def _expected(task: Task, gold: TaskGold) -> str:
-    """Write what the answer should be; of inverse formats the explanation, for their answer is the wrong one shown."""
-    if task.given_answer:
-        return "\n".join((*gold.incorrect_step, gold.incorrect_explanation)).strip()
-    return "\n".join(gold.answers)
 
 
 def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,8 @@
 """`medexam.Evaluate`: DSPy's evaluation of any module on any examples, as a stored run that can be continued."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import dspy
 from dspy.evaluate import EvaluationResult
 from dspy.utils.callback import with_callbacks
 
-from medexam.dspy_internals import evaluating_instead
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.api.asking import send_to_mlflow, write_notice
 from medexam.experiments.api.results import Run
@@ -185,30 +182,6 @@ class Evaluate(dspy.Evaluate):
     async def acall(self, program: Any, **arguments: Any) -> Evaluation:
         """Evaluate as a call does, without blocking the event loop."""
         return await asyncio.to_thread(partial(self, program, **arguments))
-
-    @contextmanager
-    def for_optimizers(self) -> Iterator[None]:
-        """Have the evaluations of DSPy's optimizers in the block made by this one, each candidate as a run of its own.
-
-        Their examples, metric and `failure_score` are the optimizer's. An optimizer that is started again asks no
-        candidate twice. Raises `EngineError` where examples stay pending, for a candidate must not be judged without
-        them.
-        """
-
-        def evaluate(theirs: Any, program: Any, *arguments: Any, **options: Any) -> Evaluation:
-            ours = copy(self)
-            ours.devset, ours.metric, ours.fault_score = theirs.devset, theirs.metric, theirs.failure_score
-            ours.display_table, ours.save_as_csv, ours.save_as_json = False, None, None
-            evaluation = ours(program, *arguments, **options)
-            if evaluation.pending:
-                raise EngineError(
-                    f"{evaluation.run.id}: {evaluation.pending} examples of a candidate are pending; start the "
-                    "optimizer again to ask them"
-                )
-            return evaluation
-
-        with evaluating_instead(evaluate):
-            yield
 
     def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[AnyRun, Stop | None]:
         limits = self._limits

@@ -11,7 +11,7 @@ import shutil
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -22,16 +22,14 @@ from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.log_lines import check_file
 from medexam.experiments.store.prediction_lines import PredictionLog, StoredPredictions, open_log, scan_predictions
-from medexam.experiments.store.ran import EnvironmentRecord
 from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
-from medexam.experiments.store.stopped import StopRecord
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
 from medexam.questions import AnySet
 from medexam.specs import CellSpec
-from medexam.specs.dataset import EXAMPLES
+from medexam.specs.dataset import EXAMPLES, STORED
 from medexam.specs.identity import IDENTITY_SCHEMA
 
 SPEC = "spec.json"
@@ -78,8 +76,6 @@ class RunRecord:
     """Whether the folder holds the questions; False where a licence forbids it (`--without-items`)."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how the run was asked for; usually empty."""
-    stopped: StopRecord | None = None
-    """How far a stopping rule has had it asked; None: without such a rule."""
 
 
 _RECORD = TypeAdapter(RunRecord)
@@ -118,7 +114,7 @@ class RunFolder(WorkFolder):
         if stored.get("schema") != IDENTITY_SCHEMA:
             raise RunFolderError(f"{self.path} was made by another version of medexam: run its spec again")
         try:
-            record = _RECORD.validate_python(stored)
+            record = _RECORD.validate_python(stored, context=STORED)
         except ValidationError as error:
             raise RunFolderError(
                 f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
@@ -131,28 +127,11 @@ class RunFolder(WorkFolder):
 
     def write_record(self, record: RunRecord) -> None:
         """Write `spec.json`."""
-        stopped = None if record.stopped is None else asdict(record.stopped)
-        self.write_json(SPEC, {**record.__dict__, "cell": record.cell.model_dump(mode="json"), "stopped": stopped})
+        self.write_json(SPEC, {**record.__dict__, "cell": record.cell.model_dump(mode="json")})
 
     def read_environment(self) -> dict[str, Any]:
-        """Read what really ran, by name of the part; empty if the run stopped before it was known.
-
-        Raises `RunFolderError` where a part that is read is none.
-        """
-        if not (self.path / ENVIRONMENT).exists():
-            return {}
-        stored = self.read_json(ENVIRONMENT)
-        try:
-            EnvironmentRecord.model_validate(stored)
-        except ValidationError as error:
-            raise RunFolderError(
-                f"{self.path / ENVIRONMENT} is damaged ({describe_fault(error)}); restore it, or move it away"
-            ) from None
-        return stored
-
-    def read_metrics(self) -> dict[str, Any]:
-        """Read the stored metrics, as JSON."""
-        return self.read_json(METRICS)
+        """Read what really ran, by name of the part; empty if the run stopped before it was known."""
+        return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
     def read_predictions(self) -> dict[str, Prediction]:
         """Read the last prediction of each question, by key, shards that are not merged yet included.

@@ -166,7 +166,7 @@ def load_run(folder: RunFolder) -> AnyRun:
 
 def stored_metrics(folder: RunFolder) -> Any:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
-    stored = folder.read_metrics()
+    stored = folder.read_json(METRICS)
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=stored.get("kind") == "tasks")
     try:
         return benchmark.metrics_type.model_validate(stored)
@@ -202,10 +202,9 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
         for name in record.cell.metrics
         if not any(is_entry(entry, name) for entry in metrics.own)
     ]
-    stop_notes = [record.stopped.describe()] if record.stopped is not None else []
     environment = folder.read_environment()
     engine_warnings = ((environment.get("engine") or {}).get("details") or {}).get("warnings") or ()
-    record = replace(record, warnings=(*record.warnings, *stop_notes, *map(str, engine_warnings), *unscored))
+    record = replace(record, warnings=(*record.warnings, *map(str, engine_warnings), *unscored))
     failures = count_failures(predictions.values(), frozenset(record.questions))
     return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
 

@@ -193,30 +193,6 @@ def test_limits_end_the_asking(evaluate, capsys) -> None:
         evaluate(devset, limits=medexam.Limits(minutes=0.0), fresh=True)(program)
 
 
-@pytest.mark.usefixtures("model")
-def test_optimizers_evaluate_by_it(evaluate, tmp_path) -> None:
-    devset, student = build_devset(12), dspy.Predict("question -> answer")
-
-    def optimize():
-        optimizer = dspy.BootstrapFewShotWithRandomSearch(metric=exact, num_candidate_programs=2, max_labeled_demos=2)
-        return optimizer.compile(student.deepcopy(), trainset=devset[:6], valset=devset[6:])
-
-    theirs = optimize()
-    ours = evaluate(devset, name="search")
-    with ours.for_optimizers():
-        best = optimize()
-    assert best.demos == theirs.demos
-    assert [entry["score"] for entry in best.candidate_programs] == [
-        entry["score"] for entry in theirs.candidate_programs
-    ]
-    runs = {run.id for run in medexam.list_runs(tmp_path / "runs")}
-    assert len(runs) > 2
-    with ours.for_optimizers():
-        optimize()
-    assert {run.id for run in medexam.list_runs(tmp_path / "runs")} == runs
-    assert isinstance(dspy.Evaluate(devset=devset, metric=exact)(student).score, float)
-
-
 KILLED = """
 import os, pathlib, sys, time, dspy, medexam
 sys.path.insert(0, sys.argv[1])

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from medexam.metrics import AuditItem
-from medexam_companions.audit import agree, compare_raters, correlate, measure_agreement
+from medexam_companions.audit import AuditItem, agree, compare_raters, correlate, measure_agreement
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
 

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from medexam.errors import SpecError
-from medexam.metrics import AuditItem
-from medexam_companions.audit import best_answers, choose_sample
+from medexam_companions.audit import AuditItem, best_answers, choose_sample
 
 ANSWERS = st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from(["list", "short"]), st.integers(0, 9)), max_size=40)
 

@@ -3,6 +3,8 @@
 It makes JSON-ready values and knows nothing of how they are packed.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +13,6 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.parquet import read_own_scores
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics.audit import answer_digest
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
 from medexam.predictions.evidence.kinds import evidence_entry
@@ -89,6 +90,15 @@ def _read(run: AnyRun, name: str) -> Answers:
         run_id=run.record.run_id,
         folder=str(run.folder.path.resolve()),
     )
+
+
+def answer_digest(prediction: Prediction, expected: Any) -> str:
+    """Hash what a model answered and what was expected, JSON-ready, into eight hexadecimal digits.
+
+    A page gives it to each mark, and the import of marks compares it with the run.
+    """
+    words = json.dumps([prediction.reply, prediction.text, prediction.answer, expected])
+    return hashlib.sha256(words.encode()).hexdigest()[:8]
 
 
 def _number(gold: Any) -> int | None:
