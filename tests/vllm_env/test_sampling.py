@@ -45,14 +45,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def filling(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that takes them from there, as vLLM does by itself."""
-    port, log = free_port(), tmp_path_factory.mktemp("log") / "vllm.log"
+    port, logs = free_port(), tmp_path_factory.mktemp("log")
     medexam = str(Path(sys.executable).with_name("medexam"))
-    command = [medexam, "serve", str(folder), "--python", str(PYTHON), "--port", str(port), "--log", str(log)]
-    command += ["--max-model-len", "512", "--dtype", "float32", "--", "--enforce-eager", "--generation-config", "auto"]
+    command = [medexam, "serve", str(folder), "--python", str(PYTHON), "--port", str(port), "--folder", str(logs)]
+    command += ["--", "--max-model-len", "512", "--dtype", "float32", "--enforce-eager", "--generation-config", "auto"]
     with subprocess.Popen(command, env={**os.environ, "VLLM_API_KEY": KEY}) as server:
         try:
             until(lambda: _is_healthy(port) or server.poll() is not None, "the server", 300.0)
-            assert server.poll() is None, f"see {log}"
+            assert server.poll() is None, f"see {logs}"
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.send_signal(signal.SIGINT)
