@@ -20,6 +20,7 @@ from .paired.measures import sign_flip_p as sign_flip_p
 from .paired.pairs import ALPHA as ALPHA
 from .paired.pairs import judge as judge
 from .paired.pairs import mcnemar_p as mcnemar_p
+from .paired.power import FLIPPED as FLIPPED
 from .paired.power import detectable_difference as detectable_difference
 from .paired.power import questions_needed as questions_needed
 from .paired.repeats import measure_noise as measure_noise

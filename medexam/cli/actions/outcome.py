@@ -29,7 +29,5 @@ def print_runs(runs_dir: Path, runs: list[AnyRun], *, as_json: bool) -> None:
     for run in runs:
         if run.note is not None:
             print_notice(f"warning: {run.folder.name}: {run.note}")
-        if run.record.stopped is not None:
-            print_notice(f"{run.folder.name} {run.record.stopped.describe()}")
     sys.stderr.write(f"Runs are in {runs_dir}.\n")
     sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")

@@ -75,7 +75,7 @@ class TerminalProgress(WorkProgress):
         )
         if not self._console.is_terminal and planned.pending:
             sys.stderr.write(
-                f"{visible(self._label)}: asking {len(planned.pending) + planned.later:,} of {total:,} questions ...\n"
+                f"{visible(self._label)}: asking {len(planned.pending):,} of {total:,} questions ...\n"
             )
 
     def asked(self) -> None:

@@ -134,7 +134,6 @@ def _compare_folders(
         exclusions=exclusions,
         notes=(
             *note_differences(records, sets),
-            *note_stopped(records),
             *mixed_notes(runs),
             *model_notes,
             *describe_unequal(runs),
@@ -274,21 +273,6 @@ def find_common(
             common_items.append(question)
     return common_items, LeftOut(
         len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"]
-    )
-
-
-def note_stopped(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """Note what stopping rules found of the runs, and that tests of a fixed number do not count their looks."""
-    decisions = [
-        f"run {record.run_id} {record.stopped.describe()}"
-        for record in records
-        if record.stopped and record.stopped.is_decided
-    ]
-    if not decisions:
-        return ()
-    return (
-        *decisions,
-        "p-values and intervals below assume a fixed number of questions: rely on the decisions of stop_when",
     )
 
 

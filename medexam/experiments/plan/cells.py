@@ -3,18 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import dspy
 
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
-from medexam.errors import SpecError
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import Preview, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
-from medexam.experiments.store.stopped import StopRecord
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
@@ -55,10 +53,6 @@ class PlannedCell(Generic[S_co]):
     """Questions that are not pending, because their answers are taken from that run."""
     repeat: int = 0
     """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
-    later: int = 0
-    """Further questions, which are not pending yet: whether they are asked depends on the answers to those that are."""
-    stopped: StopRecord | None = None
-    """How far a stopping rule has had it asked; None without such a rule."""
     place: int = 0
     """Position in the experiment, 0 the first."""
 
@@ -116,7 +110,7 @@ class PlannedCell(Generic[S_co]):
     @property
     def done(self) -> int:
         """How many of them are answered, here or by the lender."""
-        return self.total - len(self.pending) - self.later
+        return self.total - len(self.pending)
 
     @property
     def calls(self) -> int:
@@ -171,16 +165,6 @@ ExamCell = PlannedCell[ExamSet]
 AnyCell = PlannedCell[AnySet]
 
 
-class Rule(Protocol):
-    """Says from what is answered which questions are asked next."""
-
-    def next_blocks(self, cells: Sequence[AnyCell]) -> dict[int, AnyCell]:
-        """Map a position to the cell with the pending questions that have to be asked next; empty if there are none."""
-
-    def settle(self, cells: Sequence[AnyCell]) -> tuple[AnyCell, ...]:
-        """Return the cells with what was decided of them; one that has ended selects only what it was asked."""
-
-
 @dataclass(frozen=True)
 class Plan:
     """An experiment, or one run of it, ready to run."""
@@ -194,8 +178,6 @@ class Plan:
     runs_dir: Path
     news: tuple[str, ...] = ()
     """One line for each stored run whose data have changed since, and for what its questions are too few for."""
-    stopping: Rule | None = None
-    """When the asking of its cells ends; None: once all of it is answered."""
     accept_model_change: bool = False
     """Whether another model than the one that began a run may go on with it."""
     ways_out: str = RUN_WAYS_OUT
@@ -226,18 +208,11 @@ class Plan:
             experiment_digest=self.experiment_digest,
             place=planned.place,
             warnings=planned.warnings,
-            stopped=planned.stopped,
         )
 
 
 def join_plans(plans: Sequence[Plan]) -> Plan:
-    """Join the plans of several experiments, two or more, into one; a run that two of them plan is in it once.
-
-    Raises `SpecError` if one ends early by `stop_when`, which looks at its own runs alone.
-    """
-    for plan in plans:
-        if plan.stopping is not None:
-            raise SpecError(f"{plan.name} has stop_when: run it apart from other specs, or add --set stop_when=null")
+    """Join the plans of several experiments, two or more, into one; a run that two of them plan is in it once."""
     cells = {cell.folder.path: cell for plan in reversed(plans) for cell in plan.cells}
     paths = dict.fromkeys(cell.folder.path for plan in plans for cell in plan.cells)
     return Plan(

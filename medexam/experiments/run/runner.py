@@ -16,7 +16,7 @@ from operator import or_
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.plan.cells import AnyCell, Plan, Rule
+from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
@@ -96,11 +96,7 @@ class Runner:
     async def _run_cells(self) -> Stop | None:
         cells, stop = self._plan.cells, None
         try:
-            if (rule := self._plan.stopping) is not None:
-                stop = await self._ask_in_blocks(rule)
-                cells = tuple(replace(cell, pending=()) for cell in rule.settle(cells))
-            else:
-                cells, stop = await self._submit_ahead(cells)
+            cells, stop = await self._submit_ahead(cells)
             for position in in_prefix_order(cells):
                 planned = cells[position]
                 if stop is not None and not planned.folder.exists():
@@ -125,7 +121,7 @@ class Runner:
 
     def _with_lender(self, planned: AnyCell) -> AnyCell:
         """Return the cell with a run that has answered its questions since it was planned, such as one of this plan."""
-        if planned.lender is not None or planned.repeat or self._plan.fresh or self._plan.stopping is not None:
+        if planned.lender is not None or planned.repeat or self._plan.fresh:
             return planned
         planned = with_lender(planned)
         if (line := describe_lent(planned)) is not None:
@@ -144,27 +140,6 @@ class Runner:
                     return tuple(ahead), Stop.INTERRUPTED
             ahead[position] = planned.updated()
         return tuple(ahead), None
-
-    async def _ask_in_blocks(self, rule: Rule) -> Stop | None:
-        """Ask block after block, until every comparison has ended or a block stays unanswered; nothing is scored."""
-        cells = list(self._plan.cells)
-        while blocks := rule.next_blocks(cells):
-            for position in in_prefix_order(cells):
-                if (block := blocks.get(position)) is None:
-                    continue
-                keys = {question.key for question in block.pending}
-                block.folder.create()
-                with block.folder.locked():
-                    updated_cell = _look_again(block)
-                    pending = tuple(question for question in updated_cell.pending if question.key in keys)
-                    if await self._run_cell(replace(updated_cell, pending=pending)):
-                        return Stop.INTERRUPTED
-                # What failed is not asked a second time in this invocation.
-                later_questions = tuple(question for question in cells[position].pending if question.key not in keys)
-                cells[position] = replace(cells[position], pending=later_questions)
-                if (limit := self._spending.exhausted) and rule.next_blocks(cells):
-                    return limit
-        return None
 
     async def _run_cell(self, planned: AnyCell, *, ahead: bool = False) -> bool:
         """Ask the cell's pending questions, `ahead` without waiting for replies; return whether it was interrupted."""

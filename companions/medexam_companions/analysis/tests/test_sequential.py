@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from medexam.metrics import SequentialEnding, SequentialTest
+from medexam_companions.analysis import SequentialEnding, SequentialTest
 
 TEST = SequentialTest(0.05, 0.8)
 REPLAYS = 10_000

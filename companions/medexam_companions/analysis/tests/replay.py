@@ -1,7 +1,8 @@
-"""What `stop_when` saves and how often it errs: replayed on stored runs, and simulated.
+# ruff: noqa: T201
+"""What `medexam sequential` saves and how often it errs: replayed on stored runs, and simulated.
 
-    python bench/stopping.py runs/study --replays 200
-    python bench/stopping.py --simulate 10000
+    python companions/medexam_companions/analysis/tests/replay.py runs/study --replays 200
+    python companions/medexam_companions/analysis/tests/replay.py --simulate 10000
 
 With runs, each pair that was asked the same questions is asked again in random orders, and what the rule says is set
 beside the paired test on all questions. `agrees`: the rule says what the full test says, or calls a difference none
@@ -22,12 +23,10 @@ from scipy.stats import binom
 
 from medexam.benchmarks import find_benchmark
 from medexam.experiments import find_runs
-from medexam.experiments.plan.stopping import find_looks
 from medexam.experiments.store.data_changes import as_asked
-from medexam.metrics.paired.pairs import ALPHA
-from medexam.metrics.paired.power import questions_needed
-from medexam.metrics.paired.sequential import SequentialTest
+from medexam.metrics import ALPHA, questions_needed
 from medexam.predictions import Status
+from medexam_companions.analysis import SequentialTest, find_looks
 
 BETTER, WORSE, SMALL, RAN_OUT = range(4)
 Counts = NDArray[np.int64]

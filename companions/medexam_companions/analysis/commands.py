@@ -1,0 +1,66 @@
+"""`medexam sequential`: only as many questions as the comparisons need."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from medexam.cli import FailuresOption, JsonOption, RunsDirOption, TrackingOption
+from medexam.experiments import AnyRun, Plan, Stop
+
+
+def sequential(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A spec with a matrix, whose cells are compared.")],
+    *,
+    difference: Annotated[float, typer.Option(help="The smallest difference that matters, in points of accuracy.")],
+    power: Annotated[float, typer.Option(help="How often a difference of that size is to be found.")] = 0.8,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="CELL", help="The cell that others are compared with; the first by default.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as model.name=NAME.")
+    ] = None,
+    max_failures: FailuresOption = None,
+    runs_dir: RunsDirOption = None,
+    tracking_uri: TrackingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask only as many questions as the comparisons of a spec need; the same command continues.
+
+    For example:
+
+    medexam sequential study.yaml --difference 5
+    """
+    from functools import partial
+
+    from medexam import Limits
+    from medexam.cli import INCOMPLETE, TerminalProgress, describe_stop, print_json, print_notice, send_to_mlflow
+    from medexam.experiments import Carriers, carry_out, default_runs_dir, plan_spec
+    from medexam.experiments.track.runs import track
+    from medexam.specs import parse_overrides
+    from medexam_companions.analysis.section import describe
+    from medexam_companions.analysis.stopping import StoppingRule
+
+    folder, changes = runs_dir or default_runs_dir(), parse_overrides(settings or ())
+    rule, carriers = StoppingRule(difference, power, baseline), Carriers(limits=Limits(failures=max_failures))
+
+    def plan_at(questions: int | None) -> Plan:
+        limit = {} if questions is None else {"dataset.limit": questions}
+        return plan_spec(spec, {**changes, **limit}, runs_dir=folder)
+
+    def ask(plan: Plan) -> tuple[Sequence[AnyRun], Stop | None]:
+        return carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+
+    if (note := rule.note(plan_at(None).cells[0].total)) is not None:
+        print_notice(note)
+    records, runs, stop = rule.ask(plan_at, ask)
+    if as_json:
+        print_json(records)
+    else:
+        for run, record in records.items():
+            typer.echo(f"{run}: {describe(record)}")
+    if runs:
+        send_to_mlflow(track, runs, tracking_uri=tracking_uri, runs_dir=folder)
+    if not all(record["ended"] for record in records.values()):
+        print_notice(f"{describe_stop(stop)}: comparisons have not ended; the same command continues them")
+        raise typer.Exit(INCOMPLETE)
