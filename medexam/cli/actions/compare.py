@@ -9,7 +9,7 @@ from medexam.cli.flags.compare import CompareSettings, SectionSettings, WaySetti
 from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.result_files import replace_files
 from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json, write_bibtex, write_file
+from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.further import find_further
@@ -20,8 +20,8 @@ from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.compare.section import Finder
 from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
-from medexam.experiments.report.language_tables import consistency_latex, consistency_report
-from medexam.experiments.report.run_blocks import comparison_blocks, consistency_blocks
+from medexam.experiments.report.language_tables import languages_latex, languages_report
+from medexam.experiments.report.run_blocks import comparison_blocks, language_blocks
 from medexam.experiments.report.shown import Block, print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import RunFolder
@@ -47,7 +47,6 @@ def compare_stored(
     folders = find_compared(paths)
     if settings.rescore:
         read_current(folders, rescore=True)
-    write_bibtex(folders, settings.bibtex)
     comparison, report, blocks, in_latex = _find(folders, way, finders)
     if settings.markdown is not None:
         write_file(report(), settings.markdown)
@@ -82,9 +81,9 @@ def _find(
         found = compare_run_languages(folders)
         return (
             found,
-            partial(consistency_report, found),
-            partial(consistency_blocks, found),
-            partial(consistency_latex, found),
+            partial(languages_report, found),
+            partial(language_blocks, found),
+            partial(languages_latex, found),
         )
     comparison = compare_runs(folders, finders, way.reading)
     return (

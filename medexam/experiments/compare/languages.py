@@ -10,57 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from medexam.benchmarks.paired import PairedRun
 from medexam.errors import SpecError
 from medexam.experiments.compare.result import Comparison, run_documents
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.metrics.paired.pairs import adjust_holm
-from medexam.metrics.paired.results import Flips, Paired
+from medexam.metrics.paired.results import Paired
 from medexam.specs.identity import differing_keys
-
-
-@dataclass(frozen=True)
-class LanguageComparison(Comparison):
-    """Runs that differ in language alone, on the questions that all of them have scored."""
-
-    languages: tuple[str, ...]
-    """One a run, in their order."""
-    method: ClassVar[str] = "languages"
-
-
-@dataclass(frozen=True)
-class Consistency(LanguageComparison):
-    """Two runs that differ in language alone, on the questions that both have scored."""
-
-    pair: PairedRun
-    same_wrong: tuple[str, ...]
-    """Keys of the questions that both have wrong with the same answer; leaving a question unanswered is no answer."""
-
-    @property
-    def flips(self) -> Flips:
-        """Both right, only one, neither, and McNemar's exact test."""
-        return self.pair.paired.flips
-
-    def document(self) -> dict[str, Any]:
-        """Build what `--json` prints, JSON-ready."""
-        flips = self.flips
-        first, second = self.languages
-        return {
-            "runs": run_documents(self),
-            "languages": list(self.languages),
-            "dropped": asdict(self.exclusions),
-            "notes": list(self.notes),
-            "questions": flips.n,
-            "both_right": flips.both_right,
-            f"only_{first}": list(flips.right_to_wrong),
-            f"only_{second}": list(flips.wrong_to_right),
-            "neither": flips.both_wrong,
-            "neither_with_the_same_answer": list(self.same_wrong),
-            "mcnemar_p": flips.p,
-            "same_answer": self.pair.paired.same_answer,
-        }
 
 
 @dataclass(frozen=True)
@@ -77,13 +34,16 @@ class LanguagePair:
 
 
 @dataclass(frozen=True)
-class CrossLanguages(LanguageComparison):
-    """Three runs or more that differ in language alone."""
+class CrossLanguages(Comparison):
+    """Runs that differ in language alone, on the questions that all of them have scored."""
 
+    languages: tuple[str, ...]
+    """One a run, in their order."""
     language_pairs: tuple[LanguagePair, ...]
     """Every two languages, in the order of the runs."""
     right_in: Mapping[str, tuple[str, ...]]
     """Question -> the languages that it is right in, in the order of the runs."""
+    method: ClassVar[str] = "languages"
 
     def right(self, language: str) -> int:
         """Count the questions that are right in a language."""
@@ -135,8 +95,8 @@ class CrossLanguages(LanguageComparison):
         }
 
 
-def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLanguages:
-    """Set runs side by side that differ in language alone: two as `Consistency`, more as `CrossLanguages`.
+def compare_run_languages(folders: Sequence[RunFolder]) -> CrossLanguages:
+    """Set runs side by side that differ in language alone.
 
     Raises `SpecError` if there is one run, two ask in one language or differ in more, and what `compare_runs`
     raises.
@@ -148,18 +108,14 @@ def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLa
     answers = [folder.read_predictions() for folder in folders]
     golds = load_items(folders[0]).golds
 
-    def same_wrong(first: int, second: int) -> tuple[str, ...]:
-        return tuple(
-            question
-            for question in comparison.questions
-            if answers[first][question].answer is not None
+    def same_wrong(first: int, second: int) -> int:
+        return sum(
+            answers[first][question].answer is not None
             and answers[first][question].answer == answers[second][question].answer
             and not benchmark.is_right(answers[first][question], golds[question])
+            for question in comparison.questions
         )
 
-    if len(folders) == 2:
-        pair = comparison.statistics.paired[0]
-        return Consistency(**vars(comparison), pair=pair, languages=languages, same_wrong=same_wrong(0, 1))
     paired: list[tuple[int, int, Paired]] = []
     for first in range(len(folders) - 1):
         # All runs are compared each time, so that every pair is on the same questions.
@@ -171,7 +127,7 @@ def compare_run_languages(folders: Sequence[RunFolder]) -> Consistency | CrossLa
         **vars(comparison),
         languages=languages,
         language_pairs=tuple(
-            LanguagePair((languages[first], languages[second]), pair, p, len(same_wrong(first, second)))
+            LanguagePair((languages[first], languages[second]), pair, p, same_wrong(first, second))
             for (first, second, pair), p in zip(paired, adjusted, strict=True)
         ),
         right_in={

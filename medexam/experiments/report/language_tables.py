@@ -1,78 +1,28 @@
 """Tables and Markdown of `medexam compare --languages`: questions right in all languages, in some, in none."""
 
 from medexam.distributions import WILSON, rate_interval
-from medexam.experiments.compare.languages import Consistency, CrossLanguages
+from medexam.experiments.compare.languages import CrossLanguages
 from medexam.experiments.report.comparison_tables import comparison_lines, render_comparison
 from medexam.experiments.report.latex import render_latex
-from medexam.tables import NONE, Captioned, Table, coefficient, equals, p_value, percent, with_interval
+from medexam.tables import NONE, Captioned, Table, coefficient, p_value, percent, with_interval
 
 SHOWN = 10
 """Questions that the terminal names."""
 
 
-def consistency_report(consistency: Consistency | CrossLanguages) -> str:
+def languages_report(cross: CrossLanguages) -> str:
     """Render the same in Markdown, with what was compared, every suspect and where the runs lie."""
-    tables = consistency_tables(consistency, suspect_limit=len(consistency.questions))
-    return render_comparison(consistency, comparison_lines(consistency), [], tables)
+    tables = language_tables(cross, suspect_limit=len(cross.questions))
+    return render_comparison(cross, comparison_lines(cross), [], tables)
 
 
-def consistency_latex(consistency: Consistency | CrossLanguages) -> str:
+def languages_latex(cross: CrossLanguages) -> str:
     """Render the counts in LaTeX, without the suspects."""
-    return render_latex(consistency_tables(consistency, suspect_limit=0), comparison_lines(consistency))
+    return render_latex(language_tables(cross, suspect_limit=0), comparison_lines(cross))
 
 
-def consistency_tables(consistency: Consistency | CrossLanguages, suspect_limit: int = SHOWN) -> list[Captioned]:
-    """Build the counts, the counts by discipline, and the first `suspect_limit` suspects, each with its caption."""
-    if isinstance(consistency, CrossLanguages):
-        return _cross_tables(consistency, suspect_limit)
-    first, second = consistency.languages
-    flips = consistency.flips
-    counts = (
-        ("both right", flips.both_right),
-        (f"only {first}", len(flips.right_to_wrong)),
-        (f"only {second}", len(flips.wrong_to_right)),
-        ("neither", flips.both_wrong),
-        ("  with the same wrong answer", len(consistency.same_wrong)),
-    )
-    rows = tuple(
-        (name, str(number), with_interval(percent(number / flips.n), rate_interval(number, flips.n)))
-        for name, number in counts
-    )
-    run = consistency.runs[0]
-    title = " · ".join(filter(None, (run.program, run.model, f"{first} and {second}")))
-    caption = (
-        f"{flips.n} questions that both runs scored, percent with a 95 % interval ({WILSON}). McNemar's exact test "
-        f"of the two middle rows: p {equals(flips.p)}. Right in one language alone: look at the translation first. "
-        "The same wrong answer in both: probably the model does not know the answer."
-    )
-    tables = [(Table(title, ("Right in", "Questions", "Percent"), rows), caption)]
-    groups = tuple(
-        (
-            name,
-            str(group.paired.n),
-            str(group.paired.flips.both_right),
-            str(len(group.paired.flips.right_to_wrong)),
-            str(len(group.paired.flips.wrong_to_right)),
-            str(group.paired.flips.both_wrong),
-            p_value(group.p_adjusted),
-        )
-        for name, group in consistency.pair.by_discipline.items()
-    )
-    headers = ("Discipline", "n", "Both", f"Only {first}", f"Only {second}", "Neither", "p Holm")
-    tables.append((Table("By discipline", headers, groups), "p: McNemar's, adjusted by Holm."))
-    suspects = tuple((key, first) for key in flips.right_to_wrong) + tuple(
-        (key, second) for key in flips.wrong_to_right
-    )
-    if suspects and suspect_limit:
-        count = f"first {suspect_limit} of {len(suspects)}" if len(suspects) > suspect_limit else str(len(suspects))
-        suspect_table = Table(
-            f"Right in one language alone ({count})", ("Question", "Right in"), suspects[:suspect_limit], text_columns=2
-        )
-        tables.append((suspect_table, "--json and --markdown FILE list all." if len(suspects) > suspect_limit else ""))
-    return tables
-
-
-def _cross_tables(cross: CrossLanguages, suspect_limit: int) -> list[Captioned]:
+def language_tables(cross: CrossLanguages, suspect_limit: int = SHOWN) -> list[Captioned]:
+    """Build each language's scores, every two beside each other, the counts, and the first `suspect_limit` suspects."""
     n, languages = len(cross.questions), cross.languages
     run = cross.runs[0]
     title = " · ".join(filter(None, (run.program, run.model, ", ".join(languages))))
@@ -89,7 +39,7 @@ def _cross_tables(cross: CrossLanguages, suspect_limit: int) -> list[Captioned]:
     headers = ("Language", "Right", "Percent", "Right here alone", "Wrong here alone")
     caption = (
         f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language alone: "
-        "look at its translation first."
+        "look at its translation first. The same wrong answer in several: probably the model does not know the answer."
     )
     tables = [(Table(title, headers, rows), caption), _pairs(cross)]
     counts = tuple(
@@ -111,13 +61,10 @@ def _cross_tables(cross: CrossLanguages, suspect_limit: int) -> list[Captioned]:
             for name, group in groups.items()
         )
         tables.append((Table("Accuracy by discipline", ("Discipline", "n", *languages), cells), "Percent right."))
-    suspects = [
-        (key, side, language)
-        for language in languages
-        for side, keys in (("wrong", cross.wrong_alone(language)), ("right", cross.right_alone(language)))
-        for key in keys
-    ]
-    suspects.sort(key=lambda suspect: suspect[1] == "right")
+    # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
+    alone = [(key, "wrong", language) for language in languages for key in cross.wrong_alone(language)]
+    alone += [(key, "right", language) for language in languages for key in cross.right_alone(language)]
+    suspects = list({suspect[0]: suspect for suspect in reversed(alone)}.values())[::-1]
     if suspects and suspect_limit:
         count = f"first {suspect_limit} of {len(suspects)}" if len(suspects) > suspect_limit else str(len(suspects))
         table = Table(

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from medexam.experiments.compare.languages import Consistency, CrossLanguages
+from medexam.experiments.compare.languages import CrossLanguages
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.report.comparison_tables import SHOWN_PAIRS, comparison_lines, comparison_tables, verdicts
 from medexam.experiments.report.findings import findings
-from medexam.experiments.report.language_tables import consistency_tables
+from medexam.experiments.report.language_tables import language_tables
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import overview_tables, split_families
@@ -44,9 +44,9 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     return _framed(comparison, [*blocks, *verdicts(comparison)])
 
 
-def consistency_blocks(consistency: Consistency | CrossLanguages) -> list[Block]:
+def language_blocks(cross: CrossLanguages) -> list[Block]:
     """Show the same of runs in several languages."""
-    return _framed(consistency, [*consistency_tables(consistency)])
+    return _framed(cross, [*language_tables(cross)])
 
 
 def _framed(comparison: Comparison, blocks: list[Block]) -> list[Block]:

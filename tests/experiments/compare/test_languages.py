@@ -32,10 +32,12 @@ def test_questions_are_counted_by_where_they_are_right(compare, make_run, medexa
         make_run(ZERO_SHOT, "rrrrr" + "wwww" + "r" + "wwwww" + "uwoou"),
     ]
     document = compare(*runs)
-    assert (document["both_right"], document["neither"], document["questions"]) == (5, 10, 20)
-    assert (len(document["only_es"]), len(document["only_en"])) == (4, 1)
-    assert len(document["neither_with_the_same_answer"]) == 5
-    assert document["mcnemar_p"] == pytest.approx(mcnemar_p(4, 1))
+    (pair,) = document["pairs"]
+    assert (pair["both_right"], pair["neither"], document["questions"]) == (5, 10, 20)
+    assert (pair["only_es"], pair["only_en"]) == (4, 1)
+    assert (len(document["right_alone"]["es"]), len(document["right_alone"]["en"])) == (4, 1)
+    assert pair["neither_with_the_same_answer"] == 5
+    assert pair["mcnemar_p"] == pytest.approx(mcnemar_p(4, 1))
     medexam("compare", "--languages", *runs, "--markdown", tmp_path / "languages.md")
     check_sealed("compare/languages.md", (tmp_path / "languages.md").read_text(), tmp_path)
 
