@@ -16,7 +16,7 @@ def compare(
 ) -> None:
     """Compare stored runs with the first one on the questions that all have scored; asks no model."""
     _check(way, sections, settings)
-    check_endings({f"--{name}": getattr(settings, name) for name in ("markdown", "latex", "bibtex")})
+    check_endings({f"--{name}": getattr(settings, name) for name in ("markdown", "latex")})
     from medexam.cli.actions.compare import compare_stored
 
     compare_stored(importing, way, sections, settings)

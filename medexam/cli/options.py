@@ -14,7 +14,7 @@ from medexam.cli.settings import Setting
 from medexam.errors import SpecError
 
 LAYOUTS = "medexam.layouts"
-"""The entry points of the papers in whose tables `medexam report --layout` shows runs."""
+"""The group in which packages add layouts: they take runs and have `blocks`, `markdown`, `latex` and `document`."""
 INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
@@ -42,9 +42,6 @@ TrackingOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 LatexOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write the tables in LaTeX (booktabs), for an author to include.")
-]
-BibtexOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write what to cite: data sets, models and packages (BibTeX).")
 ]
 FailuresOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Stop when N questions have failed; no limit by default.")

@@ -4,6 +4,7 @@ from .base import Passage as Passage
 from .base import Span as Span
 from .building import PlannedRetriever as PlannedRetriever
 from .building import plan_retriever as plan_retriever
+from .corpora import TOKEN as TOKEN
 from .corpora import Corpus as Corpus
 from .corpora import build_corpus as build_corpus
 from .corpora import corpus_texts as corpus_texts
@@ -22,6 +23,8 @@ from .index_building import prepare_shards as prepare_shards
 from .languages import read_languages as read_languages
 from .lexical import BM25Retriever as BM25Retriever
 from .lexical import TfidfRetriever as TfidfRetriever
+from .lexical import load_stop_words as load_stop_words
+from .lexical import rank_scores as rank_scores
 from .reordering import FusionRetriever as FusionRetriever
 from .reordering import RerankingRetriever as RerankingRetriever
 from .vectors import StoredVectors as StoredVectors

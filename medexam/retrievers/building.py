@@ -16,7 +16,6 @@ from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
-from medexam.retrievers.hashed_terms import HashedTfidfRetriever
 from medexam.retrievers.index import (
     MANIFEST,
     PROGRESS,
@@ -98,8 +97,6 @@ class PlannedRetriever:
         spec, corpus = self.spec, self.corpus
         if corpus is None or spec.is_own:
             return _build_own(spec, corpus)
-        if spec.kind == "hashed_tfidf":
-            return HashedTfidfRetriever(corpus, spec.language, cache / "lexical")
         if spec.kind == "tfidf":
             return TfidfRetriever(corpus, spec.language)
         words = BM25Retriever(corpus, spec.language, cache / "lexical") if spec.uses_words else None

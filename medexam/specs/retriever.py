@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.specs.base import Spec
 from medexam.specs.names import RETRIEVERS, Args, part_name, short_name
 
-RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "hashed_tfidf", "fusion"]
+RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
 
 
 class RetrieverSpec(Spec):
@@ -16,8 +16,8 @@ class RetrieverSpec(Spec):
 
     kind: str = "medcpt"
     """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25` and `tfidf`: words;
-    `hashed_tfidf`: DrQA's words and pairs in 2^24 bins on disk, for a corpus of any size; `fusion`: `bm25` and `dense`
-    by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`."""
+    `fusion`: `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
+    name of one that an installed package adds."""
     args: Args = Field(default_factory=dict)
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
     corpus: str | Path | None = None
@@ -78,8 +78,8 @@ class RetrieverSpec(Spec):
 
     @property
     def is_own(self) -> bool:
-        """Whether `kind` is a class of the user's own."""
-        return ":" in self.kind
+        """Whether `kind` is a class of the user's own, or one that an installed package adds."""
+        return self.kind not in get_args(RetrieverKind)
 
     @property
     def uses_vectors(self) -> bool:
@@ -89,7 +89,7 @@ class RetrieverSpec(Spec):
     @property
     def uses_words(self) -> bool:
         """Whether words are compared."""
-        return self.kind in ("bm25", "tfidf", "hashed_tfidf", "fusion")
+        return self.kind in ("bm25", "tfidf", "fusion")
 
     @property
     def encoder_name(self) -> str | Path:

@@ -1,59 +1,135 @@
-"""What `medexam reproduce` and `medexam report --layout` do: make, show and write what a paper prints."""
+"""What `medexam reproduce` and `medexam index map` do: make, print and write."""
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import typer
 
-from medexam import Limits
-from medexam.cli import INCOMPLETE, TerminalProgress, print_json, print_notice, send_to_mlflow, write_file
+from medexam import MedExamError
+from medexam.cli import (
+    INCOMPLETE,
+    Terminal,
+    print_json,
+    print_lines,
+    print_notice,
+    print_tables,
+    write_file,
+)
 from medexam.errors import SpecError
-from medexam.experiments import Carriers, write_pictures
-from medexam.experiments.track.runs import track
-from medexam.specs import parse_overrides
-from medexam_companions.papers.catalogue import find_paper_entry
-from medexam_companions.papers.making import Reproduced, plan
-from medexam_companions.papers.settings import ReproduceSettings
-from medexam_companions.papers.views import print_paper_plan, print_reproduced
+from medexam.experiments import captioned, join_markdown, print_blocks, render_plot, write_pictures
+from medexam.retrievers import read_languages, read_manifest
+from medexam.specs import SAMPLED, DatasetSpec, parse_overrides, validate
+from medexam.tables import Table
+from medexam_companions.papers.commands import ReproduceSettings
+from medexam_companions.papers.making import make
+from medexam_companions.papers.maps import make_map
+from medexam_companions.papers.paper import find_paper_entry, list_entries
 
 
-def make_entry(name: str, settings: ReproduceSettings, *, show_plan: bool, as_json: bool) -> None:
-    """Make a table or figure again, or say what that needs."""
-    overrides = parse_overrides(settings.overrides)
-    planned = plan(
-        find_paper_entry(name),
-        overrides,
-        settings.limit,
-        settings.only,
-        runs_dir=settings.runs_dir,
-        only_look=show_plan,
-    )
-    if show_plan:
-        print_paper_plan(planned, as_json=as_json)
+def print_list(*, as_json: bool) -> None:
+    """Print every table and figure, paper by paper, and why one is not made."""
+    entries = list_entries()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": entry.name,
+                    "title": entry.item.title,
+                    "specs": list(entry.item.specs),
+                    "obstacle": entry.item.obstacle or None,
+                }
+                for entry in entries
+            ]
+        )
         return
-    for part in planned.parts:
-        if part.missing:
-            print_notice(f"left out {part.spec}: {part.missing}")
-    product = planned.make(Carriers(limits=Limits(failures=settings.max_failures)), TerminalProgress, print_notice)
-    _write(product, settings)
+    for paper in dict.fromkeys(entry.paper.layout for entry in entries):
+        paper_entries = [entry for entry in entries if entry.paper.layout == paper]
+        rows = []
+        for entry in paper_entries:
+            obstacle = f" (not made: {entry.item.obstacle})" if entry.item.obstacle else ""
+            rows.append((entry.name, f"{entry.item.title}{obstacle}", ", ".join(entry.item.specs)))
+        title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
+        table = Table(title, ("Name", "What", "Specs"), tuple(rows), text_columns=3)
+        print_tables(Terminal(), [(table, "")])
+    print_lines(Terminal(), ["medexam reproduce NAME makes one; medexam plan SPEC says what one of its specs needs"])
+
+
+def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None:
+    """Make a table or figure again; print and write it."""
+    entry = find_paper_entry(name)
+    product = make(
+        entry,
+        parse_overrides(settings.overrides),
+        settings.limit,
+        runs_dir=settings.runs_dir,
+        track=settings.tracking_uri or True,
+        say=print_notice,
+    )
+    if settings.markdown is not None:
+        tables = captioned(block for block in product.blocks if not isinstance(block, str))
+        write_file(join_markdown(tables), settings.markdown)
+    if settings.out is not None:
+        if not product.pictures:
+            raise SpecError(f"--out: {name} is a table and has no figure; leave it out")
+        for path in write_pictures(product.pictures, settings.out, "--out"):
+            print_notice(f"wrote {path}")
+    elif product.pictures:
+        print_notice("--out DIR writes the figure as PNG")
     if as_json:
         print_json(product.document)
     else:
-        print_reproduced(product)
-    if product.runs:
-        send_to_mlflow(track, product.runs, tracking_uri=settings.tracking_uri, runs_dir=planned.runs_dir)
+        print_blocks(Terminal(), [*product.blocks, *([entry.item.note] if entry.item.note else [])])
     if not product.complete:
         sys.stderr.write(f"medexam: {name} is incomplete; the same command asks what is pending\n")
         raise typer.Exit(INCOMPLETE)
 
 
-def _write(product: Reproduced, settings: ReproduceSettings) -> None:
-    """Write what goes to files."""
-    if settings.markdown is not None:
-        write_file(product.markdown(), settings.markdown)
-    if settings.out is not None:
-        if not product.pictures:
-            raise SpecError(f"--out: {product.entry.name} is a table and has no figure; leave it out")
-        for path in write_pictures(product.pictures, settings.out, "--out"):
-            print_notice(f"wrote {path}")
-    elif product.pictures:
-        print_notice("--out DIR writes the figure as PNG")
+def place_on_map(
+    folder: Path,
+    dataset: str | None,
+    language: str,
+    limit: int | None,
+    sample: int,
+    seed: int,
+    out: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Draw an index's passages and an exam's questions, and say what was drawn."""
+    spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language, "limit": limit, "seed": seed})
+    encoder = read_manifest(folder).encoder
+    languages = read_languages(encoder.source)
+    if languages is not None and spec.language not in languages:
+        print_notice(
+            f"{encoder.label} reads {', '.join(sorted(languages))} and not {spec.language}, so the questions' places "
+            "say little: draw their English translations with --language en, or build an index with an encoder that "
+            "reads both"
+        )
+    try:
+        # Before minutes of work are lost for it.
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MedExamError(f"cannot write {out}: {error.strerror or error}; choose another place with --out") from None
+    corpus_map = make_map(folder, spec, sample=sample, seed=seed, say=print_notice)
+    (path,) = write_pictures([render_plot(corpus_map.plot("map"))], out, "--out")
+    print_notice(f"wrote {path}")
+    document: dict[str, Any] = {"map": str(path.resolve()), **corpus_map.document()}
+    if as_json:
+        print_json(document)
+        return
+    passages, questions = document["passages"], document["questions"]
+    lines = {
+        "map": path,
+        "passages": f"{passages['drawn']:,} of {passages['in_index']:,}: {_counts(passages['by_source'])}",
+        "questions": f"{questions['drawn']:,} of {corpus_map.exam.name} {corpus_map.exam.language}: "
+        f"{_counts(questions['by_discipline'])}",
+        "encoder": encoder.label,
+        "trust": f"{corpus_map.trustworthiness:.3f} of 1: how far neighbours on the map are neighbours in the index",
+    }
+    for name, value in lines.items():
+        typer.echo(f"{name:<10} {value}")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

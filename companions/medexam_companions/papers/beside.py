@@ -22,58 +22,39 @@ class Beside:
     def table(self) -> Captioned:
         """Each row of ours with the paper's and the differences below it, where they are not the same."""
         rows: list[tuple[str, ...]] = []
-        for name, figures in self.own_grid.rows.items():
-            rows.append((name, *map(_text, figures)))
-            paper_figures = self._paper_figures(name)
-            differences = self._differences(name)
-            if all(figure is None for figure in paper_figures):
+        for row in self._rows():
+            rows.append((row["row"], *map(_text, row["values"])))
+            differences = row["differences"]
+            signs = [EQUAL if difference == 0 else _text(difference, "+") for difference in differences]
+            if set(differences) <= {None, 0}:
+                rows += [(f"  {PAPER}", *signs)] * any(figure is not None for figure in row["published"])
                 continue
-            if all(difference in (None, 0) for difference in differences):
-                rows.append((f"  {PAPER}", *(EQUAL if difference == 0 else NONE for difference in differences)))
-                continue
-            rows.append((f"  {PAPER}", *map(_text, paper_figures)))
-            signs = (
-                NONE if difference is None else EQUAL if difference == 0 else f"{_text(difference, sign=True)}"
-                for difference in differences
-            )
-            rows.append((f"  {DIFFERENCE}", *signs))
+            rows += [(f"  {PAPER}", *map(_text, row["published"])), (f"  {DIFFERENCE}", *signs)]
         table = Table(self.title, ("", *self.own_grid.columns), tuple(rows))
         caption = f"Paper: the figures of the paper (arXiv {self.arxiv}). {EQUAL}: the same."
         return table, caption if self.paper_grid is not None else ""
 
     def document(self) -> dict[str, Any]:
         """Build a row for each of ours, JSON-ready."""
-        return {
-            "title": self.title,
-            "arxiv": self.arxiv,
-            "columns": list(self.own_grid.columns),
-            "rows": [
-                {
-                    "row": name,
-                    "values": list(figures),
-                    "published": self._paper_figures(name),
-                    "differences": self._differences(name),
-                }
-                for name, figures in self.own_grid.rows.items()
-            ],
-        }
+        columns = list(self.own_grid.columns)
+        return {"title": self.title, "arxiv": self.arxiv, "columns": columns, "rows": self._rows()}
 
-    def _paper_figures(self, row: str) -> list[float | None]:
-        return [
-            None if self.paper_grid is None else self.paper_grid.figure(row, column) for column in self.own_grid.columns
-        ]
-
-    def _differences(self, row: str) -> list[float | None]:
-        """Subtract the paper's figures from ours, in the decimals of ours."""
-        pairs = zip(self.own_grid.rows[row], self._paper_figures(row), strict=True)
-        return [
-            None if own_figure is None or paper_figure is None else round(own_figure - paper_figure, 6) + 0.0
-            for own_figure, paper_figure in pairs
-        ]
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for name, own_figures in self.own_grid.rows.items():
+            paper_figures = [
+                self.paper_grid and self.paper_grid.figure(name, column) for column in self.own_grid.columns
+            ]
+            differences = [
+                None if own is None or paper is None else round(own - paper, 6) + 0.0
+                for own, paper in zip(own_figures, paper_figures, strict=True)
+            ]
+            row = {"row": name, "values": list(own_figures), "published": paper_figures, "differences": differences}
+            rows.append(row)
+        return rows
 
 
-def _text(figure: float | None, *, sign: bool = False) -> str:
+def _text(figure: float | None, sign: str = "") -> str:
     if figure is None:
         return NONE
-    number = f"{figure:,.0f}" if figure == int(figure) and abs(figure) >= 1 else f"{figure:.2f}"
-    return f"+{number}" if sign and figure > 0 else number
+    return f"{figure:{sign},.0f}" if figure == int(figure) and abs(figure) >= 1 else f"{figure:{sign}.2f}"

@@ -1,13 +1,15 @@
-"""Tables and figures that describe a data set: counted from its files, without a model."""
+"""Tables and figures that describe a data set or a corpus: made from files, without a model that answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments import (
+    AnyRun,
+    Block,
     PlotPicture,
     Statistics,
     compute_statistics,
@@ -15,13 +17,15 @@ from medexam.experiments import (
     render_plot,
     statistics_plots,
 )
+from medexam.files import cache_dir
 from medexam.questions import Discipline
-from medexam.specs import DatasetSpec, validate
-from medexam.tables import Captioned, Table
-from medexam_companions.casimedicos.statistics import compute_explanation_statistics
+from medexam.retrievers import DenseRetriever, plan_retriever
+from medexam.specs import DatasetSpec, RetrieverSpec, validate
+from medexam.tables import Table
+from medexam_companions.casimedicos import compute_explanation_statistics
 from medexam_companions.papers.beside import Beside
-from medexam_companions.papers.catalogue import PaperEntry
-from medexam_companions.papers.paper import Grid
+from medexam_companions.papers.maps import make_map
+from medexam_companions.papers.paper import Grid, PaperEntry
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,
@@ -37,49 +41,73 @@ SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
-class DescribedEntry:
-    """An entry and the data set that it describes."""
+class Product:
+    """A table or figure as it came out."""
 
     entry: PaperEntry
-    spec: DatasetSpec
+    blocks: Sequence[Block]
+    """Tables, and what a reader should know of them."""
+    document: Any
+    """The same, JSON-ready."""
+    pictures: Sequence[PlotPicture] = ()
+    runs: Sequence[AnyRun] = ()
+    """Those that it was made from; empty for what describes a data set."""
 
     @property
-    def source(self) -> str:
-        """The data set in words."""
-        return self.spec.label
-
-    def make(self, _: Callable[[str], None]) -> tuple[Sequence[Captioned], Any, Sequence[PlotPicture]]:
-        """Make its tables, the same JSON-ready, and its pictures."""
-        entry, shows = self.entry, self.entry.item.shows
-        title = f"{entry.heading} · {self.spec.label}"
-        if shows in _OF_DOCUMENTS:
-            comparison = Beside(title, _OF_DOCUMENTS[shows](self.spec), entry.figures, entry.paper.arxiv)
-            specialties = compute_explanation_statistics(self.spec).specialties
-            if shows != "documents" or not specialties:
-                return [comparison.table], comparison.document(), ()
-            name, count = next(iter(specialties.items()))
-            top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
-            document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
-            return [comparison.table, (top, "")], document, ()
-        items = find_benchmark(self.spec).load(self.spec)
-        statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
-        if shows in _OF_EXAMS:
-            comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
-            return [comparison.table], comparison.document(), _pictures(statistics, f"{shows}_by_year")
-        by_year, by_discipline = length_tables(statistics)
-        table = by_discipline if shows == "question_lengths_by_discipline" else by_year
-        return [table], statistics.model_dump(mode="json"), _pictures(statistics, shows)
+    def complete(self) -> bool:
+        """Whether every question of its runs is scored."""
+        return all(run.complete for run in self.runs)
 
 
-def describe_entry(entry: PaperEntry, overrides: Mapping[str, Any]) -> DescribedEntry:
-    """Return the entry with its data set, whose files `make` reads; raises `SpecError` for an unknown key."""
-    dataset_fields: dict[str, Any] = {}
+def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str], None]) -> Product:
+    """Make an entry that describes a data set, or maps a corpus; `overrides` are keys of its spec's parts."""
+    shows = entry.item.shows
+    parts: dict[str, dict[str, Any]] = {"dataset": dict(entry.item.dataset), "retriever": dict(entry.item.retriever)}
+    names = [part for part in parts if parts[part]]
     for key, value in overrides.items():
         part, _, name = key.partition(".")
-        if part != "dataset" or not name:
-            raise SpecError(f"--set {key}: {entry.name} describes a data set, so only keys of `dataset` can be set")
-        dataset_fields[name] = value
-    return DescribedEntry(entry, validate(DatasetSpec, {**entry.item.dataset, **dataset_fields}))
+        if part not in names or not name:
+            keys = " and ".join(f"`{part}`" for part in names)
+            raise SpecError(f"--set {key}: {entry.name} asks no model, so only keys of {keys} can be set")
+        parts[part][name] = value
+    spec = validate(DatasetSpec, parts["dataset"])
+    if shows == "map":
+        return _map(entry, spec, validate(RetrieverSpec, parts["retriever"]), say)
+    title = f"{entry.heading} · {spec.label}"
+    if shows in _OF_DOCUMENTS:
+        comparison = Beside(title, _OF_DOCUMENTS[shows](spec), entry.figures, entry.paper.arxiv)
+        specialties = compute_explanation_statistics(spec).specialties if shows == "documents" else {}
+        if not specialties:
+            return Product(entry, [comparison.table], comparison.document())
+        name, count = next(iter(specialties.items()))
+        top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
+        document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
+        return Product(entry, [comparison.table, (top, "")], document)
+    items = find_benchmark(spec).load(spec)
+    statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
+    plots = {plot.name: plot for plot in statistics_plots(statistics)}
+    pictures = [render_plot(plots[name]) for name in (shows, f"{shows}_by_year") if name in plots]
+    if shows in _OF_EXAMS:
+        comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
+        return Product(entry, [comparison.table], comparison.document(), pictures)
+    by_year, by_discipline = length_tables(statistics)
+    table = by_discipline if shows == "question_lengths_by_discipline" else by_year
+    return Product(entry, [table], statistics.model_dump(mode="json"), pictures)
+
+
+def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say: Callable[[str], None]) -> Product:
+    """Draw a panel of the map of all passages, whose index is made first if it is not there."""
+    if not retriever.uses_vectors or retriever.uses_words:
+        raise SpecError(f"--set retriever.kind: {entry.name} draws vectors: take medcpt or dense")
+    planned = plan_retriever(retriever)
+    say(f"encode {planned.size:,} passages, unless their index is there ...")
+    folder = cast(DenseRetriever, planned.open(cache_dir())).folder
+    corpus_map = make_map(folder, dataset, sample=planned.size, say=say)
+    rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
+    rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
+    table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2)
+    picture = render_plot(corpus_map.plot(f"map_{entry.item.part}", [entry.item.part]))
+    return Product(entry, [(table, corpus_map.caption)], corpus_map.document(), [picture])
 
 
 def questions_by_year(statistics: Statistics) -> Grid:
@@ -98,10 +126,8 @@ def questions_by_split(statistics: Statistics) -> Grid:
     rows: dict[str, list[float]] = {}
     for name, discipline in ACRONYMS.items():
         splits = statistics.by_split.get(discipline.value, {})
-        rows[name] = [
-            sum(statistics.by_exam.get(discipline.value, {}).values()),
-            *(splits.get(split, 0) for split in SPLITS),
-        ]
+        total = sum(statistics.by_exam.get(discipline.value, {}).values())
+        rows[name] = [total, *(splits.get(split, 0) for split in SPLITS)]
     rows[TOTAL] = [sum(column) for column in zip(*rows.values(), strict=True)]
     columns = (TOTAL, *(split.capitalize() for split in SPLITS))
     return Grid(columns=columns, rows={name: tuple(numbers) for name, numbers in rows.items()})
@@ -109,21 +135,13 @@ def questions_by_split(statistics: Statistics) -> Grid:
 
 def tokens(statistics: Statistics) -> Grid:
     """Count the tokens of the longest and of the mean question and answer of each discipline."""
-    tokens_by_name = {
-        name: statistics.tokens[discipline.value]
-        for name, discipline in ACRONYMS.items()
-        if discipline.value in statistics.tokens
-    }
+    counts = {name: statistics.tokens.get(discipline.value) for name, discipline in ACRONYMS.items()}
     return Grid(
         columns=("Longest question", "Mean question", "Longest answer", "Mean answer"),
         rows={
-            name: (
-                count.longest_question,
-                round(count.mean_question, 2),
-                count.longest_answer,
-                round(count.mean_answer, 2),
-            )
-            for name, count in tokens_by_name.items()
+            name: (each.longest_question, round(each.mean_question, 2), each.longest_answer, round(each.mean_answer, 2))
+            for name, each in counts.items()
+            if each is not None
         },
     )
 
@@ -147,8 +165,3 @@ _OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = MappingProxyType(
 _OF_DOCUMENTS: Mapping[str, Callable[[DatasetSpec], Grid]] = MappingProxyType(
     {"documents": documents, "sentences": sentences}
 )
-
-
-def _pictures(statistics: Statistics, name: str) -> Sequence[PlotPicture]:
-    """Draw the picture of that name; empty where the exams have no year."""
-    return [render_plot(plot) for plot in statistics_plots(statistics) if plot.name == name]

@@ -1,8 +1,9 @@
-"""The tables of results of a paper, as a data file declares them, and the figures that the paper prints there.
+"""The tables and figures of a paper, as a data file declares them, and what the paper prints there.
 
 It reads the files that ship with the package and knows nothing of stored runs. Another paper is another file.
 """
 
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
@@ -14,7 +15,7 @@ from pydantic import Field, model_validator
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
-from medexam.specs import Variant
+from medexam.text import nearest
 
 FOLDER = resources.files("medexam_companions.papers") / "published"
 ENDING = "_paper.yaml"
@@ -129,21 +130,21 @@ class PaperItem(FrozenModel):
     """The `dataset` part of a spec, for what describes one."""
     retriever: dict[str, str] = Field(default_factory=dict)
     """The `retriever` part of a spec, for a map of its corpus."""
-    part: Literal["sources", "questions", "each_discipline"] = "sources"
-    """The picture of a map."""
+    part: Literal["sources", "density", "questions"] = "sources"
+    """The panel of a map."""
     grid: str = ""
-    """The shipped grid of fine-tuned encoders."""
+    """The shipped matrix of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()
-    """Those of the grid that are shown; empty shows all."""
+    """Those of the matrix that are shown."""
     trainings: tuple[str, ...] = ()
-    """Those of the grid that are shown; empty shows all."""
-    variants: tuple[Variant, ...] = ()
-    """Those of the grid that are shown; empty shows all."""
-    measure: Literal["f1", "exact_match", "negated_f1", "outcomes"] = "f1"
-    """`negated_f1` is F1 of the questions that ask for what is not so; `outcomes` counts kinds of predictions."""
+    """Those of the matrix that are shown; empty shows all."""
+    variants: tuple[str, ...] = ()
+    """Those of the matrix that are shown; empty shows all."""
+    measure: Literal["f1", "exact_match", "outcomes"] = "f1"
+    """`outcomes` counts kinds of predictions."""
     averages: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """A column for each corpus, the mean over the trainings, instead of one for each training: its heading -> the
-    grid's keys that differ there."""
+    matrix's keys that differ there."""
     note: str = ""
     """What a reader should know before making it, in sentences."""
     printed: Grid | None = None
@@ -157,8 +158,6 @@ class Paper(FrozenModel):
 
     layout: str
     """What `--layout` and `medexam reproduce` call it."""
-    also: tuple[str, ...] = ()
-    """What `--layout` calls it too."""
     paper: str
     arxiv: str
     dataset: str
@@ -209,22 +208,56 @@ class Paper(FrozenModel):
         return is_named(table)
 
 
+@dataclass(frozen=True)
+class PaperEntry:
+    """One table or figure of a paper."""
+
+    paper: Paper
+    id: str
+    """`table-2` within its paper; empty if the paper has this one alone."""
+    item: PaperItem
+
+    @property
+    def name(self) -> str:
+        """What the command line calls it, such as `PAPER/table-2`."""
+        return "/".join(filter(None, (self.paper.layout, self.id)))
+
+    @property
+    def number(self) -> int | None:
+        """The number of the table; None for a figure."""
+        kind, _, number = self.id.partition("-")
+        return int(number) if kind == "table" else None
+
+    @property
+    def figures(self) -> Grid | None:
+        """What the paper prints there; None if it prints no numbers."""
+        return self.item.printed if self.number is None else self.paper.figures.get(self.number)
+
+    @property
+    def heading(self) -> str:
+        """What stands above the table."""
+        label = self.id.replace("-", " ").capitalize()
+        return f"{label}: {self.item.title}" if label else self.item.title
+
+
 @cache
-def all_papers() -> tuple[Paper, ...]:
-    """Load the papers that ship with the package."""
+def all_papers() -> dict[str, Paper]:
+    """Load the papers that ship with the package, by their names."""
     files = sorted((file for file in FOLDER.iterdir() if file.name.endswith(ENDING)), key=lambda file: file.name)
-    return tuple(Paper.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files)
+    papers = [Paper.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
+    return {paper.layout: paper for paper in papers}
 
 
-def load_papers() -> dict[str, Paper]:
-    """Load the papers whose tables show runs, by what `--layout` calls them."""
-    return {paper.layout: paper for paper in all_papers() if paper.tables}
+def list_entries() -> list[PaperEntry]:
+    """List every table and figure, paper by paper; one with an `obstacle` cannot be made."""
+    return [PaperEntry(paper, name, item) for paper in all_papers().values() for name, item in paper.reproduce.items()]
 
 
-def load_paper(layout: str) -> Paper:
-    """Load the paper of a layout; raises `SpecError` naming the layouts if there is none of this name."""
-    papers = load_papers()
-    for paper in papers.values():
-        if layout in (paper.layout, *paper.also):
-            return paper
-    raise SpecError(f"--layout {layout}: no paper has this name; the choices are {', '.join(papers)}")
+def find_paper_entry(name: str) -> PaperEntry:
+    """Find the entry of that name; raises `SpecError` naming the nearest ones if there is none."""
+    entries = {entry.name: entry for entry in list_entries()}
+    if name not in entries:
+        near = nearest(name, entries, most=3, similarity=0.5)
+        hint = f"did you mean {near}? " if near else ""
+        raise SpecError(f"nothing is called {name!r}: {hint}`medexam reproduce --list` names all tables and figures")
+    return entries[name]

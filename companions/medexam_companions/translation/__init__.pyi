@@ -1,4 +1,7 @@
 from .layout import QuestionText as QuestionText
+from .layout import render_layout as render_layout
+from .layout import text_of as text_of
+from .scores import BERT_MODEL as BERT_MODEL
 from .scores import BertScore as BertScore
 from .scores import score_bleu as score_bleu
 from .selecting import select as select

@@ -8,14 +8,14 @@ from medexam.cli.flags.report import ReportSettings
 from medexam.cli.options import LAYOUTS
 from medexam.cli.terminal import Terminal
 from medexam.cli.views.listening import check_port
-from medexam.cli.views.output import print_json, write_bibtex, write_file
+from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
 from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
 from medexam.experiments.entry.report import Report
 from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.report.shown import print_blocks
-from medexam.experiments.report.tables import check_shown
+from medexam.experiments.report.tables import check_plots
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs
 from medexam.plugins import load_object
@@ -27,26 +27,24 @@ def report_runs(settings: ReportSettings) -> None:
         _serve_runs(settings.runs, settings.runs_dir or default_runs_dir(), settings.watch)
         return
     layout, html = settings.layout, settings.html
-    if layout is not None and html is not None:
-        raise SpecError("--html writes our own tables, and --layout prints a paper's: give one of them at a time")
-    if layout is not None and settings.by:
-        raise SpecError("--by breaks our own tables down, and --layout prints a paper's: give one of them at a time")
+    for option, value in {"--html": html, "--plots": settings.plots, "--by": settings.by or None}.items():
+        if layout is not None and value is not None:
+            raise SpecError(f"{option} belongs to our own report, and --layout to another: give one of them at a time")
     root = settings.runs_dir or default_runs_dir()
     named = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
     paths = [*run_paths(named, root), *([] if settings.runs else [root])]
     stored_runs = read_current(find_runs(paths), settings.metric, rescore=settings.rescore)
     if settings.reread:
         stored_runs = [read_today(run, print_notice) for run in stored_runs]
-    check_shown(stored_runs, layout, plots=settings.plots is not None)
-    new_report = Report(stored_runs, parse_weights(settings.weight), protocol=settings.protocol, by=settings.by)
+    if layout is None:
+        new_report = Report(stored_runs, parse_weights(settings.weight), protocol=settings.protocol, by=settings.by)
+    else:
+        new_report = load_object(layout, LAYOUTS)(stored_runs)
     if html is not None:
         sys.stderr.write(f"{new_report.write_page(html)}\n")
     if settings.plots is not None:
+        check_plots(stored_runs)
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(settings.plots))
-    write_bibtex([run.folder for run in stored_runs], settings.bibtex)
-    if layout is not None:
-        load_object("print", LAYOUTS)(stored_runs, layout, settings.markdown, settings.latex, as_json=settings.as_json)
-        return
     if settings.markdown is not None:
         write_file(new_report.markdown(), settings.markdown)
     if settings.latex is not None:

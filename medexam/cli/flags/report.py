@@ -10,13 +10,13 @@ from medexam.cli.help.completion import complete_run
 from medexam.cli.options import (
     LAYOUTS,
     BaselineOption,
-    BibtexOption,
     JsonOption,
     LatexOption,
     RescoreOption,
     RunsDirOption,
 )
-from medexam.plugins import load_object
+from medexam.errors import SpecError
+from medexam.plugins import added_names
 
 RunsArgument = Annotated[
     tuple[Path, ...],
@@ -29,9 +29,10 @@ RunsArgument = Annotated[
 
 
 def _check_layout(layout: str | None) -> str | None:
-    """Return the layout as it was named; raises `SpecError` if no paper has this name."""
-    if layout is not None:
-        load_object("check", LAYOUTS)(layout)
+    """Return the layout as it was named; raises `SpecError` listing the names if no package adds it."""
+    if layout is not None and layout not in added_names(LAYOUTS):
+        choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
+        raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
     return layout
 
 
@@ -48,7 +49,6 @@ class ReportSettings:
     ] = None
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None
     latex: LatexOption = None
-    bibtex: BibtexOption = None
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
@@ -58,7 +58,7 @@ class ReportSettings:
         typer.Option(
             metavar="NAME",
             callback=_check_layout,
-            help="The tables of a paper instead of the usual ones; an unknown name lists the papers.",
+            help="What an installed package makes of the runs, such as a paper's tables; an unknown name lists them.",
         ),
     ] = None
     metric: Annotated[

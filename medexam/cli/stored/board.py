@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.help.completion import complete_run
-from medexam.cli.options import BibtexOption, JsonOption, LatexOption, RunsDirOption
+from medexam.cli.options import JsonOption, LatexOption, RunsDirOption
 from medexam.cli.views.output import check_endings
 
 
@@ -23,12 +23,11 @@ def board(
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the board as Markdown.")] = None,
     latex: LatexOption = None,
-    bibtex: BibtexOption = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that sorts by a click.")] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model."""
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--bibtex": bibtex})
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
     from medexam.cli.stored.actions.board import show_board
 
-    show_board(runs, runs_dir, markdown=markdown, latex=latex, bibtex=bibtex, html=html, as_json=as_json)
+    show_board(runs, runs_dir, markdown=markdown, latex=latex, html=html, as_json=as_json)

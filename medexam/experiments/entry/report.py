@@ -10,11 +10,11 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.baselines import Contrast, contrast_runs
 from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.added import find_added_tables
 from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
-from medexam.experiments.report.papers.human_baseline import human_baseline
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
 from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import model_blocks, overview_blocks, pending_blocks
@@ -53,9 +53,9 @@ class Report(Displayed):
         return board_tables(self.runs, self._boards, self.weights)
 
     @cached_property
-    def _humans(self) -> tuple[Any, list[Captioned]]:
-        """What `--json` says of people beside each run, and their tables."""
-        return human_baseline(self.runs)
+    def _added(self) -> tuple[list[dict[str, Any]], list[Captioned]]:
+        """What installed packages say of each run, JSON-ready, and their tables."""
+        return find_added_tables(self.runs)
 
     @cached_property
     def _contrasts(self) -> list[Contrast]:
@@ -87,7 +87,7 @@ class Report(Displayed):
         protocols = protocol_tables(self.runs) if self.protocol else []
         return [
             *((table, "") for table in self._board_tables),
-            *self._humans[1],
+            *self._added[1],
             *self._breakdown_tables(),
             *noise,
             *protocols,
@@ -95,11 +95,11 @@ class Report(Displayed):
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
-        triples = zip(self.runs, self._humans[0], standings(self.runs, self._boards), strict=True)
+        triples = zip(self.runs, self._added[0], standings(self.runs, self._boards), strict=True)
         noise_documents = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
         documents = [
-            run_document(run) | human | standing | noise
-            for (run, human, standing), noise in zip(triples, noise_documents, strict=True)
+            run_document(run) | added | standing | noise
+            for (run, added, standing), noise in zip(triples, noise_documents, strict=True)
         ]
         for document, breakdowns in zip(documents, self._breakdowns, strict=True):
             document |= {"by": [breakdown.to_json() for breakdown in breakdowns]} if breakdowns else {}

@@ -247,17 +247,9 @@ def label_runs(runs: Sequence[AnyRun]) -> tuple[str, dict[str, list[str]]]:
     return " · ".join(title), labels
 
 
-def check_shown(runs: Sequence[AnyRun], layout: str | None, *, plots: bool) -> None:
-    """Raise `SpecError` if a run's benchmark has no such layout, or no plots, or if it asked no paper's questions."""
-    altered = next((run for run in runs if run.record.cell.dataset.alter is not None), None)
-    if layout is not None and altered is not None:
+def check_plots(runs: Sequence[AnyRun]) -> None:
+    """Raise `SpecError` if a run's benchmark has no plots."""
+    if not all(run.benchmark.plots for run in runs):
         raise SpecError(
-            f"--layout sets runs beside a paper's, and run {altered.record.run_id} asked altered questions: leave that "
-            "run or --layout out"
-        )
-    kinds = [run.benchmark for run in runs]
-    if (plots and not all(kind.plots for kind in kinds)) or (layout and not all(kind.sat_by_people for kind in kinds)):
-        raise SpecError(
-            "--plots and --layout need exams, and these runs answer in words: leave them out, or use --html or "
-            "--markdown"
+            "--plots needs exams, and these runs answer in words: leave it out, or use --html or --markdown"
         )

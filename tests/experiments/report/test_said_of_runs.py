@@ -150,42 +150,6 @@ def test_rows_hold_the_scores_in_the_order_of_the_options_and_the_passages(make_
     assert [found[4][name] for name in names] == [[], [], 0, True, None]
 
 
-def test_only_exams_that_were_asked_and_scored_whole_stand_beside_people(make_run) -> None:
-    def exams(**dataset) -> list[tuple[int, float]]:
-        (document,) = medexam.report(make_run(ZERO_SHOT, dataset.pop("letters", "rrw"), **dataset)).document()
-        return [(row["year"], row["points"]) for row in document.get("against_people", [])]
-
-    assert exams() == [(2013, 7.0), (2015, 11.0)]
-    assert exams(letters="rrrrrrrrrrrrrrrrrrrf") == [(2013, 15.0)]
-    assert exams(letters="rrrrrrrrrrrmrrrrrrrr") == [(2015, 15.0)]
-    assert exams(years=[2015]) == [(2015, 7.0)]
-    assert exams(limit=19) != exams(limit=20)
-    assert exams(disciplines=["biology"]) == []
-
-
-def test_a_run_passes_with_the_points_of_the_pass_mark(make_run, without_plots, tmp_path) -> None:
-    answers = [{"aid": number, "atext": "x" * number} for number in range(1, 5)]
-    data = [{"qid": str(n), "qtext": f"Which, {n}?", "ra": "1", "image": None, "answers": answers} for n in range(70)]
-    exam = {"name": "Cuaderno_2013_1_M", "year": "2013", "category": "medicine", "data": data}
-    files = tmp_path / "long"
-    files.mkdir()
-    document = {"version": "1.0", "language": "en", "exams": {exam["name"]: exam}}
-    (files / "HEAD_EN.json").write_text(json.dumps(document))
-    runs = [make_run(ZERO_SHOT, "r" * 67 + "w" * 3, path=files), make_run(GUIDED, "r", path=files)]
-    report = medexam.report(*runs, html=tmp_path / "page.html")
-    found = [row for run in report.document() for row in run["against_people"]]
-    # The ten best had 568.1 points; 35 % of them pass.
-    margins = [198 - 0.35 * 568.1, 210 - 0.35 * 568.1]
-    assert [(row["margin"], row["passed"]) for row in found] == [
-        (pytest.approx(margins[0], abs=1e-4), False),
-        (pytest.approx(margins[1], abs=1e-4), True),
-    ]
-    assert (
-        "1 of 2 whole exams are passed; the widest margin is that of zero_shot-guided in medicine 2013, 11.2"
-        in (tmp_path / "page.html").read_text()
-    )
-
-
 # Which runs are ranked.
 
 

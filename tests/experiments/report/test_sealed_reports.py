@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import medexam
+from medexam import plugins
 from sealed_texts import check_sealed
 
 ENGINE = next((name for name in ("tectonic", "pdflatex") if shutil.which(name)), None)
@@ -45,6 +46,18 @@ def test_the_markdown_of_one_run(run_of, name, tmp_path) -> None:
 
 
 @pytest.fixture
+def no_added_tables(monkeypatch):
+    """As if no package added a table, so that a report is the core's own."""
+    find = plugins.entry_points
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: () if group == "medexam.report_tables" else find(group=group)
+    )
+    plugins.added_names.cache_clear()
+    yield
+    plugins.added_names.cache_clear()
+
+
+@pytest.fixture
 def several(make_run, passages, label_scores):
     """Two baselines, a run with passages that flips answers of one, a run of another model, and a control."""
     return [
@@ -56,6 +69,7 @@ def several(make_run, passages, label_scores):
     ]
 
 
+@pytest.mark.usefixtures("no_added_tables")
 def test_the_report_of_several_runs(several, tmp_path) -> None:
     report = medexam.report(*several, markdown=tmp_path / "several.md", latex=tmp_path / "several.tex")
     check_sealed("report/several.txt", f"{report!r}\n", tmp_path)

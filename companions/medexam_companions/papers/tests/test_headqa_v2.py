@@ -6,7 +6,7 @@ import json
 import pytest
 
 from medexam.errors import SpecError
-from medexam_companions.papers import print_layout
+from medexam_companions.papers import PaperReport
 
 ZERO_SHOT, FEW_SHOT = {"kind": "zero_shot"}, {"kind": "few_shot"}
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -31,17 +31,9 @@ def make(make_run):
     return of
 
 
-@pytest.fixture
-def tables(capsys, tmp_path):
-    """`tables(run, other)`: the tables of the layout as documents; `tables.markdown` is what was written beside."""
-
-    def call(*runs):
-        print_layout(runs, "paper", tmp_path / "paper.md", tmp_path / "paper.tex", as_json=True)
-        return json.loads(capsys.readouterr().out)
-
-    call.markdown = lambda: (tmp_path / "paper.md").read_text(encoding="utf-8")
-    call.latex = lambda: (tmp_path / "paper.tex").read_text(encoding="utf-8")
-    return call
+def tables(*runs) -> list[dict]:
+    """The tables of the layout as documents."""
+    return PaperReport("headqa-v2", runs).document()
 
 
 def _cells(table) -> dict[tuple[str, str, str], str]:
@@ -53,7 +45,7 @@ def _cells(table) -> dict[tuple[str, str, str], str]:
     }
 
 
-def test_models_stand_in_the_order_of_the_paper_and_missing_cells_are_dashes(make, tables) -> None:
+def test_models_stand_in_the_order_of_the_paper_and_missing_cells_are_dashes(make) -> None:
     (prompting,) = tables(make(FEW_SHOT, "rw", LLAMA), make(ZERO_SHOT, "rrrw", "New"), make(ZERO_SHOT, "rwu", MIXTRAL))
     assert (prompting["table"], prompting["title"], prompting["dataset"]) == (2, "prompting", "headqa_v2")
     named = [row[:2] for row in prompting["rows"] if not row[1].startswith("  ")]
@@ -67,7 +59,7 @@ def test_models_stand_in_the_order_of_the_paper_and_missing_cells_are_dashes(mak
 
 
 @pytest.mark.parametrize(("outcomes", "ours", "difference"), [("rrrw", "75.00", "≈ +4.57"), ("w", "0.00", "-70.43")])
-def test_the_papers_figures_stand_below_ours_with_the_difference(make, tables, outcomes, ours, difference) -> None:
+def test_the_papers_figures_stand_below_ours_with_the_difference(make, outcomes, ours, difference) -> None:
     (prompting,) = tables(make(ZERO_SHOT, outcomes), make(GUIDED, "rrrw"))
     cells = _cells(prompting)
     assert (cells["zero-shot", LLAMA, "en accuracy"], cells["zero_shot-guided", LLAMA, "en accuracy"]) == (
@@ -84,13 +76,13 @@ def test_the_papers_figures_stand_below_ours_with_the_difference(make, tables, o
 
 
 @pytest.mark.parametrize(("model", "dataset"), [("New", "headqa_v2"), (LLAMA, "headqa_v1")])
-def test_a_figure_stands_beside_its_own_cell_only(make, tables, model, dataset) -> None:
+def test_a_figure_stands_beside_its_own_cell_only(make, model, dataset) -> None:
     (prompting,) = tables(make(ZERO_SHOT, "rw", model, dataset))
     assert _cells(prompting)["zero-shot", model, "en accuracy"] == "50.00"
     assert not any("paper" in row[1] for row in prompting["rows"])
 
 
-def test_each_way_of_asking_has_its_table_and_data_sets_do_not_mix(make, tables) -> None:
+def test_each_way_of_asking_has_its_table_and_data_sets_do_not_mix(make) -> None:
     retrieval = {"kind": "retrieve_then_answer"}
     runs = [make(LIKELIHOOD, "rw"), make(ZERO_SHOT, "rw", dataset="headqa_v1"), make(LIKELIHOOD | {"norm": "sum"}, "w")]
     found = tables(*runs, make(retrieval, "rw"))
@@ -106,27 +98,28 @@ def test_each_way_of_asking_has_its_table_and_data_sets_do_not_mix(make, tables)
     assert not any("unanswered" in header for header in found[1]["headers"])
 
 
-def test_two_runs_of_one_cell_are_refused(make, tables) -> None:
+def test_two_runs_of_one_cell_are_refused(make) -> None:
     with pytest.raises(SpecError, match=r"same cell .*name one of them"):
         tables(make(ZERO_SHOT, "rw"), make(ZERO_SHOT, "r"))
 
 
-def test_an_unfinished_run_is_marked_and_set_against_no_other(make, tables) -> None:
-    (prompting,) = tables(make(ZERO_SHOT, "rm"), make(FEW_SHOT, "m"), make(FEW_SHOT, "rw", MIXTRAL))
+def test_an_unfinished_run_is_marked_and_set_against_no_other(make) -> None:
+    report = PaperReport("headqa-v2", [make(ZERO_SHOT, "rm"), make(FEW_SHOT, "m"), make(FEW_SHOT, "rw", MIXTRAL)])
+    (prompting,) = report.document()
+    assert "**100.00" not in report.markdown()
     cells = _cells(prompting)
     assert (cells["zero-shot", LLAMA, "en accuracy"], cells["zero-shot", LLAMA, "en n"]) == ("100.00*", "10")
     assert (cells["few-shot", LLAMA, "en accuracy"], cells["few-shot", LLAMA, "en n"]) == ("-", "0")
-    assert "**100.00" not in tables.markdown()
 
 
-def test_the_best_of_each_column_is_bold_and_languages_stand_above_their_figures(make, tables) -> None:
-    tables(make(ZERO_SHOT, "rrw", LLAMA), make(ZERO_SHOT, "rwwu", MIXTRAL))
-    text = tables.markdown()
+def test_the_best_of_each_column_is_bold_and_languages_stand_above_their_figures(make) -> None:
+    report = PaperReport("headqa-v2", [make(ZERO_SHOT, "rrw", LLAMA), make(ZERO_SHOT, "rwwu", MIXTRAL)])
+    text = report.markdown()
     rows = [line for line in text.splitlines() if line.startswith("| zero-shot | L") or MIXTRAL in line]
     # The larger accuracy and exam score, and the smaller share of unanswered questions.
     assert [line.count("**") for line in rows] == [0, 6]
     assert "Bold: the best figure of the column." in text
-    assert r"\multicolumn{4}{c}{en} & \multicolumn{4}{c}{es}" in tables.latex()
+    assert r"\multicolumn{4}{c}{en} & \multicolumn{4}{c}{es}" in report.latex()
 
 
 def test_controls_have_a_table_behind_those_of_the_paper(medexam, tmp_path) -> None:
@@ -137,7 +130,7 @@ def test_controls_have_a_table_behind_those_of_the_paper(medexam, tmp_path) -> N
     code, _, err = medexam("run", "spec.yaml")
     assert code == 0, err
     command = ("report", "runs", "--layout")
-    code, out, err = medexam(*command, "paper", "--json", "--markdown", "paper.md")
+    code, out, err = medexam(*command, "headqa-v2", "--json", "--markdown", "paper.md")
     (table,) = json.loads(out)
     assert (table["title"], table["dataset"]) == ("other programs", "headqa_sample")
     figures = ("accuracy", "exam score", "unanswered", "n")
@@ -151,7 +144,5 @@ def test_controls_have_a_table_behind_those_of_the_paper(medexam, tmp_path) -> N
             assert float(found[name]) == pytest.approx(100 * stored[measure], abs=0.0051)
         assert found["n"] == str(stored["n"]) == "120"
     assert "## other programs" in (tmp_path / "paper.md").read_text()
-    printed = medexam(*command, "paper")[1]
-    assert "other programs · headqa_sample" in printed
-    assert medexam(*command, "headqa-v2")[1] == printed
-    assert "the choices are headqa-v1, headqa-v2" in medexam(*command, "other")[2]
+    assert "other programs · headqa_sample" in medexam(*command, "headqa-v2")[1]
+    assert "the choices are bibtex, headqa-v1, headqa-v2" in medexam(*command, "other")[2]

@@ -9,7 +9,7 @@ import yaml
 from medexam_companions.papers import all_papers
 
 pytestmark = pytest.mark.data
-FIGURES = {paper.layout: paper.figures for paper in all_papers()}
+FIGURES = {name: paper.figures for name, paper in all_papers().items()}
 ACRONYMS = {
     "biology": "BIR",
     "nursing": "EIR",

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from medexam.cli.terminal import Terminal
-from medexam.cli.views.output import print_json, write_bibtex, write_file
+from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import read_current
 from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.leaderboard.page import write_leaderboard
@@ -19,7 +19,6 @@ def show_board(
     *,
     markdown: Path | None,
     latex: Path | None,
-    bibtex: Path | None,
     html: Path | None,
     as_json: bool,
 ) -> None:
@@ -27,7 +26,6 @@ def show_board(
     root = runs_dir or default_runs_dir()
     stored_runs = read_current(find_runs(run_paths(runs, root) if runs else [root]))
     leaderboard = make_leaderboard(stored_runs)
-    write_bibtex([run.folder for run in stored_runs], bibtex)
     if markdown is not None:
         write_file(leaderboard.markdown(), markdown)
     if latex is not None:

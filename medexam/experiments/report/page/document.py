@@ -20,13 +20,13 @@ from markupsafe import Markup, escape
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.added import find_added_tables
 from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.page.blocks import build_blocks
 from medexam.experiments.report.page.entries import read_answers
 from medexam.experiments.report.page.overview import PANEL_CAPTION, build_overview
 from medexam.experiments.report.page.question_pictures import read_pictures
 from medexam.experiments.report.page.sections import build_sections, first_screen_tables, warnings
-from medexam.experiments.report.papers.human_baseline import people_by_run
 from medexam.experiments.report.plots.page_svg import render_svg
 from medexam.experiments.report.plots.pictures import PLOTS
 from medexam.experiments.report.plots.style import looks
@@ -82,8 +82,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
         plots = draw_plots(runs)
     except MedExamError as error:
         no_plots = str(error)
-    people = people_by_run(runs)
-    overview = build_overview(runs, people)
+    overview = build_overview(runs)
     return fill_template(
         "page.html",
         SCRIPTS,
@@ -97,7 +96,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
         warnings=warnings(runs, names),
         silences=[*describe_readings(runs), *silences(runs)],
         scores=first_screen_tables(runs, boards, PANEL_CAPTION if overview.panels else ""),
-        sections=build_sections(runs, names, people),
+        sections=build_sections(runs, names, find_added_tables(runs)[1]),
         plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
         no_plots=no_plots,
         blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),

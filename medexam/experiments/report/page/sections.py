@@ -16,7 +16,6 @@ from medexam.experiments.report.comparison_tables import comparison_lines, overa
 from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
-from medexam.experiments.report.papers.human_baseline import TITLE, AgainstPeople, people_tables
 from medexam.experiments.report.run_tables import cost_tables, failure_tables
 from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
 from medexam.experiments.store.stored_run import AnyRun
@@ -87,19 +86,17 @@ def first_screen_tables(runs: Sequence[AnyRun], boards: Sequence[Table], reading
     return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
 
 
-def build_sections(
-    runs: Sequence[AnyRun], names: Sequence[str], people: Sequence[Sequence[AgainstPeople]]
-) -> list[PageSection]:
+def build_sections(runs: Sequence[AnyRun], names: Sequence[str], added: Sequence[Captioned]) -> list[PageSection]:
     """Build every section below the questions; `names` tell the runs apart, one each.
 
-    `people` holds what each run scored beside people.
+    `added` are the tables of installed packages, a section each.
     """
     several = len(runs) > 1
     groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
     sections = [
         PageSection("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
-        PageSection("people", TITLE, tuple(people_tables(people, names))),
+        *(PageSection(f"added-{place}", table[0].title, (table,)) for place, table in enumerate(added)),
         *_passages(runs),
         *(_grouped(matrix) for matrix in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),

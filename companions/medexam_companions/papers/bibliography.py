@@ -1,4 +1,4 @@
-"""What a paper on stored runs cites: data sets, models and packages, as BibTeX.
+"""`medexam report --layout bibtex`: what a paper on stored runs cites, data sets, models and packages, as BibTeX.
 
 The facts of publications stand in `references.yaml`. This makes none up: what has no known reference is a comment.
 """
@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from medexam.experiments.store.answerers import KnownModel, read_models
-from medexam.experiments.store.run_folder import RunFolder
-from medexam.specs import CellSpec, DatasetSpec
-from medexam.specs.catalogue import CATALOGUE
+from medexam.experiments import AnyRun, Block, RunFolder, Unbroken, read_models
+from medexam.model_identity import ModelIdentity
+from medexam.specs import CATALOGUE, CellSpec, DatasetSpec
 
-FILE = resources.files("medexam") / "experiments" / "published" / "references.yaml"
+FILE = resources.files("medexam_companions.papers") / "published" / "references.yaml"
 _ABOUT = frozenset({"type", "packages", "encoders", "cited_as"})
 """Keys of an entry that are no fields of BibTeX."""
 _SPECIAL = re.compile(r"[&%$#_]")
@@ -34,20 +33,40 @@ class Reference(NamedTuple):
     """The entry as BibTeX, or a comment about what has no known reference; then `key` is the comment."""
 
 
-def render_bibtex(folders: Sequence[RunFolder]) -> str:
-    """Render what the runs used: one entry for each, comments for what has no known reference."""
-    texts: dict[str, str] = {}
-    versions: dict[str, dict[str, None]] = {}
-    for folder in folders:
-        texts |= _find_references(folder)
-        for package, version in _used_packages(folder.read_record().cell, folder.read_environment()).items():
-            versions.setdefault(package, {}).update({version: None} if version is not None else {})
-    texts |= (_cite_package(package, list(used)) for package, used in versions.items())
-    entries = [text for text in texts.values() if not text.startswith("%")]
-    comments = [text for text in texts.values() if text.startswith("%")]
-    if "mlflow" in versions:
-        comments.append("% MLflow was installed when the runs were asked: leave it out if none was sent to it")
-    return "\n\n".join([*entries, *(["\n".join(comments)] if comments else [])]) + "\n"
+class Bibliography:
+    """What runs used, as `medexam report` shows a layout: one entry for each, comments for what has no reference."""
+
+    def __init__(self, runs: Sequence[AnyRun]) -> None:
+        texts: dict[str, str] = {}
+        versions: dict[str, dict[str, None]] = {}
+        for folder in (run.folder for run in runs):
+            texts |= _find_references(folder)
+            for package, version in _used_packages(folder.read_record().cell, folder.read_environment()).items():
+                versions.setdefault(package, {}).update({version: None} if version is not None else {})
+        texts |= (_cite_package(package, list(used)) for package, used in versions.items())
+        self._entries = {key: text for key, text in texts.items() if not text.startswith("%")}
+        self._comments = [text for text in texts.values() if text.startswith("%")]
+        if "mlflow" in versions:
+            self._comments.append(
+                "% MLflow was installed when the runs were asked: leave it out if none was sent to it"
+            )
+
+    def latex(self) -> str:
+        """Render the file that BibTeX reads."""
+        comments = ["\n".join(self._comments)] if self._comments else []
+        return "\n\n".join([*self._entries.values(), *comments]) + "\n"
+
+    def blocks(self) -> list[Block]:
+        """Return what the terminal shows: the same."""
+        return [Unbroken(self.latex())]
+
+    def markdown(self) -> str:
+        """Render the same as code."""
+        return f"```bibtex\n{self.latex()}```\n"
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` prints: the entries by their keys, and what has none."""
+        return {"entries": self._entries, "comments": self._comments}
 
 
 @cache
@@ -61,7 +80,7 @@ def _find_references(folder: RunFolder) -> Iterator[Reference]:
     cell = folder.read_record().cell
     yield from _cite_data(cell.dataset)
     for file in sorted(folder.path.glob("models*.json")):
-        yield from (_cite_model(model, cell) for model in read_models(folder, file.name).values())
+        yield from (_cite_model(model.identity, cell) for model in read_models(folder, file.name).values())
     retrieval = cell.program.retrieval
     if retrieval is not None and not retrieval.retriever.is_own:
         retriever = retrieval.retriever
@@ -83,8 +102,7 @@ def _cite_data(spec: DatasetSpec) -> Iterator[Reference]:
         yield _comment(f"data set {spec.name}{where}" + (f": {citation}" if citation else ""))
 
 
-def _cite_model(model: KnownModel, cell: CellSpec) -> Reference:
-    identity = model.identity
+def _cite_model(identity: ModelIdentity, cell: CellSpec) -> Reference:
     hub_id, commit = identity.hub_id, identity.commit
     # A name with a slash alone is no hub id: a provider's models and a server's folders have such names too.
     if (

@@ -16,15 +16,14 @@ from pydantic import Field, model_validator
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments.compare.runs import run_names
-from medexam.experiments.store.stored_run import AnyRun, ExamRun
+from medexam.experiments import AnyRun, run_names
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Exam
 from medexam.specs import DatasetSpec
-from medexam.specs.dataset import DatasetName
 from medexam.tables import Captioned, Table, decimal, percent
 
-FILE = resources.files("medexam") / "experiments" / "published" / "exam_boards.yaml"
+FILE = resources.files("medexam_companions.papers") / "published" / "exam_boards.yaml"
+TITLE = "Against people"
 
 Page = Annotated[str, Field(pattern=r"^https?://\S+$")]
 """The address of a page that states a figure."""
@@ -44,7 +43,7 @@ class Sitting(FrozenModel):
 class ExamBoards(FrozenModel):
     """What is known of the people, and the rule by which they passed."""
 
-    datasets: tuple[DatasetName, ...]
+    datasets: tuple[str, ...]
     """Those that hold whole exams."""
     pass_share: float = Field(gt=0, lt=1)
     """The pass mark as a fraction of the ten best papers' average."""
@@ -73,6 +72,12 @@ class ExamBoards(FrozenModel):
     def pass_mark(self, sitting: Sitting) -> float:
         """Compute the fewest points that passed, to four decimals."""
         return round(self.pass_share * sitting.ten_best, 4)
+
+
+@cache
+def load_exam_boards() -> ExamBoards:
+    """Load what the data file says of the people."""
+    return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
@@ -104,37 +109,44 @@ class AgainstPeople:
         """Whether the points reach the pass mark."""
         return self.margin >= 0
 
+    @property
+    def label(self) -> str:
+        """What tables call the exam."""
+        return f"{self.discipline} {self.year}"
+
     def document(self) -> dict[str, Any]:
         """Return all of it, JSON-ready."""
         return {**asdict(self), "margin": self.margin, "passed": self.passed}
 
 
-def against_people(runs: Sequence[ExamRun]) -> list[tuple[AgainstPeople, ...]]:
-    """Return what each of `runs` scored in the exams that people's figures are known of, by discipline and year.
+def set_against_people(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
+    """Return what `--json` says of each run beside people, and the table of all; empty if nothing is known.
 
-    Empty for a run without such an exam, and where its data set is not at hand to say how long its exams are.
+    A single run is not named in the table. What passed is stressed.
     """
     count = cache(_count)
-    return [_beside_people(run, count(run.record.cell.dataset.whole)) if _may_be_known(run) else () for run in runs]
+    rows_by_run = [
+        _beside_people(run, count(run.record.cell.dataset.whole)) if _may_be_known(run) else [] for run in runs
+    ]
+    documents = [{"against_people": [row.document() for row in rows]} if rows else {} for rows in rows_by_run]
+    pairs = [(name, row) for name, rows in zip(run_names(runs), rows_by_run, strict=True) for row in rows]
+    if not pairs:
+        return documents, []
+    several = len(runs) > 1
+    headers = (*(("Run",) if several else ()), "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
+    lines = tuple((*((name,) if several else ()), *_cells(row)) for name, row in pairs)
+    best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row.passed)
+    table = Table(TITLE, headers, lines, best=best, text_columns=2 if several else 1)
+    return documents, [(table, f"{_verdict(pairs, several=several)} {_caption()}")]
 
 
-@cache
-def load_exam_boards() -> ExamBoards:
-    """Load what the data file says of the people."""
-    return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
-
-
-def _may_be_known(run: ExamRun) -> bool:
+def _may_be_known(run: AnyRun) -> bool:
     """Return whether a look at the data set can find anything."""
-    boards, metrics = load_exam_boards(), run.metrics
-    dataset = run.record.cell.dataset
+    boards, dataset, metrics = load_exam_boards(), run.record.cell.dataset, run.metrics
     return (
         dataset.alter is None
         and dataset.name in boards.datasets
-        and any(
-            sitting.discipline in metrics.by_discipline and sitting.year in metrics.by_year
-            for sitting in boards.sittings
-        )
+        and any(each.discipline in metrics.by_discipline and each.year in metrics.by_year for each in boards.sittings)
     )
 
 
@@ -146,7 +158,7 @@ def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
         return {}
 
 
-def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeople, ...]:
+def _beside_people(run: AnyRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
     boards = load_exam_boards()
     rows = []
     for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
@@ -164,46 +176,26 @@ def _beside_people(run: ExamRun, sizes: Mapping[Exam, int]) -> tuple[AgainstPeop
                     source=sitting.source,
                 )
             )
-    return tuple(rows)
-
-
-TITLE = "Against people"
-
-
-def people_tables(rows_by_run: Sequence[Sequence[AgainstPeople]], names: Sequence[str]) -> list[Captioned]:
-    """Build one row a run and exam, with its caption; empty if there is nothing to show.
-
-    `rows_by_run` holds what each run scored, as `against_people` gives it; `names` tell the runs apart, one each. A
-    single run is not named. What passed is stressed.
-    """
-    rows = [(name, row) for name, run_rows in zip(names, rows_by_run, strict=True) for row in run_rows]
-    if not rows:
-        return []
-    several = len(names) > 1
-    headers = (*(("Run",) if several else ()), "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
-    table = Table(
-        TITLE,
-        headers,
-        tuple((*((name,) if several else ()), *_cells(row)) for name, row in rows),
-        best=frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(rows) if row.passed),
-        text_columns=2 if several else 1,
-    )
-    return [(table, _caption())]
-
-
-def result(row: AgainstPeople) -> str:
-    """Describe the margin in points: `passed by 12.7` or `short by 103.3`."""
-    return f"{'passed' if row.passed else 'short'} by {decimal(abs(row.margin))}"
+    return rows
 
 
 def _cells(row: AgainstPeople) -> tuple[str, ...]:
+    result = f"{'passed' if row.passed else 'short'} by {decimal(abs(row.margin))}"
+    return (row.label, str(row.n), decimal(row.points), decimal(row.ten_best), decimal(row.pass_mark), result)
+
+
+def _verdict(pairs: Sequence[tuple[str, AgainstPeople]], *, several: bool) -> str:
+    """Say which run passes which exam, or how much the nearest is short."""
+    name, nearest = max(pairs, key=lambda pair: pair[1].margin)
+    passes = sum(row.passed for _, row in pairs)
+    if not passes:
+        subject = "No run passes an exam" if several else "It passes no exam"
+        return f"{subject}: {name} in {nearest.label} is nearest, {decimal(-nearest.margin)} points short."
+    if len(pairs) == 1:
+        return f"It passes {nearest.label} by {decimal(nearest.margin)} points."
     return (
-        f"{row.discipline} {row.year}",
-        str(row.n),
-        decimal(row.points),
-        decimal(row.ten_best),
-        decimal(row.pass_mark),
-        result(row),
+        f"{passes} of {len(pairs)} whole exams are passed; the widest margin is that of {name} in {nearest.label}, "
+        f"{decimal(nearest.margin)} points."
     )
 
 
@@ -215,21 +207,3 @@ def _caption() -> str:
         f"that were asked and scored whole. At most {boards.counted} questions counted for people; n counts the data "
         "set's questions, spare ones included, so points are out of 3 n."
     )
-
-
-def people_by_run(runs: Sequence[AnyRun]) -> list[tuple[AgainstPeople, ...]]:
-    """Return what each of `runs` scored beside people, as `against_people` does; empty for those that sat no exam."""
-    exams = [run for run in runs if run.benchmark.sat_by_people]
-    rows_by_id = dict(zip(map(id, exams), against_people(exams), strict=True))
-    return [rows_by_id.get(id(run), ()) for run in runs]
-
-
-def human_baseline(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
-    """Return what `--json` says of each run beside people, empty for runs without exams, and the tables."""
-    exams = [run for run in runs if run.benchmark.sat_by_people]
-    rows_by_id = dict(zip(map(id, exams), against_people(exams), strict=True))
-    documents = [
-        {"against_people": [row.document() for row in rows_by_id[id(run)]]} if id(run) in rows_by_id else {}
-        for run in runs
-    ]
-    return documents, people_tables(list(rows_by_id.values()), run_names(exams)) if exams else []

@@ -1,4 +1,4 @@
-"""DrQA's TF-IDF on disk beside a computation by hand, with real questions as queries."""
+"""DrQA's TF-IDF beside a computation by hand, with real questions as queries."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from medexam.datasets import load_exam_set
 from medexam.retrievers import load_corpus, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec
 
-SAMPLE = Path(__file__).parent / "corpus_sample"
+SAMPLE = Path(__file__).parents[4] / "tests" / "retrievers" / "corpus_sample"
 
 
 def _terms(text: str) -> list[str]:
@@ -23,16 +23,15 @@ def _terms(text: str) -> list[str]:
     fit = {token for token in tokens if re.match(r"\w", token) and token not in STOPWORDS_EN_PLUS}
     words = [token for token in tokens if token in fit]
     words += [f"{a} {b}" for a, b in pairwise(tokens) if a in fit and b in fit]
-    return [murmurhash3_32(word, positive=True) % 2**24 for word in words]
+    return [abs(murmurhash3_32(word)) % 2**24 for word in words]
 
 
-def test_scores_are_drqas_and_are_found_on_disk_again(tmp_path) -> None:
+def test_scores_are_drqas(tmp_path) -> None:
     corpus = load_corpus(SAMPLE)
     queries = [q.stem for q in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions][:20]
     planned = plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=SAMPLE))
     assert planned.size == len(corpus.passages)
     found = planned.open(tmp_path).search([*queries, "zzz"], 3)
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     documents = [Counter(_terms(passage.text)) for passage in corpus.passages]
     n = len(documents)
     df = Counter(term for document in documents for term in document)
@@ -50,8 +49,3 @@ def test_scores_are_drqas_and_are_found_on_disk_again(tmp_path) -> None:
         assert [hit.passage for hit in hits] == [corpus.passages[row] for row in best]
         assert [hit.score for hit in hits] == pytest.approx([scores[row] for row in best])
     assert found[-1] == []
-    assert (
-        plan_retriever(RetrieverSpec(kind="hashed_tfidf", corpus=SAMPLE)).open(tmp_path).search([*queries, "zzz"], 3)
-        == found
-    )
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files

@@ -1,1 +1,0 @@
-"""What exam boards publish: a data file, read by `experiments/report/papers/`; each figure with its source."""
