@@ -12,9 +12,9 @@ import pytest
 FOLDER = Path(__file__).parent / "cases"
 
 
-def read_cases(name: str) -> list[Any]:
+def read_cases(name: str, folder: Path = FOLDER) -> list[Any]:
     """The cases of a file, each a parameter of a test."""
-    cases = [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    cases = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
     return [pytest.param(case, id=case.get("name", str(place))) for place, case in enumerate(cases, start=1)]
 
 

@@ -15,6 +15,11 @@ from .loading import make_exam_set as make_exam_set
 from .locating import SAMPLE_FOLDER as SAMPLE_FOLDER
 from .locating import find_files as find_files
 from .locating import locate_files as locate_files
+from .own.formats import RawTable as RawTable
+from .own.formats import cut_lines as cut_lines
+from .own.formats import name_rows as name_rows
+from .own.formats import open_text as open_text
+from .own.grids import Cells as Cells
 from .own.tables import Record as Record
 from .own.tables import SourceTable as SourceTable
 from .own.tables import read_file as read_file
@@ -22,6 +27,7 @@ from .pictures.originals import Pictures as Pictures
 from .pictures.originals import read_embedded as read_embedded
 from .pictures.scaling import scale_picture as scale_picture
 from .pictures.showing import show_pictures as show_pictures
+from .rows import Altered as Altered
 from .rows import Reading as Reading
 from .rows import Row as Row
 from .rows import RowError as RowError

@@ -22,7 +22,7 @@ from medexam.cli import COMMANDS
 from medexam.serve import TIMING
 from medexam.specs import build_cells, load_document, spec_schema
 from medexam.text import writable
-from table_cases import FOLDER, read_cases, write_rows
+from table_cases import FOLDER, write_rows
 
 Boundary = tuple[st.SearchStrategy[Any], Callable[[Any], None]]
 """What is drawn, and what is done with it: `EndError` unless it ends as it should."""
@@ -100,7 +100,6 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
     _write_scene(folder)
     own = EXAMPLES["own"]
     csv = write_rows(folder / "seed.csv", own).read_bytes()
-    quizzes = [case.values[0] for case in read_cases("tables") if case.id in ("GIFT", "Aiken", "Moodle XML", "QTI 3")]
     kinds = {
         "headqa_v1/HEAD_EN.json": json_near(EXAMPLES["headqa_v1"]),
         "headqa_v2/en.jsonl": near(EXAMPLES["headqa_v2"]).map(lines),
@@ -110,7 +109,6 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
         "own/own.json": json_near({"questions": own}),
         "own/own.jsonl": near(own).map(lines),
         "own/own.parquet": parquet(own),
-        **{f"own/{case['files'][0]}": spoilt(case["text"].encode()) for case in quizzes},
         "corpus/c.jsonl": near(PASSAGES).map(lines),
         "corpus/c.jsonl.gz": spoilt(gzip.compress(lines(PASSAGES), mtime=0)),
         "corpus/c.parquet": parquet(PASSAGES),

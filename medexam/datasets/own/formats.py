@@ -16,10 +16,8 @@ from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from medexam.datasets.own.grids import LOOKED_AT, Cells, Header, count_names, find_header, name_cells
+from medexam.datasets.own.grids import LOOKED_AT, Cells, count_names, find_header, name_cells
 from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
-from medexam.datasets.own.quiz_texts import is_aiken, is_gift, read_aiken, read_gift
-from medexam.datasets.own.quiz_xml import read_quiz_xml
 from medexam.datasets.own.texts import check_text_length, find_encoding
 from medexam.inputs import (
     LONGEST_TEXT,
@@ -31,10 +29,11 @@ from medexam.inputs import (
     parse_json,
     read_bytes,
 )
+from medexam.plugins import added_names, load_object
 
+FORMATS = "medexam.formats"
+"""The group in which packages add formats: functions that read a path as a `RawTable`, None if it is not theirs."""
 _INSTEAD = {".apkg": "export its notes as plain text", **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or CSV")}
-_ANKI_LINE = re.compile(r"(?i)#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n")
-_ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
 _DELIMITERS = (",", ";", "\t", "|")
 _ESCAPED_MARK = re.compile(r'[^\\"]\\"[^,;\t|\r\n"]')
 _DOUBLED_MARK = re.compile(r'\w""')
@@ -59,15 +58,23 @@ class RawTable:
 def open_format(path: Path) -> Iterator[RawTable]:
     """Open the rows of a file by its ending, for as long as the block takes.
 
-    Raises `UnreadableError` if it is unreadable or of no known format.
+    A text and a file of another ending are first shown to the formats of installed packages. Raises `UnreadableError`
+    if it is unreadable or of no known format.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix not in _READERS:
-        advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
-        endings = ", ".join(_READERS)
-        raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it{advice}")
     limit = csv.field_size_limit(LONGEST_TEXT)
     try:
+        if suffix == ".txt" or suffix not in _READERS:
+            readers = (load_object(name, FORMATS) for name in added_names(FORMATS))
+            if (table := next(filter(None, (read(path) for read in readers)), None)) is not None:
+                yield table
+                return
+        if suffix not in _READERS:
+            advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
+            endings = ", ".join(_READERS)
+            raise UnreadableError(
+                f"questions are read from files that end in {endings}, also with .gz after it{advice}"
+            )
         yield _READERS[suffix](path)
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error}): copy it again") from None
@@ -75,7 +82,7 @@ def open_format(path: Path) -> Iterator[RawTable]:
         csv.field_size_limit(limit)
 
 
-def _open_text(path: Path) -> tuple[TextIO, str]:
+def open_text(path: Path) -> tuple[TextIO, str]:
     """Open the text of a file; also return what to say of its encoding: nothing if that is UTF-8."""
     try:
         content = read_bytes(path)
@@ -90,7 +97,7 @@ def _read_json(path: Path, *, by_lines: bool = False) -> RawTable:
     """Read a document, or a record on each line. A record on each line is what is expected if a file is read
     `by_lines`.
     """
-    stream, encoding = _open_text(path)
+    stream, encoding = open_text(path)
     first, wrong = _parse_json(next(filter(str.strip, stream), "")) if by_lines else (None, "not looked at")
     stream.seek(0)
     if wrong or is_wrapper(first):
@@ -124,61 +131,32 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
 
 
 def _read_plain(path: Path) -> RawTable:
-    """Read a text file: what Anki, Aiken, GIFT or JSON write, or else a table."""
-    text = _open_text(path)[0].read()
-    if _ANKI_LINE.match(text):
-        return _read_anki(text)
-    if is_aiken(text.splitlines()):
-        return RawTable("Aiken", (), read_aiken(text.splitlines()))
-    if is_gift(text):
-        return RawTable("GIFT", (), read_gift(text))
-    if text.lstrip()[:1] in ("[", "{"):
+    """Read a text file: JSON, or else a table."""
+    if open_text(path)[0].read().lstrip()[:1] in ("[", "{"):
         return _read_json(path, by_lines=True)
     table = _read_csv(path)
     if len(table.columns) < 2:
-        raise UnreadableError("holds no table, and no questions as Aiken, GIFT or Anki write them")
+        raise UnreadableError("holds no table")
     return table
 
 
-def _read_anki(text: str) -> RawTable:
-    """Read the notes that Anki exports as text, below lines such as `#separator:tab`."""
-    settings: dict[str, str] = {}
-    while setting := _ANKI_LINE.match(text):
-        settings[setting[1].lower()] = setting[2].rstrip("\r")
-        text = text[setting.end() :]
-    separator = settings.get("separator", "tab")
-    delimiter = _ANKI_DELIMITERS.get(separator.lower(), separator)[:1] or "\t"
-    rows = [(line + len(settings), cells) for line, cells in _cut_lines(io.StringIO(text, newline=""), delimiter)]
-    names = [str(place) for place in range(1, max((len(cells) for _, cells in rows), default=0) + 1)]
-    if "columns" in settings:
-        names = settings["columns"].split(delimiter)
-    for kind in ("guid", "notetype", "deck", "tags"):
-        place = settings.get(f"{kind} column", "")
-        if place.isdecimal() and 1 <= int(place) <= len(names):
-            names[int(place) - 1] = kind
-    fields = [place for place, name in enumerate(names) if name.isdecimal()]
-    if len(fields) == 2:
-        names[fields[0]], names[fields[1]] = "question", "answer"
-    return RawTable("Anki", tuple(names), _name_cells(rows, Header(tuple(names), 0, ())))
-
-
 def _read_csv(path: Path) -> RawTable:
-    stream, encoding = _open_text(path)
+    stream, encoding = open_text(path)
     sample = stream.read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
     delimiter_name = "tab" if delimiter == "\t" else f'"{delimiter}"'
     is_escaped = _ESCAPED_MARK.search(sample) is not None and _DOUBLED_MARK.search(sample) is None
-    lines = _cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
+    lines = cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
     first = list(islice(lines, LOOKED_AT))
     if not first:
         return RawTable("CSV", (), ())
     header = find_header([cells for _, cells in first])
-    rows = _name_cells(chain(first[header.above :], lines), header)
+    rows = name_rows(chain(first[header.above :], lines), header.columns)
     return RawTable("; ".join([f"CSV, delimiter {delimiter_name}{encoding}", *header.notes]), header.columns, rows)
 
 
-def _cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
     reader = csv.reader(_check_lines(stream), delimiter=delimiter)
     try:
@@ -198,9 +176,10 @@ def _check_lines(stream: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _name_cells(lines: Iterable[tuple[int, Sequence[Any]]], header: Header) -> Iterator[tuple[str, Cells]]:
+def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    """Yield each row as messages call it, with its cells by column, or with what is wrong with it."""
     for number, (line, cells) in enumerate(lines, start=1):
-        yield f"row {number} (line {line})", name_cells(cells, header)
+        yield f"row {number} (line {line})", name_cells(cells, columns)
 
 
 def _find_delimiter(sample: str) -> str:
@@ -263,7 +242,7 @@ def _read_excel(path: Path) -> RawTable:
     used = [column for column in columns if any(cell is not None for cell in column)]
     lines = [(line, list(cells)) for (line, _), cells in zip(lines, zip(*used, strict=True), strict=True)]
     header = find_header([cells for _, cells in lines[:LOOKED_AT]])
-    rows = _name_cells(lines[header.above :], header)
+    rows = name_rows(lines[header.above :], header.columns)
     return RawTable("; ".join([f"Excel, sheet {name}", *header.notes]), header.columns, rows)
 
 
@@ -289,6 +268,4 @@ _READERS: Mapping[str, Callable[[Path], RawTable]] = {
     ".txt": _read_plain,
     ".parquet": _read_parquet,
     ".xlsx": _read_excel,
-    ".gift": lambda path: RawTable("GIFT", (), read_gift(_open_text(path)[0].read())),
-    **dict.fromkeys((".xml", ".zip"), lambda path: RawTable("a quiz in XML", (), read_quiz_xml(path))),
 }

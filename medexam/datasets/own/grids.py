@@ -72,14 +72,14 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
     return Header(tuple(names), titles + 1, tuple(notes))
 
 
-def name_cells(cells: Sequence[Any], header: Header) -> Cells:
+def name_cells(cells: Sequence[Any], columns: Sequence[str]) -> Cells:
     """Name the cells of a row by column; return what is wrong if they are fewer or more, but for empty ones at the
     end.
     """
-    width = len(header.columns)
+    width = len(columns)
     if len(cells) < width or any(cells[width:]):
         return f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
-    return dict(zip(header.columns, cells, strict=False))
+    return dict(zip(columns, cells, strict=False))
 
 
 def count_names(row: Iterable[str]) -> int:

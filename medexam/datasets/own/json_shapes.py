@@ -96,13 +96,13 @@ def _find(node: Any) -> list[_Found]:
         if node and all(isinstance(row, list) and row for row in node):
             numbered = Header(tuple(str(place + 1) for place in range(len(node[0]))), 0, ())
             header = find_header(node[:LOOKED_AT]) if _is_list_of(str, node[0]) else numbered
-            return [_Found(name_cells(row, header)) for row in node[header.above :]]
+            return [_Found(name_cells(row, header.columns)) for row in node[header.above :]]
         return [_Found(cells) for row in node for cells in split_case(as_row(row))]
     if not isinstance(node, Mapping):
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
         header = Header(tuple(map(str, node["columns"])), 0, ())
-        return [_Found(name_cells(row, header)) for row in node["data"]]
+        return [_Found(name_cells(row, header.columns)) for row in node["data"]]
     if _is_question(node):
         return [_Found(node)]
     if node and all(isinstance(child, Mapping) and child for child in node.values()):

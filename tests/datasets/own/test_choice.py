@@ -72,7 +72,7 @@ def test_an_excel_sheet_holds_the_same(load, tmp_path, monkeypatch) -> None:
     spec = validate(DatasetSpec, {"kind": "choice", "path": tmp_path / "mine.xlsx", "columns": SPLIT})
     assert _golds(load_exam_set(spec)) == GOLDS
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(DatasetError, match=r"pip install 'medexam\[excel\]'"):
+    with pytest.raises(DatasetError, match=r"pip install 'medexam\[data\]'"):
         load_exam_set(spec)
 
 

@@ -1,9 +1,8 @@
-"""The rows of a file of one's own: tables, sheets, JSON, quiz exports and texts, read or refused by what is wrong."""
+"""The rows of a file of one's own: tables, sheets, JSON and texts, read or refused by what is wrong."""
 
 import gzip
 import json
 import unicodedata
-import zipfile
 
 import openpyxl
 import pytest
@@ -123,20 +122,6 @@ def test_a_share_of_a_sheet_is_read_as_it_is_shown(tmp_path) -> None:
     book.active["B2"].number_format = "0.0%"
     book.save(tmp_path / "b.xlsx")
     assert _records(read_file(tmp_path / "b.xlsx")) == [{"question": "q", "A": "12.5%", "B": 3}]
-
-
-def test_a_zip_file_of_items(tmp_path) -> None:
-    item = next(case.values[0]["text"] for case in read_cases("tables") if case.id == "QTI 2, correctResponse")
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("imsmanifest.xml", "<manifest/>")
-        archive.writestr("items/1.xml", item)
-        archive.writestr("items/2.xml", item.replace("choiceInteraction", "orderInteraction"))
-        archive.writestr("../p.png", b"")
-    table = read_file(tmp_path / "a.zip")
-    assert [row.place for row in table.rows] == ["items/1.xml, question 1", "items/2.xml, question 1"]
-    first, second = _records(table)
-    assert first["answer"] == "B"
-    assert second == "has 1 interactions; only items with exactly one, a choice, are read"
 
 
 WESTERN = "pregunta;respuesta\n¿Qué enfermedad causa ictericia, según Núñez?;«ácido úrico» \u2013 37 °C\n"

@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from medexam.datasets.own.grids import Cells
-from medexam.datasets.own.quiz_texts import make_row, read_number
+from medexam.datasets import Cells
 from medexam.inputs import MOST_LEVELS, UnreadableError, check_archive, first_line, read_bytes
+from medexam_companions.quizzes.texts import make_row, read_number
 
 
 class _Builder(ET.TreeBuilder):

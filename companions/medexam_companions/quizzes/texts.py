@@ -1,14 +1,15 @@
-"""Reads the text files of quiz tools: Moodle's GIFT, and Aiken, which several tools write.
+"""Reads the text files of quiz tools: Moodle's GIFT, Aiken, which several tools write, and Anki's notes.
 
 A row has `question`, `options` by letters, and `answer`, a list if several are right. What has no options is named.
 """
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from medexam.datasets.own.grids import Cells
+from medexam.datasets import Cells, RawTable, cut_lines, name_rows
 
 _GIFT_HEAD = re.compile(r"\s*(?:::(.*?)::)?\s*(?:\[\w+\])?(.*)", re.DOTALL)
 _GIFT_QUESTION = re.compile(r"([^{]*)\{([^}]*)\}(?:([^\n{]*)(?=\n))?")
@@ -127,3 +128,34 @@ def read_number(text: str | None, otherwise: float = 0.0) -> float:
         return float(text or otherwise)
     except ValueError:
         return otherwise
+
+
+_ANKI_LINE = re.compile(r"(?i)#((?:separator|html|columns|tags|deck|notetype|guid|if matches)(?: column)?):(.*)\r?\n")
+_ANKI_DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "colon": ":", "space": " "}
+
+
+def is_anki(text: str) -> bool:
+    """Return whether a text begins with a line such as `#separator:tab`."""
+    return _ANKI_LINE.match(text) is not None
+
+
+def read_anki(text: str) -> RawTable:
+    """Read the notes that Anki exports as text, below lines such as `#separator:tab`."""
+    settings: dict[str, str] = {}
+    while setting := _ANKI_LINE.match(text):
+        settings[setting[1].lower()] = setting[2].rstrip("\r")
+        text = text[setting.end() :]
+    separator = settings.get("separator", "tab")
+    delimiter = _ANKI_DELIMITERS.get(separator.lower(), separator)[:1] or "\t"
+    rows = [(line + len(settings), cells) for line, cells in cut_lines(io.StringIO(text, newline=""), delimiter)]
+    names = [str(place) for place in range(1, max((len(cells) for _, cells in rows), default=0) + 1)]
+    if "columns" in settings:
+        names = settings["columns"].split(delimiter)
+    for kind in ("guid", "notetype", "deck", "tags"):
+        place = settings.get(f"{kind} column", "")
+        if place.isdecimal() and 1 <= int(place) <= len(names):
+            names[int(place) - 1] = kind
+    fields = [place for place, name in enumerate(names) if name.isdecimal()]
+    if len(fields) == 2:
+        names[fields[0]], names[fields[1]] = "question", "answer"
+    return RawTable("Anki", tuple(names), name_rows(rows, names))
