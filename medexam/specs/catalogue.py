@@ -78,8 +78,7 @@ class DatasetInfo:
         return self.hub is None and self.origin is None
 
 
-_EXAM = frozenset({"years", "disciplines", "option_counts", "images", "alter"})
-_HEADQA = _EXAM | {"as_published"}
+_HEADQA = frozenset({"years", "disciplines", "option_counts", "images", "alter", "as_published"})
 _BY_YEAR: Mapping[str, frozenset[int]] = MappingProxyType(
     {"train": frozenset({2013, 2014}), "dev": frozenset({2015}), "test": frozenset({2016, 2017})}
 )
@@ -99,28 +98,6 @@ _V1: dict[str, Any] = {
     "file_names": {"en": ("HEAD_EN.json", "HEAD_EN.json.gz"), "es": ("HEAD.json", "HEAD.json.gz")},
 }
 _V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
-_CASIMEDICOS_LANGUAGES: tuple[Language, ...] = ("en", "es", "fr", "it")
-_CASIMEDICOS_CITATION = (
-    "Ekaterina Sviridova et al. CasiMedicos-Arg: A Medical Question Answering Dataset Annotated with Explanatory "
-    "Argumentative Structures. EMNLP 2024, pages 18463-18475."
-)
-_CASIMEDICOS: dict[str, Any] = {
-    "languages": _CASIMEDICOS_LANGUAGES,
-    "licence": "CC-BY-4.0",
-    "terms": TERMS,
-    "folder": "casimedicos",
-    "keys": "casimedicos",
-    "read_together": MappingProxyType({".tsv": "../*/*.tsv"}),
-    "origin": "github.com/ixa-ehu/antidote-casimedicos (casimedicos-arg.tar.gz)",
-    "file_names": {
-        language: (
-            "casimedicos-arg.tar.gz",
-            f"{language.upper()}/train.tsv",
-            f"casimedicos-arg/{language.upper()}/train.tsv",
-        )
-        for language in _CASIMEDICOS_LANGUAGES
-    },
-}
 
 
 def _open(entry: DatasetInfo) -> DatasetInfo:
@@ -176,36 +153,8 @@ _EXAMS = (
         },
         may_miss_translations=True,
     ),
-    DatasetInfo(
-        name="casimedicos",
-        title="CasiMedicos-Arg, explained questions of the MIR exams",
-        form="choice",
-        reader="medexam_companions.casimedicos.exam:read_casimedicos_exam",
-        fields=_EXAM | {"explained"},
-        questions=553,
-        citation=_CASIMEDICOS_CITATION,
-        **_CASIMEDICOS,
-    ),
 )
-_ENTRIES = (
-    *_EXAMS,
-    *(_open(entry) for entry in _EXAMS if entry.keys.startswith("headqa")),
-    DatasetInfo(
-        name="casimedicos_spans",
-        title="CasiMedicos, extraction of the explanation of the right answer",
-        form="explanations",
-        reader="medexam_companions.casimedicos.extraction:read_casimedicos_tasks",
-        statistics="medexam_companions.casimedicos.statistics:compute_explanation_statistics",
-        fields=frozenset({"variants"}),
-        questions=2212,
-        citation=(
-            "Iakes Goenaga, Aitziber Atutxa, Koldo Gojenola, Maite Oronoz and Rodrigo Agerri. "
-            f"Explanatory Argument Extraction of Correct Answers in Resident Medical Exams. 2023. "
-            f"{_CASIMEDICOS_CITATION}"
-        ),
-        **_CASIMEDICOS,
-    ),
-)
+_ENTRIES = (*_EXAMS, *map(_open, _EXAMS))
 _SHIPPED: Mapping[str, DatasetInfo] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
 
 

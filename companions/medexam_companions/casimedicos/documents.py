@@ -2,7 +2,7 @@
 
 The quirks of its files end here: no document marks, headings in several languages, a fifth option `nan`, option marks
 that a translation broke. The files do not mark where a case ends and its question begins, so the last sentence before
-the options is taken as the question, and a document says where that is doubtful. They hold no answer spans either.
+the options is taken as the question. They hold no answer spans either.
 
 Sviridova et al. (2024), "CasiMedicos-Arg: a medical question answering dataset annotated with explanatory
 argumentative structures".
@@ -16,43 +16,18 @@ from pathlib import Path
 from typing import Literal
 
 from medexam.errors import DatasetError
+from medexam.questions import Component
 from medexam_companions.casimedicos.files import Sentence, parse_sentences, read_members
 
 CaseLanguage = Literal["en", "es", "fr", "it"]
 """Spanish is the original; the others are translations of it."""
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-Part = Literal["case", "question", "option", "explanation"]
-Kind = Literal["premise", "claim"]
-
-CUT_ANOMALIES = frozenset({"no_case", "case_in_question", "question_in_case", "question_unmarked"})
-"""Anomalies under which `case` and `question` may be cut at the wrong place.
-
-Both are one sentence; a premise stands in the question; a question mark stands in the case; the question ends without a
-question mark or a colon.
-"""
 
 _OPTIONS = 5
 _ANSWER = re.compile(r"(?:CORRECT ANSWER|BONNE RÉPONSE|RÉPONSE CORRECTE|RISPOSTA CORRETTA) ?: ?([1-5])")
 _TYPE = re.compile(r"QUESTION TYPE ?:(?: (?P<rest>.*))?")
 _CASE = re.compile(r"CLINICAL CASE ?:")
-_INVISIBLE = re.compile("[\u00ad\u200b]")
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentComponent:
-    """One premise or claim; none crosses the end of a sentence."""
-
-    kind: Kind
-    text: str
-    start: int
-    """The first character, counted from 0 in the text of `part`, not in the whole document."""
-    end: int
-    """The character after the last one."""
-    part: Part
-    """Which text of its document it stands in."""
-    option: int | None = None
-    """The number of the option that it stands in; None in the other parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +49,8 @@ class CaseDocument:
     correct: int
     """The number of the right option, from 1."""
     explanation: str
-    components: tuple[ArgumentComponent, ...]
-    """In the order of the text; labels on headings and on option marks are left out."""
-    anomalies: tuple[str, ...]
-    """What is irregular, sorted: `CUT_ANOMALIES`, two options that are the same, a soft hyphen or a zero-width space
-    that stands in a word, a mark of an option that a translation broke, and an option of more than one sentence."""
+    components: tuple[Component, ...]
+    """The premises and claims of the explanation, by their places in it; none crosses the end of a sentence."""
 
 
 def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:
@@ -105,21 +77,18 @@ def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split]
     return tuple(documents)
 
 
-def shared_options(documents: Iterable[CaseDocument]) -> tuple[str, ...]:
-    """List the keys of the documents outside of train whose options, in any order and case, a train document has too.
+def shared_options(documents: Iterable[CaseDocument]) -> frozenset[str]:
+    """Find the keys of the documents outside of train whose options, in any order and case, a train document has too.
 
-    An exam question that two physicians commented stands in the data twice. Languages are compared each with itself.
-    Spanish, the original, finds the most: 10 of 55 in dev and 21 of 117 in test. A key means the same question in every
-    language, so these keys serve for the translations too.
+    An exam question that two physicians commented stands in the data twice. Spanish, the original, finds the most: 10
+    of 55 in dev and 21 of 117 in test. A key means the same question in every language.
     """
-    option_sets = [
-        (document, document.language, frozenset(map(str.casefold, document.options))) for document in documents
-    ]
-    train_sets = {(language, options) for document, language, options in option_sets if document.split == "train"}
-    leaked = (
-        document.key for document, *options in option_sets if document.split != "train" and tuple(options) in train_sets
-    )
-    return tuple(dict.fromkeys(leaked))
+    options_by_split: dict[bool, list[tuple[str, frozenset[str]]]] = {True: [], False: []}
+    for document in documents:
+        options = frozenset(map(str.casefold, document.options))
+        options_by_split[document.split == "train"].append((document.key, options))
+    train = {options for _, options in options_by_split[True]}
+    return frozenset(key for key, options in options_by_split[False] if options in train)
 
 
 def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[list[Sentence]]:
@@ -139,7 +108,6 @@ def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[lis
 def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, language: CaseLanguage) -> CaseDocument:
     """Parse the document of its sentences; raise `DatasetError` naming what is missing."""
     heading = _TYPE.fullmatch(sentences[0].text)
-    specialty = (heading["rest"] if heading else None) or ""
     if len(sentences) < 2 or not _CASE.fullmatch(sentences[1].text):
         raise DatasetError("the sentence after QUESTION TYPE: is not CLINICAL CASE:")
     answers = [
@@ -148,38 +116,29 @@ def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, langu
     if len(answers) != 1:
         raise DatasetError(f"has {len(answers)} sentences that state the correct answer, not one")
     place, stated = answers[0]
-    anomalies: set[str] = set()
-    starts = _find_options(sentences[:place], anomalies)
+    starts = _find_options(sentences[:place])
     body, explained = sentences[2 : starts[0]], sentences[place + 1 :]
     if not body or not explained:
         raise DatasetError(f"has no {'explanation' if body else 'question'}")
-    components: list[ArgumentComponent] = []
-    case = _compose(body[:-1], components, "case")
-    question = _compose(body[-1:], components, "question")
-    options = _compose_options(sentences, [*starts, place], components, anomalies)
-    explanation = _compose(explained, components, "explanation")
+    options = tuple(_compose_options(sentences, [*starts, place]))
     correct = int(stated[1])
     if correct > len(options):
         raise DatasetError(f"states option {correct} as right but has {len(options)}")
-    anomalies.update(_doubt_cut(case, question, components))
-    if any(_INVISIBLE.search(sentence.text) for sentence in sentences):
-        anomalies.add("invisible_character")
     return CaseDocument(
         key=key,
         split=split,
         language=language,
-        specialty=specialty,
-        case=case,
-        question=question,
+        specialty=(heading["rest"] if heading else None) or "",
+        case=_join(body[:-1]),
+        question=_join(body[-1:]),
         options=options,
         correct=correct,
-        explanation=explanation,
-        components=tuple(components),
-        anomalies=tuple(sorted(anomalies)),
+        explanation=_join(explained),
+        components=tuple(_find_components(explained)),
     )
 
 
-def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[int]:
+def _find_options(sentences: Sequence[Sentence]) -> list[int]:
     """Find where the options begin among the sentences before the answer; from the last one back, so that no case
     misleads.
 
@@ -189,12 +148,11 @@ def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[in
     starts: list[int] = []
     limit = len(sentences)
     for number in range(_OPTIONS, 0, -1):
-        exact = _find_last(sentences, range(2, limit), f"{number}-")
+        exact = _find_last(sentences, limit, f"{number}-")
         if exact is None:
-            before = _find_last(sentences, range(2, limit), f"{number - 1}-")
+            before = _find_last(sentences, limit, f"{number - 1}-")
             inside = range(2 if before is None else before + 1, limit)
             exact = next((index for index in reversed(inside) if _mark_length(sentences[index].text, number)), None)
-            anomalies.add("irregular_option_mark")
         if exact is None:
             raise DatasetError(f"has no sentence that begins with {number}- before the correct answer")
         starts.append(exact)
@@ -202,8 +160,8 @@ def _find_options(sentences: Sequence[Sentence], anomalies: set[str]) -> list[in
     return starts[::-1]
 
 
-def _find_last(sentences: Sequence[Sentence], places: range, token: str) -> int | None:
-    return next((index for index in reversed(places) if sentences[index].tokens[0] == token), None)
+def _find_last(sentences: Sequence[Sentence], limit: int, token: str) -> int | None:
+    return next((index for index in reversed(range(2, limit)) if sentences[index].tokens[0] == token), None)
 
 
 def _mark_length(text: str, number: int) -> int:
@@ -212,73 +170,37 @@ def _mark_length(text: str, number: int) -> int:
     return match.end() if match else 0
 
 
-def _compose_options(
-    sentences: Sequence[Sentence], borders: Sequence[int], components: list[ArgumentComponent], anomalies: set[str]
-) -> tuple[str, ...]:
-    options: list[str] = []
+def _compose_options(sentences: Sequence[Sentence], borders: Sequence[int]) -> Iterator[str]:
     for number, (start, end) in enumerate(pairwise(borders), start=1):
-        mark = _mark_length(sentences[start].text, number)
-        text = _compose(sentences[start:end], components, "option", option=number, skipped=mark)
+        text = _join(sentences[start:end])[_mark_length(sentences[start].text, number) :]
         if number == _OPTIONS and text.lower() == "nan":
             continue
         if not text:
             raise DatasetError(f"option {number} is empty")
-        options.append(text)
-        if end - start > 1:
-            anomalies.add("option_of_sentences")
-    if len(set(options)) < len(options):
-        anomalies.add("identical_options")
-    return tuple(options)
+        yield text
 
 
-def _compose(
-    sentences: Sequence[Sentence],
-    components: list[ArgumentComponent],
-    part: Part,
-    *,
-    option: int | None = None,
-    skipped: int = 0,
-) -> str:
-    """Compose the text of `sentences` without its first `skipped` characters; add what it argues to `components`."""
-    full_text = " ".join(sentence.text for sentence in sentences)
+def _join(sentences: Sequence[Sentence]) -> str:
+    return " ".join(sentence.text for sentence in sentences)
+
+
+def _find_components(sentences: Iterable[Sentence]) -> Iterator[Component]:
+    """Yield what is labelled in sentences that are joined by single spaces.
+
+    An `I-` label that continues nothing of its kind begins a component; the French and Italian files hold five of them.
+    """
     position = 0
     for sentence in sentences:
-        for kind, start, end in _find_spans(sentence, position):
-            begin = max(start, skipped)
-            if begin < end:
-                place = begin - skipped, end - skipped
-                components.append(ArgumentComponent(kind, full_text[begin:end], *place, part, option))
-        position += len(sentence.text) + 1
-    return full_text[skipped:]
-
-
-def _find_spans(sentence: Sentence, position: int) -> Iterator[tuple[Kind, int, int]]:
-    """Yield kind, start and end of what is labelled, for a sentence that begins at character `position`.
-
-    An `I-` label that continues nothing of its kind begins a span; the French and Italian files hold five of them.
-    """
-    open_kind: Kind | None = None
-    start = end = position
-    for token, label in zip(sentence.tokens, sentence.labels, strict=True):
-        kind: Kind | None = None if label == "O" else "premise" if label.endswith("Premise") else "claim"
-        if open_kind is not None and (kind != open_kind or label.startswith("B")):
-            yield open_kind, start, end
-            open_kind = None
-        if kind is not None and open_kind is None:
-            open_kind, start = kind, position
-        end = position + len(token)
-        position = end + 1
-    if open_kind is not None:
-        yield open_kind, start, end
-
-
-def _doubt_cut(case: str, question: str, components: Iterable[ArgumentComponent]) -> Iterator[str]:
-    """Yield why the cut between case and question may be wrong."""
-    if not case:
-        yield "no_case"
-    elif any(component.part == "question" and component.kind == "premise" for component in components):
-        yield "case_in_question"
-    if "?" in case:
-        yield "question_in_case"
-    if not question.endswith(("?", ":")):
-        yield "question_unmarked"
+        open_label: str | None = None
+        start = end = position
+        for token, mark in zip(sentence.tokens, sentence.labels, strict=True):
+            label = None if mark == "O" else mark[2:].lower()
+            if open_label is not None and (label != open_label or mark.startswith("B")):
+                yield Component(open_label, start, end)
+                open_label = None
+            if label is not None and open_label is None:
+                open_label, start = label, position
+            end = position + len(token)
+            position = end + 1
+        if open_label is not None:
+            yield Component(open_label, start, end)

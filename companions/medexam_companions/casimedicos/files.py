@@ -7,22 +7,18 @@ It unpacks nothing: an archive's members are read in memory. What a sentence mea
 import tarfile
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import NamedTuple
 
 from medexam.errors import DatasetError
 from medexam.inputs import first_line, open_unpacked, read_regular
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""
-LABELS = frozenset({"O", "B-Premise", "I-Premise", "B-Claim", "I-Claim"})
-
-_MOST_BYTES = 1 << 26
-"""The most that a member of an archive may hold; the largest of the published one holds 2 MB."""
+LABELS = ("B-Claim", "B-Premise", "I-Claim", "I-Premise", "O")
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """The lines between two blank ones."""
 
     line: int
@@ -42,24 +38,42 @@ def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
 
     `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.
-    Raises `DatasetError` if a file is missing, unreadable or not UTF-8, and when the archive holds a path that leads
-    out of it.
+    Raises `DatasetError` if a file is missing, unreadable or not UTF-8.
     """
-    if path.is_dir():
-        roots = [root for root in (path, path / "casimedicos-arg") if any((root / name).is_file() for name in names)]
-        if roots:
-            for name in names:
-                yield str(roots[0] / name), _decode(_read(roots[0] / name), str(roots[0] / name))
-            return
-        if not (path / ARCHIVE).is_file():
-            raise DatasetError(
-                f"{path}: holds neither {names[0]} nor {ARCHIVE}: point at the archive of "
-                f"github.com/ixa-ehu/antidote-casimedicos, or at the folder that it was unpacked to"
-            )
-        path = path / ARCHIVE
-    members = _read_archive(path, names)
+    roots = (path, path / "casimedicos-arg") if path.is_dir() else ()
+    root = next((root for root in roots if any((root / name).is_file() for name in names)), None)
+    if root is None and path.is_dir() and not (path / ARCHIVE).is_file():
+        raise DatasetError(
+            f"{path}: holds neither {names[0]} nor {ARCHIVE}: point at the archive of "
+            f"github.com/ixa-ehu/antidote-casimedicos, or at the folder that it was unpacked to"
+        )
+    archive = path / ARCHIVE if path.is_dir() else path
+    members = _read_archive(archive, names) if root is None else {}
     for name in names:
-        yield f"{path}: {name}", _decode(members[name], f"{path}: {name}")
+        source = f"{archive}: {name}" if root is None else str(root / name)
+        try:
+            content = members[name] if root is None else read_regular(root / name)
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise DatasetError(f"{source}: is not UTF-8 ({error}): copy it again") from None
+        except OSError as error:
+            raise DatasetError(f"{source}: cannot be read ({error}): unpack the whole archive again") from None
+        yield source, text
+
+
+def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    content_by_name: dict[str, bytes] = {}
+    try:
+        with open_unpacked(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
+            for member in archive:
+                name = "/".join(Path(member.name).parts[-2:])
+                if name in names and (stream := archive.extractfile(member)) is not None:
+                    content_by_name[name] = stream.read()
+    except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
+        raise DatasetError(f"{path}: is not a complete tar archive ({first_line(error)}): copy it again") from None
+    if missing := [name for name in names if name not in content_by_name]:
+        raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
+    return content_by_name
 
 
 def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
@@ -76,7 +90,7 @@ def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
             fields = line.rstrip("\r").replace("\t", " ").split(" ")
             if len(fields) < 2 or not fields[0] or fields[1] not in LABELS:
                 raise DatasetError(
-                    f"{source}, line {number}: is {line[:60]!r}, not a token and one of {', '.join(sorted(LABELS))}: "
+                    f"{source}, line {number}: is {line[:60]!r}, not a token and one of {', '.join(LABELS)}: "
                     f"the file may be damaged; unpack the archive again"
                 )
             tokens.append(unicodedata.normalize("NFC", fields[0]))
@@ -84,41 +98,3 @@ def parse_sentences(text: str, source: str) -> Iterator[Sentence]:
         elif tokens:
             yield Sentence(number - len(tokens), tuple(tokens), tuple(labels))
             tokens, labels = [], []
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_regular(path)
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error}): unpack the whole archive {ARCHIVE} again") from None
-
-
-def _read_archive(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    content_by_name: dict[str, bytes] = {}
-    try:
-        with open_unpacked(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
-            for member in archive:
-                place = PurePosixPath(member.name)
-                if place.is_absolute() or ".." in place.parts:
-                    raise DatasetError(f"{path}: holds {member.name!r}, a path outside the archive: download it again")
-                name = "/".join(place.parts[-2:])
-                if name in names and member.isfile():
-                    # The size is checked before anything is unpacked: a small archive may hold a huge file.
-                    if member.size > _MOST_BYTES:
-                        raise DatasetError(
-                            f"{path}: {member.name} would fill {member.size:,} bytes: get the archive again"
-                        )
-                    stream = archive.extractfile(member)
-                    content_by_name[name] = b"" if stream is None else stream.read()
-    except (OSError, EOFError, tarfile.TarError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{path}: is not a complete tar archive ({first_line(error)}): copy it again") from None
-    if missing := [name for name in names if name not in content_by_name]:
-        raise DatasetError(f"{path}: lacks {', '.join(missing)}: is it {ARCHIVE}, and whole?")
-    return content_by_name
-
-
-def _decode(content: bytes, source: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{source}: is not UTF-8 ({error}): copy it again") from None

@@ -1,14 +1,11 @@
-"""`medexam finetune` from the command line: what it prints and writes, and the variants to learn from."""
+"""`medexam finetune` from the command line: what it prints and writes."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from medexam.datasets import read_squad
-from medexam_companions.casimedicos import read_casimedicos
 from retrievers.tiny_models import save_bert
 
 SAMPLE = Path(__file__).with_name("sample")
@@ -83,30 +80,3 @@ def test_a_matrix_is_planned_learnt_and_printed(medexam, train, tmp_path) -> Non
     assert "tiny, SQAC+CM, Q#CE" in out
     assert not list(tmp_path.glob("out/cells/*/*.safetensors"))
     assert len(list(tmp_path.glob("out/stages/*/*.safetensors"))) == 1
-
-
-def test_each_variant_is_a_file_whose_spans_stand_at_their_offsets(medexam, tmp_path) -> None:
-    """An English document of the sample stands for the training split of the unpacked archive."""
-    archive = tmp_path / "archive"
-    shutil.copytree(SAMPLE / "ES", archive / "ES")
-    shutil.copy(SAMPLE / "EN" / "dev.tsv", archive / "ES" / "train.tsv")
-    rows = []
-    for number, document in enumerate(read_casimedicos(archive, "es")):
-        words = document.explanation.split()
-        span, start = "  ".join(words[3:9]), len("Caso.\n" + "  ".join(words[:3]) + "  ")
-        answers = {"text": [span], "answer_start": [start]}
-        context = "Caso.\n" + "  ".join(words)
-        rows.append({"id": number, "context": context, "question": document.question, "answers": answers})
-    strange = {"id": "x", "context": "Nada.", "question": "?", "answers": {"text": ["Nada"], "answer_start": [0]}}
-    (tmp_path / "spans.json").write_text(json.dumps([*rows, strange]))
-    code, out, err = medexam("data", "variants", "spans.json", "--out", "out", "--path", archive, "--json")
-    assert code == 0, err
-    told = json.loads(out)
-    assert (told["questions"], told["unplaced"]) == (len(rows), ["x"])
-    assert list(told["files"]) == ["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
-    for name, path in told["files"].items():
-        items = read_squad(Path(path))
-        assert {item.variant for item in items} == {name}
-        assert not any(item.anomalies for item in items)
-        spans = [" ".join(row["answers"]["text"][0].split()) for row in rows]
-        assert [item.answers[0].text for item in items] == spans

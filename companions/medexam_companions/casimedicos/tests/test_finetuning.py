@@ -29,9 +29,10 @@ def exercise(tmp_path_factory) -> Path:
         pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds casimedicos/casimedicos-arg.tar.gz")
     rows = []
     for document in read_casimedicos(Path(root) / "casimedicos", "en", ["train"]):
-        claims = [each for each in document.components if each.part == "explanation" and each.kind == "claim"]
+        claims = [each for each in document.components if each.label == "claim"]
         if claims and len(document.explanation) < 500:
-            answers = {"text": [claims[0].text], "answer_start": [claims[0].start]}
+            text = document.explanation[claims[0].start : claims[0].end]
+            answers = {"text": [text], "answer_start": [claims[0].start]}
             row = {"id": document.key, "question": document.question, "context": document.explanation}
             rows.append(row | {"answers": answers})
     path = tmp_path_factory.mktemp("data") / "claims.json"
