@@ -1,9 +1,11 @@
 """What became of extracted spans: exact, empty, incomplete, and the rest, as people count errors.
 
-Goenaga et al. (2023) count empty, incomplete and exact predictions in table 13 and do not define them. Here an
-incomplete one shares words with the right answer and lacks some. Words are compared by SQuAD v1.1's rule.
+Goenaga et al. (2023) count empty, incomplete and exact predictions in table 13. Incomplete ones are too short to be an
+answer, such as "correct)", "the" and "some" (their footnote 8): here, of one word. Whether words are those of a right
+answer is told by SQuAD v1.1's rule.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -19,6 +21,8 @@ class SpanOutcome(StrEnum):
     EMPTY = "empty"
     """No word is predicted."""
     INCOMPLETE = "incomplete"
+    """One word is predicted, an article too, and it is not the right answer."""
+    PARTIAL = "partial"
     """Some words of the right answer are predicted, and some are missing."""
     TOO_LONG = "too long"
     """All words of the right answer are predicted, and others."""
@@ -28,8 +32,9 @@ class SpanOutcome(StrEnum):
 
 def judge_span(prediction: str, references: Sequence[str]) -> SpanOutcome:
     """Judge a prediction beside the reference that it comes nearest to, kinds in their order; at least one."""
+    count = len(_WORD.findall(prediction))
     answer_words = comparable_words(prediction)
-    outcomes = {_judge(answer_words, comparable_words(reference)) for reference in references}
+    outcomes = {_judge(count, answer_words, comparable_words(reference)) for reference in references}
     return next(outcome for outcome in _NEAREST if outcome in outcomes)
 
 
@@ -40,17 +45,20 @@ def count_outcomes(pairs: Iterable[tuple[str, Sequence[str]]]) -> dict[SpanOutco
 
 
 _NEAREST = (
-    *(SpanOutcome.EXACT, SpanOutcome.EMPTY),
-    *(SpanOutcome.TOO_LONG, SpanOutcome.INCOMPLETE, SpanOutcome.ELSEWHERE),
+    *(SpanOutcome.EXACT, SpanOutcome.EMPTY, SpanOutcome.INCOMPLETE),
+    *(SpanOutcome.TOO_LONG, SpanOutcome.PARTIAL, SpanOutcome.ELSEWHERE),
 )
+_WORD = re.compile(r"\w+")
 
 
-def _judge(answer_words: tuple[str, ...], reference_words: tuple[str, ...]) -> SpanOutcome:
+def _judge(count: int, answer_words: tuple[str, ...], reference_words: tuple[str, ...]) -> SpanOutcome:
+    if count == 0:
+        return SpanOutcome.EMPTY
     if answer_words == reference_words:
         return SpanOutcome.EXACT
-    if not answer_words:
-        return SpanOutcome.EMPTY
+    if count == 1 or not answer_words:
+        return SpanOutcome.INCOMPLETE
     missing = Counter(reference_words) - Counter(answer_words)
     if missing.total() == len(reference_words) and reference_words:
         return SpanOutcome.ELSEWHERE
-    return SpanOutcome.INCOMPLETE if missing else SpanOutcome.TOO_LONG
+    return SpanOutcome.PARTIAL if missing else SpanOutcome.TOO_LONG
