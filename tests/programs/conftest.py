@@ -5,19 +5,9 @@ import yaml
 
 import medexam as package
 from command_line import medexam
-from medexam.datasets import load_task_set
-from medexam.specs import DatasetSpec
 from one_question import ask, ask_task, finder
-from task_data import write_cliniqlink
 
 __all__ = ["ask", "ask_task", "finder", "medexam"]
-
-
-@pytest.fixture
-def tasks(tmp_path):
-    """Format of ClinIQLink -> a question of it."""
-    data = load_task_set(DatasetSpec(name="cliniqlink", path=write_cliniqlink(tmp_path / "cliniqlink")))
-    return {task.group: task for task in reversed(data.questions)}
 
 
 @pytest.fixture

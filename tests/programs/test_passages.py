@@ -1,12 +1,9 @@
 """Programs that see passages: where these stand in a prompt, and what happens where they do not fit."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
-from medexam.retrievers import Hit, Passage
 from one_question import OPTIONS, SHOWN, STEM
 
 LONG = "word " * 200 + "end."
@@ -44,18 +41,6 @@ def test_solved_examples_stand_before_the_passages(ask, behind) -> None:
     assert shown.messages[-1]["content"] == BEFORE + alone.messages[-1]["content"]
     with pytest.raises(SpecError, match="examples belongs to `then: few_shot`"):
         behind({**RAG, "examples": "mine.yaml"}, "x")
-
-
-@pytest.mark.parametrize(("form", "calls"), [("free", 1), ("guided", 3)])
-def test_a_question_in_words_is_asked_behind_passages_in_every_call(ask_task, tasks, form, calls) -> None:
-    program = {"kind": "by_format", "answer_format": form}
-    plain = ask_task(program, tasks["list"], "Liver, Spleen")
-    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
-    found = SimpleNamespace(find=lambda _: hits)
-    asked = ask_task({**program, "retriever": "bm25"}, tasks["list"], "Liver, Spleen", finder=found)
-    assert len(asked.turns) == calls
-    assert asked.turns == [BEFORE + turn for turn in plain.turns]
-    assert [one.id for one in asked.said.passages] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

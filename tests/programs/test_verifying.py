@@ -66,26 +66,6 @@ def test_a_reply_without_an_answer_is_not_checked(verify) -> None:
     assert (asked.said.reason, asked.said.supported) == (Reason.UNPARSED, None)
 
 
-@pytest.mark.parametrize("form", ["free", "guided"])
-@pytest.mark.parametrize("supported", [True, False])
-def test_answers_in_words_of_every_format_are_judged(ask_task, tasks, form, supported) -> None:
-    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
-    program = {"kind": "retrieve_verify", "then": "by_format", "answer_format": form, "unsupported": "abstain", "k": 3}
-    reply = judging(supported=supported, answer="True" if form == "free" else "")
-    assert len(tasks) == 7
-    for task in tasks.values():
-        asked = ask_task(program, task, reply, finder=SimpleNamespace(find=lambda _: hits))
-        check = asked.turns[-1]
-        assert [one.kept for one in asked.said.passages] == [True, False, True]
-        assert asked.turns[3].startswith("a text.\n\nc text.\n\nYou are a highly knowledgeable medical expert.")
-        assert all(text in check for text in (task.question, *task.options))
-        assert ("This answer is wrong: " in check) is bool(task.given_answer)
-        if form == "free":
-            assert "Proposed answer: True\n" in check
-            assert (asked.said.text, asked.said.supported) == ("True" if supported else None, supported)
-            assert asked.said.reason == (None if supported else Reason.ABSTAINED)
-
-
 SUPPORTS = {"a": {2: log(0.7), 3: log(0.1)}, "b": {1: log(0.3), 2: log(0.4)}, "c": {3: log(0.6)}}
 
 

@@ -133,7 +133,7 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, r
     assert "Components: F1" in out
     for option in ("--markdown", "--html"):
         assert "report each of them separately" in refused("report", "runs", option, "report")
-    for options in (["--plots", "plots"], ["--layout", "paper"]):
+    for options in (["--plots", "plots"], ["--layout", "headqa-v1"]):
         assert "or use --html or --markdown" in refused("report", words["run_dir"], *options)
 
 
