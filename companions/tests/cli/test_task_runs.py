@@ -133,8 +133,8 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, r
     assert "Components: F1" in out
     for option in ("--markdown", "--html"):
         assert "report each of them separately" in refused("report", "runs", option, "report")
-    for options in (["--plots", "plots"], ["--layout", "headqa-v1"]):
-        assert "or use --html or --markdown" in refused("report", words["run_dir"], *options)
+    assert "or use --html or --markdown" in refused("report", words["run_dir"], "--plots", "plots")
+    assert "leave that run or --layout out" in refused("report", words["run_dir"], "--layout", "headqa-v1")
 
 
 @pytest.mark.parametrize(
