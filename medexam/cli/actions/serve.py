@@ -19,7 +19,7 @@ from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_tables
 from medexam.files import host_name
 from medexam.serve.cluster.job import Job, check_signs, job_script, submit
-from medexam.serve.cluster.node import JobNode, every_address
+from medexam.serve.cluster.node import JobNode
 from medexam.serve.discovery.registry import Registry, local_registry
 from medexam.serve.launch.command import ServerSettings, plan_servers
 from medexam.serve.launch.fleet import RESTARTS, ClientAccess, Fleet
@@ -97,7 +97,7 @@ def serve_on_node(job: Job) -> None:
     job_node, found_in = JobNode.find(), job.found_in
     check_signs((job.folder, found_in.path.parent))
     node = job_node.meet(job.folder) if job.span else None
-    host = every_address(host_name())
+    host = _EVERY_ADDRESS[0]
     port = None if node is not None and node.rank else next_free(host, job_node.first_port)
     launches = plan_servers(job.model, replace(job.servers, host=host, port=port), job.flags, node=node)
     _print_notes(launches)

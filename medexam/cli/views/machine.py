@@ -16,7 +16,7 @@ from medexam.datasets.locating import find_files
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import cache_dir
 from medexam.plugins import find_broken_parts
-from medexam.serve.launch.gpus import find_driver, find_gpus
+from medexam.serve.launch.gpus import find_gpus
 from medexam.specs.catalogue import CATALOGUE
 
 EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -56,7 +56,6 @@ def machine_rows() -> Iterator[Row]:
     weights = "" if memory is None else f"a local model of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
     yield "memory", "not known" if memory is None else f"{memory / GB:.0f} GB", weights
     yield _gpus()
-    yield _driver()
     for name, folder in (("disk of the runs", default_runs_dir()), ("disk of the cache", cache_dir())):
         free = shutil.disk_usage(_existing(folder)).free
         yield name, f"{free / GB:.0f} GB free, {folder}", "" if free > GB else "make room before a run"
@@ -102,13 +101,6 @@ def _gpus() -> Row:
         return "GPU", "none", "small models, or a server or provider elsewhere"
     names = ", ".join(f"{gpu.name} with {gpu.total_gb:.0f} GB" for gpu in gpus)
     return "GPU", names, "`medexam serve --list` shows which models fit"
-
-
-def _driver() -> Row:
-    driver = find_driver()
-    if driver is None:
-        return "GPU driver", "none answers", "an NVIDIA card works once its driver is installed and `nvidia-smi` runs"
-    return "GPU driver", f"NVIDIA {driver}", ""
 
 
 def _network() -> Row:

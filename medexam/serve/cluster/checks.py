@@ -1,13 +1,11 @@
-"""What would fail on the nodes of a job, found before a model loads: folders, cards, drivers, files, and ports."""
+"""What would fail on the nodes of a job, found before a model loads: folders, cards, proxies, files, and ports."""
 
 import json
 import os
-import re
 import socket
-import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +14,10 @@ from filelock import FileLock
 from medexam.errors import EngineError, MedExamError
 from medexam.serve.cluster.node import JobNode
 from medexam.serve.launch.command import ServerSettings, plan_servers
-from medexam.serve.launch.containers import choose_runtime, container_command
 from medexam.serve.launch.flags import Node
 from medexam.serve.launch.gpus import find_gpus
 from medexam.serve.launch.source import find_folder, find_profile, find_snapshot
 from medexam.serve.timing import TIMING
-
-_ASK_CUDA = "import json, torch; print(json.dumps(torch.version.cuda))"
-_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,6 @@ def check_node(job_node: JobNode, model: str | None, folder: Path, servers: Serv
     if model is not None:
         looks["model"] = lambda: _model_files(model)
         looks["server"] = lambda: _server(model, servers, job_node.count)
-    if find_gpus() and (servers.python is not None or servers.container is not None):
-        looks["CUDA"] = lambda: _driver(servers)
     if job_node.count > 1:
         looks["nodes"] = lambda: _meet(job_node, folder)
     for subject, look in looks.items():
@@ -127,40 +119,6 @@ def _server(model: str, servers: ServerSettings, nodes: int) -> str:
             raise error from None
         label = f"as one server over {nodes} nodes (--span): "
     return label + ("; ".join(launch.notes) or f"{launch.model} can start")
-
-
-def _driver(servers: ServerSettings) -> str:
-    """Check that the driver knows the CUDA that vLLM's torch was built for."""
-    installation = servers.container or str(servers.python)
-    command: tuple[str, ...] = (installation, "-c", _ASK_CUDA)
-    if servers.container is not None:
-        runtime, name = choose_runtime(installation), f"medexam-doctor-{os.getpid()}"
-        command = container_command(
-            runtime, installation, command[1:], name=name, folder=None, gpus=None, environment={}
-        )
-    match = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", _output(("nvidia-smi",)))
-    version = json.loads(_output(command))
-    if match is None or version is None:
-        raise EngineError(f"{installation} has a torch without CUDA" if match else "nvidia-smi names no CUDA version")
-    # Within a major version drivers run later builds.
-    if int(match[1]) < int(version.split(".")[0]):
-        raise EngineError(
-            f"the driver supports CUDA {match[1]}.{match[2]}, and {installation} has torch for CUDA {version}; "
-            f"install vLLM's build for CUDA {match[1]}, or ask for a newer driver"
-        )
-    return f"driver {match[1]}.{match[2]}, torch {version}"
-
-
-def _output(command: Sequence[str]) -> str:
-    """Run a command and return what it prints; raises `EngineError` with its last word if it fails."""
-    try:
-        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603
-    except subprocess.TimeoutExpired:
-        raise EngineError(f"`{command[0]}` does not answer within {_TIMEOUT_S:.0f} s") from None
-    if process.returncode:
-        lines = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
-        raise EngineError(f"`{command[0]}` fails: {lines[-1]}")
-    return process.stdout
 
 
 def _meet(job_node: JobNode, folder: Path) -> str:

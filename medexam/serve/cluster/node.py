@@ -4,7 +4,6 @@ The first node of a server over several chooses where all meet, and writes it on
 everything else.
 """
 
-import contextlib
 import json
 import os
 import socket
@@ -118,16 +117,6 @@ class JobNode:
         """Find the address by which Slurm reaches a node."""
         words = call_slurm("scontrol", "show", "node", name, "--oneliner").stdout.split()
         return _resolve(next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), name))
-
-
-def every_address(host: str) -> str:
-    """Choose what to listen on so that a machine of this name is reached: all of IPv4, or of IPv6 if it has nothing
-    else.
-    """
-    with contextlib.suppress(EngineError):
-        if ":" in _resolve(host):
-            return "::"
-    return "0.0.0.0"  # noqa: S104 - other nodes ask, with a key
 
 
 def _resolve(name: str) -> str:

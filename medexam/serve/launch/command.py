@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.serve.launch.containers import check_runtime, choose_runtime, container_command
+from medexam.serve.launch.containers import choose_runtime, container_command
 from medexam.serve.launch.flags import (
     Node,
     given_values,
@@ -89,8 +89,6 @@ def plan_servers(
         cpu = _runs_on_cpu(name, profile, _python(settings), printing)
     else:
         cpu = profile is not None and profile.on_cpu
-        if not printing:
-            check_runtime(choose_runtime(settings.container))
     if cpu and profile is None:
         placement = Placement(None, ((),) * settings.replicas)
     # Without a card that nvidia-smi knows, a model without a profile is left to vLLM, which may find others.

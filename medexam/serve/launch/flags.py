@@ -134,9 +134,7 @@ def _of_profile(profile: "Profile") -> dict[str, str | None]:
     settings: dict[str, str | None] = {} if profile.dtype == "auto" else {"--dtype": profile.dtype}
     if profile.reasoning_parser is not None:
         settings["--reasoning-parser"] = profile.reasoning_parser
-    settings["--enable-prefix-caching" if profile.prefix_caching else "--no-enable-prefix-caching"] = None
-    settings["--max-logprobs"] = str(profile.max_logprobs)
-    return settings
+    return {**settings, "--enable-prefix-caching": None, "--max-logprobs": "128"}
 
 
 def _of_layout(layout: "Layout", card: str) -> dict[str, str | None]:

@@ -172,12 +172,9 @@ class Fleet:
                     server.start()
                 return
             server.check_alive()
-            if server.state == "loading":
-                if server.answers(client):
-                    self._set_healthy(server)
-                    self._notify(f"{server.address} answers again")
-                else:
-                    server.check_loading(server.age_s)
+            if server.state == "loading" and server.answers(client):
+                self._set_healthy(server)
+                self._notify(f"{server.address} answers again")
         except EngineError as error:
             self._unregister(server)
             if server.restarts >= self._restarts:

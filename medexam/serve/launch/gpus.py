@@ -5,7 +5,6 @@ import subprocess
 from dataclasses import dataclass
 
 _ASK = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total,memory.free", "--format=csv,noheader,nounits")
-_ASK_DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
 _PARTS = 5
 _TIMEOUT_S = 30.0
 _BYTES_PER_MIB = 2**20
@@ -41,15 +40,6 @@ def find_gpus() -> tuple[Gpu, ...]:
     gpus = [gpu for line in process.stdout.splitlines() if (gpu := _read(line)) is not None]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return tuple(gpus) if visible is None else _visible(gpus, visible)
-
-
-def find_driver() -> str | None:
-    """Return the version of NVIDIA's driver; None if none answers."""
-    try:
-        process = subprocess.run(_ASK_DRIVER, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return next((line.strip() for line in process.stdout.splitlines() if line.strip()), None)
 
 
 def _read(line: str) -> Gpu | None:

@@ -22,6 +22,8 @@ _GRAPHS_GB_OF_LAYER = 0.01
 """CUDA graphs: logs of vLLM 0.21 to 0.27 tell of 0.11 to 0.73 GiB."""
 _LIBRARIES_GB = 1.0
 """CUDA's context, NCCL's buffers and workspaces, an assumption."""
+_CACHE_BYTES = 2
+"""Bytes of one number in the cache."""
 _MANY_GB = 70 * 2**30 / 1e9
 _SEQUENCES, _MANY_SEQUENCES = 256, 1024
 """What vLLM 0.32 computes at once unless it is told otherwise; the larger number on cards of 70 GiB or more."""
@@ -91,12 +93,12 @@ def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryF
     layers = profile.layers / layout.pipeline_parallel
     sequences = layout.sequences or (_MANY_SEQUENCES if card_gb >= _MANY_GB else _SEQUENCES)
     computing = sequences * profile.vocabulary * _SAMPLER_BYTES / 1e9 + layers * _GRAPHS_GB_OF_LAYER + _LIBRARIES_GB
-    token = 2 * layers * heads * profile.head_dim * profile.kv_bytes
+    token = 2 * layers * heads * profile.head_dim * _CACHE_BYTES
     return MemoryFit(
         layout,
         card_gb,
         profile.weights_gb / (layout.tensor_parallel * layout.pipeline_parallel),
-        computing if layout.reserve_gb is None else layout.reserve_gb,
+        computing,
         token * layout.max_context / 1e9,
     )
 

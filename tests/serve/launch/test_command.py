@@ -153,24 +153,26 @@ def test_docker() -> None:
     )
     assert str(second) == (
         "docker run --rm --init --name medexam-vllm-8001 --network host --ipc host --gpus '\"device=1\"' "
-        f"-e VLLM_API_KEY -e HF_TOKEN -v {Path.home()}/.cache/huggingface:/root/.cache/huggingface "
+        f"-e VLLM_API_KEY -e HF_TOKEN -e HF_HOME={Path.home()}/.cache/huggingface "
+        f"-v {Path.home()}/.cache/huggingface:{Path.home()}/.cache/huggingface "
         "--entrypoint python3 vllm/vllm-openai:v0.32.0 " + " ".join(second.command[second.command.index("-m") :])
     )
     assert first.environment == {}
-    with pytest.raises(EngineError, match=r"docker, .* is not on the PATH.*--python"):
-        plan_servers("mistral-7b-v0.3", ServerSettings(container="image"))
 
 
 @pytest.mark.usefixtures("four_cards")
 def test_a_container_gets_the_users_variables_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NCCL_DEBUG", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP", "HF_HUB_OFFLINE", "HF_HOME", "no_proxy", "OTHER"):
+    for name in ("NCCL_DEBUG", "GLOO_SOCKET_IFNAME", "VLLM_HOST_IP", "HF_HUB_OFFLINE", "no_proxy", "OTHER"):
         monkeypatch.setenv(name, "canary")
+    monkeypatch.setenv("HF_HOME", "/scratch/hf")
     (launch,) = plan_servers("mistral-7b-v0.3", ServerSettings(container="image"), printing=True)
     handed = [word for before, word in zip(launch.command, launch.command[1:], strict=False) if before == "-e"]
     assert handed == [
-        *("VLLM_API_KEY", "HF_TOKEN", "GLOO_SOCKET_IFNAME", "HF_HUB_OFFLINE", "NCCL_DEBUG", "VLLM_HOST_IP", "no_proxy")
+        *("VLLM_API_KEY", "HF_TOKEN", "GLOO_SOCKET_IFNAME", "HF_HUB_OFFLINE", "NCCL_DEBUG", "VLLM_HOST_IP", "no_proxy"),
+        "HF_HOME=/scratch/hf",
     ]
-    assert "canary:" in str(launch).replace("/canary", "canary"), "HF_HOME is where the cache lies outside"
+    assert "-v /scratch/hf:/scratch/hf " in str(launch)
+    assert "canary" not in str(launch)
     own = Node(0, 2, "10.0.0.1", address="10.0.0.1", interface="ib0").environment
     assert own == {"VLLM_HOST_IP": "10.0.0.1", "NCCL_SOCKET_IFNAME": "=ib0", "GLOO_SOCKET_IFNAME": "ib0"}
 

@@ -38,7 +38,6 @@ def test_the_shipped_names() -> None:
 @pytest.mark.parametrize("name", profile_names())
 def test_every_shipped_layout_fits_its_cards(name: str) -> None:
     profile = load_profile(name)
-    assert profile.max_logprobs == 128
     if profile.on_cpu:
         return
     assert re.fullmatch(r"[0-9a-f]{40}", profile.revision or "")
