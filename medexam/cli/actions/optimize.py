@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -18,33 +17,32 @@ from medexam.cli.views.optimize import (
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.runs import print_notice
-from medexam.experiments.optimize.folder import find_optimization
-from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding, load_optimization
+from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding
 from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.optimizer import why_nothing_more
-from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimization, plan_resumed
+from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.tracking import track_optimization
 from medexam.experiments.store.paths import default_runs_dir
 
 
 def optimize_program(
     settings: OptimizeSettings,
-    spec: str | None,
+    spec: str,
     document: Mapping[str, Any],
     overrides: Mapping[str, Any],
     *,
     as_json: bool,
 ) -> None:
     """Optimize a program's demonstrations and instructions, or continue an interrupted optimization."""
-    optimization = None
-    if settings.resume is not None and not settings.overrides and not settings.plan:
-        optimization = _complete(settings.resume, settings.runs_dir)
-    if optimization is None:
-        planned = _plan(document, overrides, settings)
-        if settings.plan:
-            print_json(optimization_plan_document(planned)) if as_json else print_optimization_plan(planned)
-            return
-        optimization = _carry_out(planned)
+    runs_dir = settings.runs_dir or default_runs_dir()
+    planned = plan_optimization(document, overrides, runs_dir=runs_dir, fresh=settings.fresh, only_look=settings.plan)
+    if settings.plan:
+        print_json(optimization_plan_document(planned)) if as_json else print_optimization_plan(planned)
+        return
+    with TrialProgress() as progress:
+        optimization = carry_out(planned, progress)
+    if reason := why_nothing_more(planned, optimization):
+        print_notice(f"{optimization.folder.name} is complete: {reason}")
     if as_json:
         print_json(optimization_document(optimization))
     else:
@@ -57,38 +55,14 @@ def optimize_program(
         raise typer.Exit(INCOMPLETE)
 
 
-def _complete(resume: str, runs_dir: Path | None) -> Optimization | None:
-    """Find the optimization to go on with, where it is complete: it is shown without its models and data."""
-    optimization = load_optimization(find_optimization(resume, runs_dir or default_runs_dir()))
-    return optimization if optimization.ending is OptimizationEnding.COMPLETE else None
-
-
-def _plan(document: Mapping[str, Any], overrides: Mapping[str, Any], settings: OptimizeSettings) -> OptimizationPlan:
-    runs_dir = settings.runs_dir or default_runs_dir()
-    if settings.resume is not None:
-        return plan_resumed(find_optimization(settings.resume, runs_dir), overrides)
-    return plan_optimization(document, overrides, runs_dir=runs_dir, fresh=settings.fresh, only_look=settings.plan)
-
-
-def _carry_out(planned: OptimizationPlan) -> Optimization:
-    with TrialProgress() as progress:
-        optimization = carry_out(planned, progress)
-    if reason := why_nothing_more(planned, optimization):
-        print_notice(f"{optimization.folder.name} is complete: {reason}")
-    return optimization
-
-
-def _say_next(optimization: Optimization, spec: str | None) -> None:
+def _say_next(optimization: Optimization, spec: str) -> None:
     folder = optimization.folder.path
     if optimization.ending is not OptimizationEnding.COMPLETE:
         larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
         condition = larger if optimization.ending is OptimizationEnding.BUDGET else ""
-        print_notice(
-            f"{optimization.ending}: {optimization.why}; medexam optimize --resume {folder} continues{condition}"
-        )
+        print_notice(f"{optimization.ending}: {optimization.why}; the same command continues{condition}")
     if optimization.best is not None and optimization.best.number > 0:
-        spec_name = spec or "SPEC"
         sys.stderr.write(
-            f"Run the optimized program on the tested questions: {sys.argv[0]} run {spec_name} --set "
-            f"program.load={folder}\nand the program as written, to compare both: {sys.argv[0]} run {spec_name}\n"
+            f"Run the optimized program on the tested questions: {sys.argv[0]} run {spec} --set "
+            f"program.load={folder}\nand the program as written, to compare both: {sys.argv[0]} run {spec}\n"
         )

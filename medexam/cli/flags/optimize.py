@@ -14,9 +14,5 @@ class OptimizeSettings:
     overrides: OverridesOption = ()
     runs_dir: RunsDirOption = None
     plan: Annotated[bool, Setting("Say what would be tried and what it may cost, and stop.")] = False
-    resume: Annotated[
-        str | None,
-        Setting("Instead of a SPEC: continue this optimization; --set may raise its budget.", metavar="FOLDER"),
-    ] = None
     fresh: Annotated[bool, Setting("Start another optimization beside the existing one.")] = False
     tracking_uri: TrackingOption = None

@@ -24,8 +24,8 @@ SPEC_HELP = "A YAML file, the name of a shipped experiment, suite or data set, o
 SPEC_PANEL = "What is asked (repeat a flag, or put commas between values: a run for each)"
 
 
-OptionalSpec = Annotated[
-    str | None, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
+SpecArgument = Annotated[
+    str, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
 ]
 
 

@@ -18,7 +18,6 @@ import dspy
 from medexam.errors import EngineError, RunFolderError
 from medexam.experiments.optimize.budget import Budget, StoppedError
 from medexam.experiments.optimize.call_log import CallLog
-from medexam.experiments.optimize.candidate_queue import CandidateQueue
 from medexam.experiments.optimize.dspy_evaluation import Answers
 from medexam.experiments.optimize.logged_engine import CallGroup, LoggedEngine, call_group
 from medexam.experiments.optimize.own_metric import Feedback, gold_of, score_by
@@ -37,6 +36,8 @@ from medexam.questions import Gold, Question
 
 PART = "parts of the validation"
 """Group of the calls that score a program on some questions only."""
+_AT_ONCE = 2
+"""Programs that are asked at once: while one waits for its last replies, the next keeps the model busy."""
 
 
 class TrialObserver(QuestionObserver, Protocol):
@@ -86,7 +87,8 @@ class Evaluator:
         self._budget = budget
         self._folder = plan.folder.programs
         self._observer = observer
-        self._queue = CandidateQueue(observer, lambda: engine.concurrency)
+        self._engine = engine
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._keep = keep
         self._loop = asyncio.get_running_loop()
         self._active: set[asyncio.Task[Any]] = set()
@@ -229,10 +231,12 @@ class Evaluator:
                 if not missing:
                     break
                 remainder = tuple(question for question in questions if question.key in missing)
-                async with self._queue.admit(len(remainder)) as candidate:
+                async with self._turns:
                     with folder.appending() as log:
-                        work, limit = Work.of(planned), self._queue.share
-                        await Scheduler(work, log, candidate, Spending(), limit, remainder).run()
+                        work, observer = Work.of(planned), self._observer
+                        await Scheduler(
+                            work, log, observer, Spending(), lambda: self._engine.concurrency, remainder
+                        ).run()
                 predictions_by_key = folder.read_predictions()
         if failed := pending(keys, predictions_by_key):
             failure = predictions_by_key[failed[0]].failure if failed[0] in predictions_by_key else None

@@ -2,14 +2,13 @@
 
 `optimization.json` says what was asked for and how it ended, `models.json` which model answers,
 `prompt_models.json` which one writes instructions where that is another. `calls.jsonl` holds each call of a model,
-`trials/` each program with its predictions; `program.json`, `trials.json`, `demonstrations.md`, `report.md` and
-`curve.png` are made from them. It is no run folder: nothing here was asked of the tested questions.
+`trials/` each program with its predictions; `program.json`, `trials.json`, `demonstrations.md` and `report.md` are made
+from them. It is no run folder: nothing here was asked of the tested questions.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from medexam.errors import RunFolderError
 from medexam.experiments.store.work_folder import WorkFolder
 
 RECORD = "optimization.json"
@@ -19,7 +18,6 @@ TRIALS = "trials.json"
 PROGRAMS = "trials"
 DEMONSTRATIONS = "demonstrations.md"
 REPORT = "report.md"
-CURVE = "curve.png"
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,3 @@ class OptimizationFolder(WorkFolder):
         """Make the folder and that of the trials; raises `RunFolderError` where that is not possible."""
         super().create()
         self.programs.mkdir(parents=True, exist_ok=True)
-
-
-def find_optimization(name: str, runs_dir: Path) -> OptimizationFolder:
-    """Find the optimization by its folder or by its id in `runs_dir`; raises `RunFolderError` if there is none."""
-    for folder in (OptimizationFolder(Path(name).resolve()), OptimizationFolder(runs_dir / name)):
-        if folder.exists():
-            return folder
-    raise RunFolderError(f"no optimization {name} to resume here or in {runs_dir}: give its folder or its id")

@@ -39,6 +39,7 @@ from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
 from medexam.questions import AnswerKey, Question
 from medexam.serve import Engine, build_engine
+from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -166,6 +167,9 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
         observer.optimization_starts(plan, course.budget)
         with dspy.context(lm=lm, disable_history=True), gc_paused():
             await _compile(_inputs(plan, evaluator, prompt_lm), observer, course)
+        if changes := [change for one in engines for change in await find_changes(one)]:
+            course.ending = OptimizationEnding.FAILED
+            course.why = f"another model answers now than at the start ({'; '.join(changes)}): start over with --fresh"
     finally:
         for open_engine in engines:
             await open_engine.aclose()

@@ -1,19 +1,15 @@
 """What an optimization leaves for people: the best program, its demonstrations as text, the trials as a report."""
 
 from collections.abc import Iterator
-from functools import partial
-from importlib.util import find_spec
 
 from medexam.errors import RunFolderError
-from medexam.experiments.optimize.curve import INCHES, draw_curve
-from medexam.experiments.optimize.folder import CURVE, DEMONSTRATIONS, REPORT
+from medexam.experiments.optimize.folder import DEMONSTRATIONS, REPORT
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.markdown import fenced, join_markdown, render_table
-from medexam.experiments.report.plots.pictures import render_png
 from medexam.programs import ProgramContext, WithNearest, build_program
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.questions import Question
@@ -23,7 +19,7 @@ from medexam.tables import Table, percent, with_interval
 
 
 def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
-    """Write `program.json`, `demonstrations.md`, `report.md` and, with matplotlib, `curve.png`.
+    """Write `program.json`, `demonstrations.md` and `report.md`.
 
     Raises `RunFolderError` where that fails; without a trial there is only the report.
     """
@@ -36,9 +32,6 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
         folder.write_bytes(PROGRAM, program)
         folder.write_text(DEMONSTRATIONS, join_markdown(_demonstrations(optimization, plan)))
     folder.write_text(REPORT, disarm("\n".join(_report(optimization))))
-    if optimization.trials and find_spec("matplotlib") is not None:
-        draw = partial(draw_curve, trials=optimization.trials, metric=optimization.optimizer.metric)
-        folder.write_bytes(CURVE, render_png(draw, INCHES))
 
 
 def _report(optimization: Optimization) -> Iterator[str]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from medexam.datasets import load_exam_set
-from medexam.errors import EngineError, RunFolderError, SpecError
-from medexam.experiments.optimize.folder import PROGRAMS, RECORD, OptimizationFolder
+from medexam.errors import EngineError, SpecError
+from medexam.experiments.optimize.folder import PROGRAMS, OptimizationFolder
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
@@ -25,10 +25,9 @@ from medexam.programs.base import ExamProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ProgramSpec
-from medexam.specs.identity import IDENTITY_SCHEMA, differing_keys, digest
+from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
-from medexam.specs.validation import validate
 
 
 @dataclass(frozen=True)
@@ -150,47 +149,14 @@ def plan_optimization(
     return _plan(cells[0], optimizer, experiment.description, runs_dir, fresh=fresh, only_look=only_look)
 
 
-def plan_resumed(folder: OptimizationFolder, changes: Mapping[str, Any]) -> OptimizationPlan:
-    """Plan what resuming one optimization would do; `changes` are overrides of its budget.
-
-    Code that its spec names is run. Raises `RunFolderError` where what it depends on is not what it was, or something
-    else shall be changed.
-    """
-    record = folder.read_json(RECORD)
-    other_keys = [key for key in changes if key not in {f"optimizer.{name}" for name in _BUDGET}]
-    if other_keys:
-        raise RunFolderError(
-            f"{folder.name} continues with its own spec; only its budget may change (optimizer.max_calls, "
-            f"max_tokens, max_minutes): leave out {other_keys[0]}, or optimize the spec again"
-        )
-    if record.get("schema") != IDENTITY_SCHEMA:
-        raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
-    try:
-        cell = validate(CellSpec, record["cell"])
-        budget = {key.removeprefix("optimizer."): value for key, value in changes.items()}
-        optimizer = validate(OptimizerSpec, {**record["optimizer"], **budget})
-        description, stored_identity = record["description"], record["identity"]
-    except (KeyError, TypeError, SpecError) as error:
-        raise RunFolderError(f"{folder.path / RECORD} is not of this version: {error}; optimize again") from None
-    plan = _plan(cell, optimizer, description, folder.path.parent, folder=folder)
-    if plan.identity != stored_identity:
-        keys = ", ".join(differing_keys(plan.identity, stored_identity))
-        raise RunFolderError(
-            f"{folder.name} cannot continue: what it depends on has changed ({keys}); restore it, or optimize its "
-            "spec to start another optimization"
-        )
-    return plan
-
-
 def _plan(
     cell: CellSpec,
     optimizer: OptimizerSpec,
     description: str,
     runs_dir: Path,
     *,
-    fresh: bool = False,
-    only_look: bool = False,
-    folder: OptimizationFolder | None = None,
+    fresh: bool,
+    only_look: bool,
 ) -> OptimizationPlan:
     _check_fit(cell, optimizer)
     exams = load_exam_split(cell.dataset, optimizer)
@@ -221,7 +187,7 @@ def _plan(
         validation=planned,
         exams=exams,
         identity=identity,
-        folder=folder or _folder(cell, optimizer, identity, runs_dir, fresh),
+        folder=_folder(cell, optimizer, identity, runs_dir, fresh),
         calls=calls,
         candidates=_affordable(optimizer, calls),
     )

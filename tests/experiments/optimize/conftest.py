@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,20 +45,6 @@ class Done:
 
     def predictions(self, number: int) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.place(number) / "predictions.jsonl").read_text().splitlines()]
-
-
-@pytest.fixture
-def drawn() -> None:
-    """For a test of the curve that is drawn of trials."""
-
-
-@pytest.fixture(autouse=True)
-def _undrawn(request, monkeypatch) -> None:
-    """As if matplotlib were not installed: drawing the curve of an optimization takes longer than its trials."""
-    if "client" in request.fixturenames:
-        import mlflow.tracking  # noqa: F401 - MLflow cannot be imported without matplotlib
-    if "drawn" not in request.fixturenames:
-        monkeypatch.setitem(sys.modules, "matplotlib", None)
 
 
 @pytest.fixture(scope="session")

@@ -58,15 +58,6 @@ def test_a_killed_one_repeats_nothing(finished, optimize) -> None:
         optimize()
 
 
-def test_it_is_resumed_by_its_folder_under_another_budget_alone(optimize, medexam) -> None:
-    stopped = optimize({"optimizer.max_tokens": 3_000})
-    assert stopped.record["ending"] == "budget"
-    code, _, err = medexam("optimize", "--resume", stopped.folder, "--set", "optimizer.demos=5")
-    assert (code, "only its budget may change" in err) == (2, True)
-    code, out, _ = medexam("optimize", "--resume", stopped.folder, "--set", "optimizer.max_tokens=null", "--json")
-    assert (code, json.loads(out)["ending"], len(json.loads(out)["trials"])) == (0, "complete", 4)
-
-
 def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, medexam, tmp_path) -> None:
     exams = json.loads((SAMPLE_FOLDER / "HEAD_EN.json").read_text())
     document["dataset"] |= {"name": "headqa_v1", "path": str(tmp_path / "HEAD_EN.json")}
@@ -92,11 +83,13 @@ class Weights(Wire):
     root: str = "org/first"
     replies: int = 0
     honest: int = 10**9
+    swapped: int = 10**9
+    """Replies after which other weights are served."""
 
     def reply(self, path, body):
         status, said = super().reply(path, body)
         if path == "/v1/models":
-            said["data"][0]["root"] = self.root
+            said["data"][0]["root"] = self.root if self.replies < self.swapped else "org/second"
         elif path.endswith("/completions") and body.get("max_tokens") != 1:
             self.replies += 1
             if self.replies > self.honest:
@@ -127,6 +120,15 @@ def test_replies_that_name_another_model_end_it(optimize, document) -> None:
         done = optimize()
     assert done.record["ending"] == "failed"
     assert "replies come from another, not from tiny" in done.record["why"]
+
+
+def test_weights_that_are_swapped_meanwhile_end_it(optimize, document) -> None:
+    with serving(Weights(swapped=60)) as wire:
+        document["model"] = {"engine": "vllm", "endpoints": [wire.address]}
+        done = optimize()
+    assert done.record["ending"] == "failed"
+    assert "another model answers now than at the start" in done.record["why"]
+    assert "org/second" in done.record["why"]
 
 
 def test_an_optimization_is_known_by_the_weights_of_its_models(document, medexam, tmp_path) -> None:

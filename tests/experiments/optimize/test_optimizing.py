@@ -111,12 +111,6 @@ def test_a_run_asks_with_the_program_that_was_found_wherever_it_lies(finished, d
         assert (len(state["program.respond"]["demos"]), state["metadata"]["medexam"]["nearest"]["k"]) == (48, 3)
 
 
-@pytest.mark.usefixtures("drawn")
-def test_the_trials_are_drawn(optimize) -> None:
-    done = optimize({"optimizer.kind": "labeled"})
-    assert (done.folder / "curve.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_the_plan_counts_what_is_known_of_its_calls(document, medexam, tmp_path) -> None:
     (tmp_path / "spec.yaml").write_text(json.dumps(document))
     code, out, _ = medexam("optimize", "spec.yaml", "--plan", "--json", "--set", "optimizer.kind=labeled")

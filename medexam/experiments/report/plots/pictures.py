@@ -114,11 +114,6 @@ def render_plot(plot: Plot) -> PlotPicture:
     return PlotPicture(plot.name, plot.caption, render_figure(plot.draw, plot.size, plot.caption), plot)
 
 
-def render_png(draw: Draw, size: tuple[float, float]) -> bytes:
-    """Render the PNG of what `draw` draws on a single pair of axes, as `render_figure` makes it."""
-    return render_figure(lambda figure: draw(figure.add_subplot()), size)
-
-
 def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", ending: str = ".png") -> bytes:
     """Render what `draw` draws on an empty figure, in the format of `ending`; `size` is width and height in inches.
 
