@@ -17,7 +17,6 @@ from .options import refuse_others as refuse_others
 from .options import settings_as_flags as settings_as_flags
 from .progress.bars import open_bars as open_bars
 from .progress.run import TerminalProgress as TerminalProgress
-from .result_files import ImportedRun as ImportedRun
 from .result_files import take_files as take_files
 from .settings import Setting as Setting
 from .terminal import Terminal as Terminal

@@ -1,6 +1,6 @@
 """Files of results of other harnesses where a command takes runs: how they are matched, and the runs that they become.
 
-What reads them is a part that a companion registers.
+What reads them is an importer that a package adds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from medexam.errors import SpecError
 from medexam.experiments.store.paths import run_paths, without_bystanders
 from medexam.experiments.store.run_folder import find_runs
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.plugins import load_object
+from medexam.plugins import added_names, load_object, ships
 from medexam.specs import DatasetSpec, load_document, parse_overrides
 from medexam.specs.matrix import put
 from medexam.specs.validation import validate
@@ -24,23 +24,21 @@ INSIDE = ".imported"
 """The folder in the runs directory where `medexam compare` keeps the runs of files; other commands do not list it."""
 
 
-class ImportedRun(Protocol):
-    """One run that was made of a file, or found from before."""
-
-    @property
-    def run(self) -> AnyRun:
-        """The run."""
-
-    @property
-    def account(self) -> dict[str, Any]:
-        """What `environment.json` keeps of the file and of how its samples were matched."""
-
-
 class ResultImporter(Protocol):
     """Makes runs of files of results, all on one data set."""
 
-    def take(self, path: Path, say: Callable[[str], None], measure: str | None) -> Iterator[ImportedRun]:
-        """Yield the runs that a file becomes, one for each measure; only `measure` if it is named."""
+    def __init__(self, dataset: DatasetSpec, runs_dir: Path, *, most_unmatched: float) -> None:
+        """Load the data set; runs go to `runs_dir`, unless a larger share than `most_unmatched` fits no question."""
+
+    @staticmethod
+    def recognises(path: Path) -> bool:
+        """Return whether this importer reads a file or folder, or says what is wrong with it."""
+
+    def take(self, path: Path, say: Callable[[str], None], measure: str | None) -> Iterator[AnyRun]:
+        """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
+
+        `environment.json` of each says under `imported` how the file was read.
+        """
 
 
 def _read_dataset(settings: ImportSettings) -> DatasetSpec | None:
@@ -59,10 +57,11 @@ def _read_dataset(settings: ImportSettings) -> DatasetSpec | None:
 
 def take_files(
     files: Sequence[Path], settings: ImportSettings, runs_dir: Path, dataset: DatasetSpec | None = None
-) -> list[list[ImportedRun]]:
+) -> list[list[AnyRun]]:
     """Make the runs that each file of results becomes, with a line for each warning.
 
-    `dataset` is for settings that name none. Raises `SpecError` without a data set.
+    `dataset` is for settings that name none. Raises `SpecError` without a data set, and for a file that no importer
+    recognises.
     """
     dataset = _read_dataset(settings) or dataset
     if dataset is None:
@@ -70,14 +69,28 @@ def take_files(
             f"{files[0]} is read as a file of results: name the data set whose questions it answers, such as "
             "--dataset NAME --language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
-    importer: ResultImporter = load_object("results", IMPORTERS)(
-        dataset, runs_dir, most_unmatched=settings.most_unmatched
-    )
-    imports_by_file = [list(importer.take(file, print_notice, settings.measure)) for file in files]
-    for entry in chain.from_iterable(imports_by_file):
-        for warning in entry.run.record.warnings:
-            print_notice(f"warning: {entry.run.program}: {warning}")
-    return imports_by_file
+    classes = [_find_importer(file) for file in files]
+    made = {each: each(dataset, runs_dir, most_unmatched=settings.most_unmatched) for each in dict.fromkeys(classes)}
+    runs_by_file = [
+        list(made[each].take(file, print_notice, settings.measure)) for each, file in zip(classes, files, strict=True)
+    ]
+    for run in chain.from_iterable(runs_by_file):
+        for warning in run.record.warnings:
+            print_notice(f"warning: {run.program}: {warning}")
+    return runs_by_file
+
+
+def _find_importer(path: Path) -> type[ResultImporter]:
+    """Find the first importer that recognises a file; those of other packages are asked before the one that ships."""
+    for name in sorted(added_names(IMPORTERS), key=lambda name: ships(name, IMPORTERS)):
+        try:
+            importer: type[ResultImporter] = load_object(name, IMPORTERS)
+        except SpecError as error:
+            print_notice(f"warning: {error}; it reads no file")
+            continue
+        if importer.recognises(path):
+            return importer
+    raise SpecError(f"{path}: nothing that is installed reads it: give a file of results that is there")
 
 
 def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path) -> list[Path]:
@@ -92,8 +105,8 @@ def replace_files(runs: Sequence[Path], settings: ImportSettings, runs_dir: Path
     run_folders = iter(run_paths([run for run in runs if run not in files], runs_dir))
     paths = {run: [run] if run in files else [next(run_folders)] for run in runs}
     dataset = _dataset_of(path for run, (path,) in paths.items() if run not in files)
-    for file, imports in zip(files, take_files(files, settings, runs_dir / INSIDE, dataset), strict=True):
-        paths[file] = [entry.run.folder.path for entry in imports]
+    for file, imported in zip(files, take_files(files, settings, runs_dir / INSIDE, dataset), strict=True):
+        paths[file] = [run.folder.path for run in imported]
     return [path for run in runs for path in paths[run]]
 
 

@@ -1,5 +1,6 @@
 """`medexam import` and `medexam export`: results of other harnesses as runs, and runs as their files; asks no model."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,9 +29,37 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-    from medexam_companions.harnesses.actions import import_files
+    from medexam.cli import Terminal, print_json, print_notice, print_tables, take_files
+    from medexam.experiments import default_runs_dir, run_document
+    from medexam.tables import NONE, Table, percent
 
-    import_files(files, settings, runs_dir, as_json=as_json)
+    imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]
+    accounts = [run.environment["imported"] for run in imports]
+    if as_json:
+        documents = zip(map(run_document, imports), accounts, strict=True)
+        print_json([{**document, "imported": account} for document, account in documents])
+    else:
+        left_out = ("unmatched", "ambiguous", "repeated", "failed")
+        rows = tuple(
+            (
+                run.program,
+                run.model or NONE,
+                ", ".join(f"{count:,} by {method}" for method, count in account["by"].items()),
+                ", ".join(f"{account[name]:,} {name}" for name in left_out if account[name]) or "none",
+                f"{run.metrics.n:,}",
+                percent(run.score),
+                percent(account["stated"]),
+            )
+            for run, account in zip(imports, accounts, strict=True)
+        )
+        headers = ("Run", "Model", "Matched", "Left out", "n", "Score, %", "By the harness, %")
+        caption = (
+            "Score: the share of right options, or the first measure of answers in words. By the harness: the score "
+            "that its own file states, over all of its samples."
+        )
+        print_tables(Terminal(), [(Table("Imported", headers, rows, text_columns=4), caption)])
+    for run in imports:
+        print_notice(f"{run.folder.path}")
 
 
 RunsArgument = Annotated[
@@ -53,6 +82,13 @@ def export(
     For example:
         medexam export 3c2aae --to lm-eval --out export
     """
-    from medexam_companions.harnesses.actions import export_stored
+    from medexam.cli import print_json, read_current
+    from medexam.experiments import default_runs_dir, find_runs, run_paths
+    from medexam_companions.harnesses.exports.writing import export_runs
 
-    export_stored(runs, to, out, runs_dir, as_json=as_json)
+    stored_runs = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    paths = export_runs(stored_runs, to, out)
+    if as_json:
+        print_json([str(path) for path in paths])
+    else:
+        sys.stdout.writelines(f"{path}\n" for path in paths)

@@ -15,7 +15,6 @@ from medexam.experiments.store.run_folder import RunRecord
 NOT_TOLD = "not told"
 NONE = "none"
 _DIGITS = 12
-_HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect", "helm": "HELM"}
 Protocol = Mapping[str, str]
 """What can change a number -> how it was; `NOT_TOLD` if the files do not say."""
 UNANSWERED = "wrong in accuracy; no point lost in exam score and points"
@@ -137,10 +136,8 @@ def _imported(record: RunRecord, import_record: Mapping[str, Any]) -> dict[str, 
     """Describe the protocol of a run that was imported, `import_record` being what was kept of its file."""
     protocol: dict[str, str] = dict(import_record.get("protocol") or {})
     program = record.identity["program"]
-    harness = _HARNESSES.get(program["harness"], program["harness"].replace("_", " "))
-    version = import_record.get("version")
     return {
-        "harness": f"{harness} {version}" if version else f"{harness}, version not told",
+        "harness": str(program["harness"]),
         "model": str(program["answered_by"] or NOT_TOLD),
         "program": f"{program['task']}, file {Path(import_record['file']).name}, SHA-256 {_short(program['sha256'])}",
         "answer": str(program["measure"]),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.files import file_name, write_whole
-from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
+from medexam_companions.harnesses.exports.answers import ExportedRun
 
 SCHEMA = "0.3.0"
 RESULT = "accuracy"
@@ -28,9 +28,8 @@ def write_every_eval_ever(exported: ExportedRun, folder: Path) -> list[Path]:
     path, samples = (folder / place / f"{identifier}{ending}" for ending in (".json", "_samples.jsonl"))
     path.parent.mkdir(parents=True, exist_ok=True)
     evaluation = _evaluation(exported)
-    lines = "".join(
-        json.dumps(sample, ensure_ascii=False) + "\n" for sample in _samples(exported, evaluation["evaluation_id"])
-    )
+    records = _samples(exported, evaluation["evaluation_id"])
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     write_whole(samples, lines)
     evaluation["detailed_evaluation_results"] = {
         "format": "jsonl",
@@ -51,9 +50,10 @@ def _model_id(exported: ExportedRun) -> str:
 
 def _evaluation(exported: ExportedRun) -> dict[str, Any]:
     run, cell = exported.run, exported.cell
-    engine = run.environment.get("engine") or {}
-    end_time = datetime.fromisoformat(exported.ended_at).timestamp()
+    engine = (run.environment.get("engine") or {}).get("engine")
+    ended_s = datetime.fromisoformat(exported.ended_at).timestamp()
     model = _model_id(exported)
+    is_set = cell.program.asks_model and cell.model.temperature is not None
     details = {
         "program": run.program,
         "spec_digest": run.record.spec_digest,
@@ -61,13 +61,37 @@ def _evaluation(exported: ExportedRun) -> dict[str, Any]:
         "dataset_version": run.record.dataset_version,
         "dataset_fingerprint": run.record.dataset_fingerprint,
     }
-    is_set = cell.program.asks_model and cell.model.temperature is not None
-    decoding = {"temperature": cell.model.temperature} if is_set else {}
+    result = {
+        "evaluation_result_id": RESULT,
+        "evaluation_name": exported.task,
+        "source_data": {"dataset_name": cell.dataset.called, "source_type": "other"},
+        "metric_config": {
+            "evaluation_description": "Share of questions whose chosen option is right",
+            "metric_id": RESULT,
+            "metric_kind": RESULT,
+            "metric_unit": "proportion",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": 0,
+            "max_score": 1,
+        },
+        "score_details": {
+            "score": exported.accuracy,
+            "uncertainty": {
+                "standard_error": {"value": exported.standard_error, "method": "analytic"},
+                "num_samples": len(exported.answers),
+            },
+        },
+        "generation_config": {
+            "generation_args": {"temperature": cell.model.temperature} if is_set else {},
+            "additional_details": details,
+        },
+    }
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{exported.task}/{model.replace('/', '_')}/{end_time}",
+        "evaluation_id": f"{exported.task}/{model.replace('/', '_')}/{ended_s}",
         "evaluation_timestamp": exported.ended_at,
-        "retrieved_timestamp": str(end_time),
+        "retrieved_timestamp": str(ended_s),
         "source_metadata": {
             "source_name": "medexam",
             "source_type": "evaluation_run",
@@ -78,69 +102,31 @@ def _evaluation(exported: ExportedRun) -> dict[str, Any]:
         "model_info": {
             "name": exported.model,
             "id": model,
-            **({"inference_engine": {"name": str(engine["engine"])}} if engine.get("engine") else {}),
+            **({"inference_engine": {"name": str(engine)}} if engine else {}),
             "additional_details": {"deployment_type": UNKNOWN, "model_availability": UNKNOWN},
         },
-        "evaluation_results": [
-            {
-                "evaluation_result_id": RESULT,
-                "evaluation_name": exported.task,
-                "source_data": {"dataset_name": cell.dataset.called, "source_type": "other"},
-                "metric_config": {
-                    "evaluation_description": "Share of questions whose chosen option is right",
-                    "metric_id": RESULT,
-                    "metric_kind": RESULT,
-                    "metric_unit": "proportion",
-                    "lower_is_better": False,
-                    "score_type": "continuous",
-                    "min_score": 0,
-                    "max_score": 1,
-                },
-                "score_details": {
-                    "score": exported.accuracy,
-                    "uncertainty": {
-                        "standard_error": {"value": exported.standard_error, "method": "analytic"},
-                        "num_samples": len(exported.answers),
-                    },
-                },
-                "generation_config": {"generation_args": decoding, "additional_details": details},
-            }
-        ],
+        "evaluation_results": [result],
     }
 
 
 def _samples(exported: ExportedRun, evaluation_id: str) -> Iterator[dict[str, Any]]:
-    model = _model_id(exported)
     for answer in exported:
-        question = answer.question
+        question, prediction = answer.item, answer.prediction
+        extracted = {"extracted_value": answer.answer or "", "extraction_method": f"medexam {prediction.program}"}
         yield {
             "schema_version": SCHEMA,
             "evaluation_id": evaluation_id,
-            "model_id": model,
+            "model_id": _model_id(exported),
             "evaluation_name": exported.task,
             "evaluation_result_id": RESULT,
             "sample_id": question.key,
             "sample_hash": hashlib.sha256((question.asked + answer.target).encode()).hexdigest(),
             "interaction_type": "single_turn",
             "input": {"raw": question.asked, "reference": [answer.target], "choices": answer.options},
-            "output": {"raw": [answer.said]},
-            "answer_attribution": _attribution(answer),
+            "output": {"raw": [answer.reply]},
+            "answer_attribution": [{"turn_idx": 0, "source": "output.raw", **extracted, "is_terminal": True}],
             "evaluation": {"score": float(answer.right), "is_correct": answer.right},
-            **_costs(answer),
+            **({"token_usage": answer.token_usage} if answer.token_usage else {}),
+            **({} if prediction.latency_s is None else {"performance": {"latency_ms": prediction.latency_s * 1000}}),
             "metadata": {"exam": question.exam.name, "discipline": question.exam.discipline},
         }
-
-
-def _attribution(answer: ExportedAnswer) -> list[dict[str, Any]]:
-    value = {"extracted_value": answer.letter or "", "extraction_method": f"medexam {answer.prediction.program}"}
-    return [{"turn_idx": 0, "source": "output.raw", **value, "is_terminal": True}]
-
-
-def _costs(answer: ExportedAnswer) -> dict[str, Any]:
-    """Tokens and time, as far as the engine reported them."""
-    costs = dict[str, Any]()
-    if answer.token_usage:
-        costs["token_usage"] = answer.token_usage
-    if (seconds := answer.prediction.latency_s) is not None:
-        costs["performance"] = {"latency_ms": seconds * 1000}
-    return costs

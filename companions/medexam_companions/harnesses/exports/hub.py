@@ -4,159 +4,143 @@ Nothing is sent: `hf upload USER/NAME FOLDER . --repo-type dataset` does that. E
 `datasets.load_dataset(FOLDER, RUN)` reads one.
 """
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from medexam.experiments import disarm, on_one_line, render_table
 from medexam.files import whole_file, write_whole
 from medexam.tables import Table, percent
-from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
-from medexam_companions.harnesses.exports.words import ExportedWords, words_schema
+from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun, expected_texts
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""
 CARD = "README.md"
-_CHOICE_COLUMNS = (
-    "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed",
-    "unanswered, `answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy.",
+_CHOICE_NOTE = (
+    "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed unanswered, "
+    "`answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy."
 )
-_WORDS_COLUMNS = (
-    "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a",
-    "question stayed unanswered, `text` is empty and `reason` says why. `start` and `end` are the characters of",
-    "`context` that a quoted `text` takes. `outputs` is what a module returned, as JSON.",
+_WORDS_NOTE = (
+    "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a "
+    "question stayed unanswered, `text` is empty and `reason` says why. `start` and `end` are the characters of "
+    "`context` that a quoted `text` takes. `outputs` is what a module returned, as JSON."
 )
+_TYPES = {
+    **dict.fromkeys(("year", "gold", "answer", "start", "end"), pa.int32()),
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()),
+    **dict.fromkeys(("options", "given_reasoning"), pa.list_(pa.string())),
+    "latency_s": pa.float64(),
+    "right": pa.bool_(),
+    "option_numbers": pa.list_(pa.int32()),
+    "option_scores": pa.list_(pa.float64()),
+    "gold_components": pa.list_(pa.struct({"label": pa.string(), "start": pa.int32(), "end": pa.int32()})),
+    "scores": pa.map_(pa.string(), pa.float64()),
+}
+"""Columns that are no text; of answers in words `gold` is a list of texts."""
+_FIELDS = ("reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
 
 
-AnyExport = ExportedRun | ExportedWords
-
-
-def write_hub(runs: Sequence[AnyExport], folder: Path) -> list[Path]:
+def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
     """Write the Parquet files and the card; raises `OSError`."""
     (folder / "data").mkdir(parents=True, exist_ok=True)
     paths = []
     for run in runs:
         path = folder / "data" / f"{run.run.folder.name}.parquet"
-        if isinstance(run, ExportedWords):
-            table = pa.Table.from_pylist(list(run.rows()), schema=words_schema())
-        else:
-            table = pa.Table.from_pylist([_row(run, answer) for answer in run], schema=_schema())
+        rows = [_row(run, answer) for answer in run]
+        types = _TYPES | ({"gold": pa.list_(pa.string())} if run.in_words else {})
+        schema = pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
         with whole_file(path) as draft:
-            pq.write_table(table, draft, compression="zstd")
+            pq.write_table(pa.Table.from_pylist(rows, schema=schema), draft, compression="zstd")
         paths.append(path)
-    write_whole(folder / CARD, _card(runs))
+    card = f"---\n{yaml.safe_dump(_front_matter(runs), sort_keys=False)}---\n\n{disarm(_description(runs))}"
+    write_whole(folder / CARD, card)
     return [*paths, folder / CARD]
 
 
-def _schema() -> Any:
-    texts = ("key", "question", "language", "exam", "discipline", "status", "reason", "reply", "rationale", "program")
-    types = dict.fromkeys(texts, pa.string()) | {"model": pa.string(), "options": pa.list_(pa.string())}
-    types |= dict.fromkeys(("year", "gold", "answer"), pa.int32()) | {"right": pa.bool_()}
-    types |= {"option_numbers": pa.list_(pa.int32()), "option_scores": pa.list_(pa.float64())}
-    types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()) | {"latency_s": pa.float64()}
-    return pa.schema(list(types.items()))
-
-
 def _row(run: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
-    question, prediction = answer.question, answer.prediction
-    shared_fields = ("answer", "reply", "rationale", "prompt_tokens", "completion_tokens", "latency_s", "program")
-    return {
-        **{name: getattr(prediction, name) for name in shared_fields},
-        "key": question.key,
-        "question": question.asked,
+    item, gold, prediction = answer.item, answer.gold, answer.prediction
+    row = {
+        "key": item.key,
+        "question": item.question if run.in_words else item.asked,
         "options": answer.options,
-        "option_numbers": list(question.option_numbers),
-        "language": question.language,
-        "exam": question.exam.name,
-        "year": question.exam.year,
-        "discipline": question.exam.discipline,
-        "gold": answer.gold.number,
-        "right": answer.right,
+        "language": item.language,
+        **{name: getattr(prediction, name) for name in _FIELDS},
         "status": prediction.status.value,
         "reason": prediction.reason.value if prediction.reason else None,
-        "option_scores": prediction.scores_of(question.option_numbers),
         "model": run.model,
+    }
+    if not run.in_words:
+        return row | {
+            "option_numbers": list(item.option_numbers),
+            "exam": item.exam.name,
+            "year": item.exam.year,
+            "discipline": item.exam.discipline,
+            "gold": gold.number,
+            "answer": prediction.answer,
+            "right": answer.right,
+            "option_scores": prediction.scores_of(item.option_numbers),
+        }
+    return row | {
+        "group": item.group,
+        "context": item.context,
+        "given_answer": item.given_answer,
+        "given_reasoning": list(item.given_reasoning),
+        "gold": expected_texts(item, gold),
+        "gold_components": [asdict(component) for component in gold.components],
+        "text": prediction.text,
+        "alignment": prediction.alignment,
+        "start": None if prediction.span is None else prediction.span[0],
+        "end": None if prediction.span is None else prediction.span[1],
+        "outputs": None if prediction.outputs is None else json.dumps(prediction.outputs, ensure_ascii=False),
+        "scores": list(answer.scores.items()),
     }
 
 
-def _card(runs: Sequence[AnyExport]) -> str:
-    """Write what the hub reads, then what people read; only the latter is Markdown."""
-    return f"{_front_matter(runs)}\n{disarm(_description(runs))}"
+def _front_matter(runs: Sequence[ExportedRun]) -> dict[str, Any]:
+    names = {run.items.licence.lower() for run in runs if run.items.licence}
+    return {
+        "license": names.pop() if len(names) == 1 and names <= LICENCES else "other",
+        "language": sorted({run.cell.dataset.language for run in runs}),
+        "task_categories": ["question-answering"],
+        "tags": ["evaluation-results", "medical"],
+        "configs": [
+            {"config_name": run.run.folder.name, "data_files": f"data/{run.run.folder.name}.parquet"} for run in runs
+        ],
+    }
 
 
-def _front_matter(runs: Sequence[AnyExport]) -> str:
-    licences = {run.items.licence for run in runs if run.items.licence}
-    names = {name.lower() for name in licences}
-    licence = names.pop() if len(names) == 1 and names <= LICENCES else "other"
-    languages = sorted({run.cell.dataset.language for run in runs})
-    configs = [
-        f"- config_name: {_quoted(run.run.folder.name)}\n  data_files: {_quoted(f'data/{run.run.folder.name}.parquet')}"
+def _description(runs: Sequence[ExportedRun]) -> str:
+    rows = tuple(
+        (
+            f"`{run.run.folder.name}`",
+            run.run.program,
+            str(run.model),
+            f"{run.cell.dataset.called}, version {run.run.record.dataset_version}, {run.cell.dataset.language}",
+            f"{len(run.answers):,}",
+            percent(next(iter(run.means.values()), None)),
+        )
         for run in runs
-    ]
-    lines = [
-        "---",
-        f"license: {licence}",
-        "language:",
-        *(f"- {language}" for language in languages),
-        "task_categories:",
-        "- question-answering",
-        "tags:",
-        "- evaluation-results",
-        "- medical",
-        "configs:",
-        *configs,
-        "---",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _description(runs: Sequence[AnyExport]) -> str:
-    in_words = any(isinstance(run, ExportedWords) for run in runs)
-    table = Table(
-        "Answers",
-        ("configuration", "program", "model", "questions of", "n", "score, %" if in_words else "right, %"),
-        tuple(
-            (
-                f"`{run.run.folder.name}`",
-                run.run.program,
-                str(run.model),
-                f"{run.cell.dataset.called}, version {run.run.record.dataset_version}, {run.cell.dataset.language}",
-                f"{len(run.answers):,}",
-                percent(run.accuracy),
-            )
-            for run in runs
-        ),
-        text_columns=4,
     )
+    headers = ("configuration", "program", "model", "questions of", "n", "score, %")
     sources = dict.fromkeys(
-        f"{run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
+        f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
         f"(licence: {run.items.licence or 'not known'})"
         for run in runs
     )
-    lines = [
+    notes = [_CHOICE_NOTE] * any(not run.in_words for run in runs) + [_WORDS_NOTE] * any(run.in_words for run in runs)
+    parts = [
         "# Answers to medical exams",
-        "",
-        f"Answers of language models to {'' if in_words else 'multiple-choice '}questions, question by question, "
-        "written by medexam.",
-        "",
-        render_table(table),
-        "",
-        *(_CHOICE_COLUMNS if any(isinstance(run, ExportedRun) for run in runs) else ()),
-        *(_WORDS_COLUMNS if in_words else ()),
-        "",
+        "Answers of language models to questions, one by one, written by medexam.",
+        render_table(Table("Answers", headers, rows, text_columns=4)),
+        *notes,
         "## Sources of the questions",
-        "",
-        *(f"- {on_one_line(source)}" for source in sources),
-        "",
+        "\n".join(map(on_one_line, sources)),
         "Questions and answers are side by side here: leave these files out of what models are trained on.",
-        "",
     ]
-    return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return "\n\n".join(parts) + "\n"

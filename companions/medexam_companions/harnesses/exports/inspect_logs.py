@@ -15,8 +15,7 @@ from medexam.files import whole_file
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
 
 SCORER = "choice"
-_STOPS = {"length": "max_tokens"}
-"""An engine's finish reason -> Inspect's word, if it is another than `stop`."""
+_SUMMARY = ("id", "epoch", "input", "target", "scores", "metadata", "model_usage", "uuid")
 
 
 def write_inspect(exported: ExportedRun, folder: Path) -> list[Path]:
@@ -24,61 +23,43 @@ def write_inspect(exported: ExportedRun, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     date = datetime.fromisoformat(exported.ended_at).strftime("%Y-%m-%dT%H-%M-%S%z")
     path = folder / f"{date.replace('+', '-')}_{exported.task}_{exported.run.record.spec_digest}.eval"
-    log = _header(exported)
-    summaries = []
+    header, samples = _header(exported), [_sample(exported, answer) for answer in exported]
+    members = {
+        "_journal/start.json": {name: header[name] for name in ("version", "eval", "plan")},
+        **{f"samples/{sample['id']}_epoch_1.json": sample for sample in samples},
+        "summaries.json": [{name: sample[name] for name in _SUMMARY} | {"completed": True} for sample in samples],
+        "header.json": header,
+    }
     with whole_file(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-
-        def write(name: str, value: Any) -> None:
+        for name, value in members.items():
             archive.writestr(name, json.dumps(value, ensure_ascii=False))
-
-        write("_journal/start.json", {name: log[name] for name in ("version", "eval", "plan")})
-        for answer in exported:
-            sample = _sample(exported, answer)
-            write(f"samples/{sample['id']}_epoch_1.json", sample)
-            summary_fields = ("id", "epoch", "input", "choices", "target", "scores", "metadata", "model_usage", "uuid")
-            summaries.append({name: sample[name] for name in summary_fields} | {"completed": True, "message_count": 2})
-        write("summaries.json", summaries)
-        write("header.json", log)
     return [path]
 
 
 def _header(exported: ExportedRun) -> dict[str, Any]:
-    run, record = exported.run, exported.run.record
-    identifiers = {
-        name: str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}/{record.spec_digest}")) for name in ("eval_id", "run_id")
-    }
-    accuracy = {"accuracy": exported.accuracy, "stderr": exported.standard_error}
-    n = len(exported.answers)
+    run, record, n = exported.run, exported.run.record, len(exported.answers)
+    metrics = {"accuracy": exported.accuracy, "stderr": exported.standard_error}
+    dataset = {"name": exported.cell.dataset.called, "location": record.dataset_source, "samples": n}
     return {
         "version": 2,
         "status": "success" if run.complete else "cancelled",
         "eval": {
-            **identifiers,
+            **{name: _identifier(name, record.spec_digest) for name in ("eval_id", "run_id")},
             "created": exported.started_at,
             "task": exported.task,
             "task_id": record.spec_digest,
-            "task_version": 0,
-            "dataset": {
-                "name": exported.cell.dataset.called,
-                "location": record.dataset_source,
-                "samples": n,
-                "sample_ids": [answer.question.key for answer in exported],
-                "shuffled": False,
-            },
+            "dataset": {**dataset, "sample_ids": [answer.item.key for answer in exported], "shuffled": False},
             "model": exported.model,
             "config": {"epochs": 1},
             "packages": {"medexam": exported.medexam_version},
             "metadata": {
-                "asked_by": "medexam",
                 "program": exported.cell.program.model_dump(mode="json"),
                 "spec_digest": record.spec_digest,
                 "input": "the printed question; medexam's own prompt is that of its program",
             },
-            "scorers": [
-                {"name": SCORER, "options": {}, "metrics": [{"name": name, "options": {}} for name in accuracy]}
-            ],
+            "scorers": [{"name": SCORER, "metrics": [{"name": name} for name in metrics]}],
         },
-        "plan": {"name": "plan", "steps": [{"solver": f"medexam/{run.program}", "params": {}}], "config": {}},
+        "plan": {"steps": [{"solver": f"medexam/{run.program}"}]},
         "results": {
             "total_samples": len(record.questions),
             "completed_samples": n,
@@ -86,21 +67,25 @@ def _header(exported: ExportedRun) -> dict[str, Any]:
                 {
                     "name": SCORER,
                     "scorer": SCORER,
-                    "scored_samples": n,
-                    "params": {},
-                    "metrics": {name: {"name": name, "value": value, "params": {}} for name, value in accuracy.items()},
+                    "metrics": {name: {"name": name, "value": value} for name, value in metrics.items()},
                 }
             ],
         },
-        "stats": {"started_at": exported.started_at, "completed_at": exported.ended_at, "model_usage": {}},
+        "stats": {"started_at": exported.started_at, "completed_at": exported.ended_at},
     }
 
 
 def _sample(exported: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
-    question, prediction = answer.question, answer.prediction
-    usage = answer.token_usage
-    reply = {"role": "assistant", "content": answer.said, "source": "generate", "model": exported.model}
-    score = {"value": "C" if answer.right else "I" if answer.letter else "N", "answer": answer.letter or ""}
+    question, prediction, usage = answer.item, answer.prediction, answer.token_usage
+    reply = {"role": "assistant", "content": answer.reply, "source": "generate", "model": exported.model}
+    value = "C" if answer.right else "I" if answer.answer else "N"
+    output = {
+        "model": exported.model,
+        "choices": [
+            {"message": reply, "stop_reason": "max_tokens" if prediction.finish_reason == "length" else "stop"}
+        ],
+        "completion": answer.reply,
+    }
     return {
         "id": question.key,
         "epoch": 1,
@@ -108,23 +93,15 @@ def _sample(exported: ExportedRun, answer: ExportedAnswer) -> dict[str, Any]:
         "choices": answer.options,
         "target": answer.target,
         "messages": [{"role": "user", "content": question.printed, "source": "input"}, reply],
-        "output": {
-            "model": exported.model,
-            "choices": [{"message": reply, "stop_reason": _STOPS.get(prediction.finish_reason or "", "stop")}],
-            "completion": answer.said,
-            **({"usage": usage} if usage else {}),
-            **({"time": prediction.latency_s} if prediction.latency_s is not None else {}),
-        },
-        "scores": {SCORER: {**score, "explanation": answer.said}},
-        "metadata": {
-            "exam": question.exam.name,
-            "year": question.exam.year,
-            "discipline": question.exam.discipline,
-            "reason": prediction.reason.value if prediction.reason else None,
-        },
-        "store": {},
-        "events": [],
+        "output": output
+        | ({"usage": usage} if usage else {})
+        | ({} if prediction.latency_s is None else {"time": prediction.latency_s}),
+        "scores": {SCORER: {"value": value, "answer": answer.answer or "", "explanation": answer.reply}},
+        "metadata": {"exam": question.exam.name, "year": question.exam.year, "discipline": question.exam.discipline},
         "model_usage": {exported.model: usage} if usage else {},
-        "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{prediction.spec_digest}/{question.key}")),
-        "attachments": {},
+        "uuid": _identifier(prediction.spec_digest, question.key),
     }
+
+
+def _identifier(*parts: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(parts)))

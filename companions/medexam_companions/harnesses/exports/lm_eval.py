@@ -1,11 +1,10 @@
 """A run as lm-evaluation-harness writes one: `samples_TASK_DATE.jsonl` with `results_DATE.json` beside it.
 
 The layout is that of lm-eval 0.4.13 with `--log_samples`. A run whose options were scored by the sum of their
-log-likelihoods is a task of multiple choice (`acc`), any other a task that generates (`exact_match`). The harness keeps
-a prompt with each sample; here it is the printed question, and `config.metadata` says how it was really asked.
+log-likelihoods is a task of multiple choice (`acc`), any other a task that generates (`exact_match`, or the measures of
+answers in words). The harness keeps a prompt with each sample; here it is the printed question.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,15 +21,15 @@ INVALID = "[invalid]"
 
 def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
     """Write both files into a folder of the run's own inside `folder`; raises `OSError`."""
-    by_scores = all(map(_is_by_scores, exported))
-    measure = "acc" if by_scores else "exact_match"
+    by_scores = not exported.in_words and all(map(_is_by_scores, exported))
     date = datetime.fromisoformat(exported.ended_at).strftime("%Y-%m-%dT%H-%M-%S.%f")
     samples = folder / exported.run.folder.name / f"samples_{exported.task}_{date}.jsonl"
+    results = samples.with_name(f"results_{date}.json")
     samples.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(sample, ensure_ascii=False) + "\n" for sample in _samples(exported, by_scores=by_scores))
     write_whole(samples, "".join(lines))
-    results = samples.with_name(f"results_{date}.json")
-    write_whole(results, json.dumps(_results(exported, measure), ensure_ascii=False, indent=2) + "\n")
+    document = _results(exported, "acc" if by_scores else "exact_match")
+    write_whole(results, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
     return [samples, results]
 
 
@@ -44,40 +43,33 @@ def _is_by_scores(answer: ExportedAnswer) -> bool:
 
 def _samples(exported: ExportedRun, *, by_scores: bool) -> Iterator[dict[str, Any]]:
     for place, answer in enumerate(exported):
-        question, exam = answer.question, answer.question.exam
-        doc = {
-            "key": question.key,
-            "question": question.asked,
-            "choices": answer.options,
-            "exam": exam.name,
-            "year": exam.year,
-            "discipline": exam.discipline,
-        }
-        fields = _scored(answer) if by_scores else _generated(answer)
-        yield {
-            "doc_id": place,
-            "doc": doc,
-            **fields,
-            "filter": "none",
-            "doc_hash": _hash(json.dumps(doc, ensure_ascii=False)),
-            "prompt_hash": _hash(question.printed),
-            "target_hash": _hash(str(fields["target"])),
-        }
+        item = answer.item
+        if exported.in_words:
+            names = ("key", "question", "context", "options", "given_answer", "given_reasoning", "group")
+            fields: dict[str, Any] = {"doc": {name: value for name in names if (value := getattr(item, name))}}
+            fields |= _generated(answer, item.question, answer.answer or "", answer.scores)
+        else:
+            doc = {"key": item.key, "question": item.asked, "choices": answer.options}
+            fields = {"doc": {**doc, "exam": item.exam.name, "discipline": item.exam.discipline}}
+            scores = {"exact_match": float(answer.right)}
+            letter = answer.answer or INVALID
+            fields |= _scored(answer) if by_scores else _generated(answer, item.printed, letter, scores)
+        yield {"doc_id": place, **fields, "filter": "none"}
 
 
-def _generated(answer: ExportedAnswer) -> dict[str, Any]:
+def _generated(answer: ExportedAnswer, prompt: str, filtered: str, scores: Any) -> dict[str, Any]:
     return {
         "target": answer.target,
-        "arguments": {"gen_args_0": {"arg_0": answer.question.printed, "arg_1": {}}},
-        "resps": [[answer.said]],
-        "filtered_resps": [answer.letter or INVALID],
-        "metrics": ["exact_match"],
-        "exact_match": float(answer.right),
+        "arguments": {"gen_args_0": {"arg_0": prompt, "arg_1": {}}},
+        "resps": [[answer.reply]],
+        "filtered_resps": [filtered],
+        "metrics": list(scores),
+        **scores,
     }
 
 
 def _scored(answer: ExportedAnswer) -> dict[str, Any]:
-    question, scores = answer.question, answer.prediction.option_scores or {}
+    question, scores = answer.item, answer.prediction.option_scores or {}
     pairs = [[scores[option.number], False] for option in question.options]
     texts = [{"arg_0": question.asked, "arg_1": f" {option.text}"} for option in question.options]
     return {
@@ -91,45 +83,32 @@ def _scored(answer: ExportedAnswer) -> dict[str, Any]:
 
 
 def _results(exported: ExportedRun, measure: str) -> dict[str, Any]:
-    run, task, n = exported.run, exported.task, len(exported.answers)
-    metric = {"metric": measure, "aggregation": "mean", "higher_is_better": True}
+    run, task = exported.run, exported.task
+    scores = {f"{name},none": value for name, value in exported.means.items()}
+    if not exported.in_words:
+        scores = {f"{measure},none": exported.accuracy, f"{measure}_stderr,none": exported.standard_error}
     config = {
         "task": task,
         "dataset_path": exported.cell.dataset.called,
         "dataset_name": exported.cell.dataset.language,
         "target_delimiter": " ",
-        "metric_list": [metric],
         "output_type": "multiple_choice" if measure == "acc" else "generate_until",
-        "repeats": 1,
         "metadata": {
             "version": run.record.dataset_version,
-            "asked_by": f"medexam {__version__}",
             "program": exported.cell.program.model_dump(mode="json"),
             "spec_digest": run.record.spec_digest,
             "arguments": "the printed question; medexam's own prompt is that of its program",
         },
     }
-    scores = {"alias": task, f"{measure},none": exported.accuracy, f"{measure}_stderr,none": exported.standard_error}
-    seconds = datetime.fromisoformat(exported.ended_at).timestamp()
     return {
-        "results": {task: scores},
-        "group_subtasks": {task: []},
+        "results": {task: {"alias": task, **scores}},
         "configs": {task: config},
         "versions": {task: run.record.dataset_version},
         "n-shot": {task: 0},
-        "higher_is_better": {task: {measure: True}},
-        "n-samples": {task: {"original": len(run.record.questions), "effective": n}},
+        "higher_is_better": {task: {name.partition(",")[0]: True for name in scores if "_stderr" not in name}},
+        "n-samples": {task: {"original": len(run.record.questions), "effective": len(exported.answers)}},
         "config": {"model": "medexam", "model_args": {"pretrained": exported.model}, "gen_kwargs": {}},
-        "git_hash": run.environment.get("git_commit"),
-        "date": seconds,
+        "date": datetime.fromisoformat(exported.ended_at).timestamp(),
         "lm_eval_version": f"medexam {__version__}",
-        "task_hashes": {},
-        "model_source": "medexam",
         "model_name": exported.model,
-        "model_name_sanitized": exported.model.replace("/", "__"),
-        "total_evaluation_time_seconds": str(run.environment.get("asked_s", 0.0)),
     }
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

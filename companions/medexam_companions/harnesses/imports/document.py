@@ -17,8 +17,6 @@ _COLUMNS = (
 )
 """Names of columns that hold an option each."""
 _IDS = ("key", "id", "question_id", "qid", "ID")
-
-
 _LETTERED = re.compile(r"(?m)^[ \t]*[(\[]?([A-J])[.):\]\uff0e\uff1a\u3001][ \t]*(?=\S)")
 """The beginning of a line that shows an option."""
 
@@ -85,8 +83,10 @@ def listed_texts(value: Any) -> tuple[str, ...]:
         value = value.get("text") or value.get("choices") or list(value.values())
     if not isinstance(value, Sequence) or isinstance(value, str):
         return ()
-    texts = [_option_text(option) for option in value]
-    return tuple(text for text in texts if text is not None) if len(texts) >= 2 and None not in texts else ()
+    fields = [option if isinstance(option, Mapping) else {"text": option} for option in value]
+    texts = [next((each[name] for name in _OPTION_TEXTS if name in each), None) for each in fields]
+    is_whole = len(texts) >= 2 and all(isinstance(text, str | int | float) for text in texts)
+    return tuple(map(str, texts)) if is_whole else ()
 
 
 def read_ids(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -97,9 +97,3 @@ def read_ids(document: Mapping[str, Any]) -> tuple[str, ...]:
     except RowError:
         return tuple(identifiers)
     return (*identifiers, *(f"{exam.year}/{exam.discipline}/{identifier}" for identifier in identifiers))
-
-
-def _option_text(value: Any) -> str | None:
-    if isinstance(value, Mapping):
-        value = next((value[name] for name in _OPTION_TEXTS if name in value), None)
-    return str(value) if isinstance(value, (str, int, float)) else None

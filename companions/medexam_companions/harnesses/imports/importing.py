@@ -1,14 +1,15 @@
 """From a file of results to run folders: read, matched with a data set, written and scored like any run.
 
-A run's digest covers the SHA-256 of its file, so a file that was imported before is found and not written again.
+A run's digest covers the SHA-256 of its file, so a file that was imported before is found and not written again. What
+became of every sample is stored with the run: none is left out silently.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from medexam import Prediction
 from medexam.benchmarks import find_benchmark
@@ -27,46 +28,31 @@ from medexam.experiments import (
     score_cell,
 )
 from medexam.files import whole_file
+from medexam.fingerprints import hash_files
 from medexam.gc_pause import gc_paused
-from medexam.questions import Task
+from medexam.predictions import Reason
 from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
-from medexam_companions.harnesses.imports.account import ReadAnswers, describe_import, warn_of
-from medexam_companions.harnesses.imports.choices import MOST_UNMATCHED, ChoiceForm
-from medexam_companions.harnesses.imports.matching import MatchReport
+from medexam.text import count_of
+from medexam_companions.harnesses.imports.choices import read_choices
+from medexam_companions.harnesses.imports.matching import Matcher, MatchReport
 from medexam_companions.harnesses.imports.reading import read_results
-from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-from medexam_companions.harnesses.imports.words.form import WordsForm
+from medexam_companions.harnesses.imports.samples import Results, ResultsError
+from medexam_companions.harnesses.imports.submission import is_submission
+from medexam_companions.harnesses.imports.words import is_expected, read_words
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
-
-
-@dataclass(frozen=True)
-class Imported:
-    """One run that was made of a file, or found from before."""
-
-    run: AnyRun
-    account: dict[str, Any]
-    """What `environment.json` keeps of the file and of how its samples were matched."""
-
-
-class _Form(Protocol):
-    """Matches and reads the samples of one file, as the questions of the data set are answered."""
-
-    def match(self, samples: Iterable[HarnessSample]) -> MatchReport:
-        """Match each sample with its question."""
-
-    def read(
-        self,
-        path: Path,
-        results: Results,
-        matched: MatchReport,
-        items: Any,
-        program: str,
-        spec_digest: str,
-        may_be_key: bool,
-    ) -> ReadAnswers:
-        """Make the predictions of the matched questions, which `items` holds."""
+MOST_UNMATCHED = 0.01
+"""Share of a file's samples that may be of no question, unless the user says otherwise."""
+MANY = 5
+"""Answers of a table of which not all are right, unless the table's answers are the key."""
+_LEFT_OUT = {
+    "unmatched": "match no question",
+    "ambiguous": "may be of several questions",
+    "repeated": "are further ones of the same question",
+    "failed": "could not be asked or scored there",
+}
+"""Count of samples that are left out -> what is said of them."""
 
 
 class Importer:
@@ -85,10 +71,18 @@ class Importer:
         self._most_unmatched = most_unmatched
         with gc_paused():
             self.items: Any = find_benchmark(dataset).load(dataset)
-            in_words = isinstance(next(iter(self.items.questions), None), Task)
-            self._form: _Form = WordsForm(self.items) if in_words else ChoiceForm(self.items, dataset, most_unmatched)
+            corrected = frozenset(getattr(self.items, "corrected", ()))
+            # Other copies hold the questions of which we corrected characters as their authors published them.
+            published = dataset.model_copy(update={"as_published": True})
+            others = find_benchmark(published).load(published).questions if corrected else ()
+            self._matcher = Matcher(self.items.questions, [each for each in others if each.key in corrected])
 
-    def take(self, path: Path, say: Callable[[str], None], measure: str | None = None) -> Iterator[Imported]:
+    @staticmethod
+    def recognises(path: Path) -> bool:
+        """Return whether this importer reads a file, or says what is wrong with it."""
+        return path.is_file() or is_submission(path)
+
+    def take(self, path: Path, say: Callable[[str], None], measure: str | None = None) -> Iterator[AnyRun]:
         """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
 
         Raises `ResultsError` if the file cannot be read, or too many of its samples are of no question or of its
@@ -96,13 +90,13 @@ class Importer:
         """
         with gc_paused():
             for results in read_results(path, measure):
-                sha256 = _hash([*([] if path.is_dir() else [path]), *results.companions])
+                hashes = hash_files([*([] if path.is_dir() else [path]), *results.companions], path)
                 program = ImportedSpec(
                     harness=results.harness,
                     task=results.task,
                     measure=results.measure,
                     answered_by=results.model,
-                    sha256=sha256,
+                    sha256=hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest(),
                     file=path.name,
                 )
                 cell = CellSpec(name=NAME, dataset=self._dataset, program=program)
@@ -111,78 +105,93 @@ class Importer:
 
     def _import(
         self, path: Path, results: Results, cell: CellSpec, say: Callable[[str], None], *, may_be_key: bool
-    ) -> Imported:
+    ) -> AnyRun:
         run_identity = build_identity(cell, fingerprint=self.items.fingerprint, words={})
         name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(run_identity)]))
         folder = RunFolder(self._runs_dir / name)
         if folder.exists():
-            return Imported(current_run(folder, say), folder.read_environment()["imported"])
-        matched = self._form.match(results.samples)
-        self._check(path, matched)
+            return current_run(folder, say)
+        matched = self._matcher.match(results.samples)
+        self._check_matches(path, matched)
         items = replace(
             self.items, questions=tuple(question for question in self.items.questions if question.key in matched.pairs)
         )
-        read = self._form.read(path, results, matched, items, cell.program.label, digest(run_identity), may_be_key)
-        account = describe_import(path, results, matched, read)
+        fields = {"program": cell.program.label, "spec_digest": digest(run_identity)}
+        if self.items.in_words:
+            predictions, unreadable, other_gold = read_words(results, matched.pairs, items, fields)
+        else:
+            predictions, unreadable, other_gold = read_choices(
+                path, results, matched.pairs, items, self._most_unmatched, fields
+            )
+        if may_be_key and len(predictions) >= MANY and all(map(self._is_expected, predictions)):
+            raise ResultsError(
+                f"{path}: all {len(predictions):,} answers are right, so the column answer may be the key: name the "
+                "column of the model's answers, such as --measure prediction, or --measure answer if this is the one"
+            )
+        counts = {**matched.counts(), "unreadable": unreadable, "other_gold": other_gold}
+        harness = results.title if results.version is None else f"{results.title} {results.version}"
+        account = {
+            "file": str(path),
+            "beside": [companion.name for companion in results.companions],
+            "stated": results.stated,
+            "notes": list(results.notes),
+            "protocol": {"harness": harness, **{name: line for name, line in results.protocol.items() if line}},
+            **counts,
+        }
         folder.create()
         with folder.locked():
-            _write_predictions(folder, read.predictions)
+            with whole_file(folder.path / PREDICTIONS) as draft, draft.open("wb") as lines:
+                lines.writelines(prediction.to_line() for prediction in predictions)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             times = {"started_at": now, "ended_at": now, "asked_s": 0.0, "asked": 0, "engine": None}
             folder.write_json(ENVIRONMENT, {**times, **describe_environment(), "imported": account})
+            record = RunRecord(
+                run_id=folder.name,
+                spec_digest=digest(run_identity),
+                identity=run_identity,
+                cell=cell,
+                description="",
+                **describe_items(items),
+                experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
+                warnings=(*items.notes, *_warnings(results, counts, predictions)),
+            )
             # Written last: a folder without it is no run yet.
-            warnings = warn_of(results, account, read.predictions)
-            begin_run(folder, _record(folder, cell, run_identity, items, warnings), items)
-            return Imported(score_cell(folder, items), account)
+            begin_run(folder, record, items)
+            return score_cell(folder, items)
 
-    def _check(self, path: Path, matched: MatchReport) -> None:
-        lost_count = matched.unmatched + matched.ambiguous
-        if not matched.samples:
+    def _is_expected(self, prediction: Prediction) -> bool:
+        gold = self.items.golds[prediction.question]
+        return is_expected(prediction.text, gold) if self.items.in_words else gold.accepts(prediction.answer)
+
+    def _check_matches(self, path: Path, matched: MatchReport) -> None:
+        total = matched.counts()["samples"]
+        if not total:
             raise ResultsError(f"{path}: holds no samples")
-        if matched.pairs and lost_count <= self._most_unmatched * matched.samples:
+        if matched.pairs and matched.lost <= self._most_unmatched * total:
             return
-        dataset_name = f"{self._dataset.called} in {self._dataset.language}"
-        advice = (
-            f", or --most-unmatched {min(1.0, lost_count / matched.samples + 0.005):.2f} to take the others"
-            * bool(matched.pairs)
-        )
+        advice = f", or --most-unmatched {min(1.0, matched.lost / total + 0.005):.2f} to take the others"
         example = f" ({matched.example!r} is the first)" if matched.example else ""
         raise ResultsError(
-            f"{path}: {lost_count:,} of {matched.samples:,} samples match no question of {dataset_name}, or may be of "
-            f"several{example}; name their data set by --dataset and --language{advice}"
+            f"{path}: {matched.lost:,} of {total:,} samples match no question of {self._dataset.called} in "
+            f"{self._dataset.language}, or may be of several{example}; name their data set by --dataset and --language"
+            f"{advice if matched.pairs else ''}"
         )
 
 
-def _record(
-    folder: RunFolder, cell: CellSpec, run_identity: dict[str, Any], items: Any, warnings: Sequence[str]
-) -> RunRecord:
-    return RunRecord(
-        run_id=folder.name,
-        spec_digest=digest(run_identity),
-        identity=run_identity,
-        cell=cell,
-        description="",
-        **describe_items(items),
-        experiment_digest=digest({"name": NAME, "cells": [digest(run_identity)]}),
-        warnings=(*items.notes, *warnings),
-    )
-
-
-def _write_predictions(folder: RunFolder, predictions: Sequence[Prediction]) -> None:
-    with whole_file(folder.path / PREDICTIONS) as draft, draft.open("wb") as lines:
-        for prediction in predictions:
-            lines.write(prediction.to_line())
-
-
-def _hash(paths: Sequence[Path]) -> str:
-    """Compute the SHA-256 of a file, or of several files' SHA-256."""
-    digests = [_hash_one(path) for path in paths]
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def _hash_one(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be read ({error.strerror or error}); give a file of results") from None
+def _warnings(results: Results, counts: Mapping[str, Any], predictions: Sequence[Prediction]) -> list[str]:
+    """List what a reader of the run's scores should know."""
+    warnings = list(results.notes)
+    losses = [f"{counts[name]:,} {word}" for name, word in _LEFT_OUT.items() if counts[name]]
+    if losses:
+        warnings.append(f"of {counts['samples']:,} samples in the file {', '.join(losses)}; they are not counted")
+    if counts["other_gold"]:
+        question_count = count_of(counts["other_gold"], "question")
+        warnings.append(f"the file and the data set have different right answers to {question_count}")
+    if counts["unreadable"]:
+        warnings.append(f"unreadable answers in the file count as unanswered: {counts['unreadable']:,}")
+    if untold_count := sum(prediction.reason is Reason.NOT_TOLD for prediction in predictions):
+        warnings.append(
+            f"the file marks {count_of(untold_count, 'answer')} only as wrong: counted as unanswered, so "
+            "accuracy is the harness's own, but exam score and points are too high"
+        )
+    return warnings

@@ -1,26 +1,22 @@
-"""Which of our questions a sample is of: by key, else by its text and options, else by its text alone or within
-a prompt.
+"""Which of our questions a sample is of: by its key, else by its text, alone or within a prompt, and its options.
 
-Texts are compared twice. First without regard to capitals, white space and forms of one character (NFKC); what is not
-found then is looked up by its letters and digits alone, which survive most conversions of a data set.
+Texts are compared by their letters and digits, which survive most conversions of a data set. Of questions that differ
+in nothing else, those count whose texts are the sample's but for capitals, white space and forms of one character.
 """
 
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from medexam import Question
 from medexam.questions import Task
-from medexam_companions.harnesses.imports.prompts import PromptIndex
 from medexam_companions.harnesses.imports.samples import HarnessSample
 
-Signature = tuple[str, ...]
-Index = dict[Signature, list[Question]]
-MANY = 5
-"""Answers of a table of which not all are right, unless the table's answers are the key."""
+Item = Question | Task
+OPENING = 24
+"""Letters and digits by which a text is looked up in a prompt; shorter texts count only with their options."""
 SHOWN = 60
 """Characters of a sample's text that a message repeats."""
 
@@ -29,136 +25,107 @@ SHOWN = 60
 class MatchReport:
     """Samples with their questions, and what became of all others."""
 
-    pairs: dict[str, HarnessSample] = field(default_factory=dict)
-    """Key of a question -> its sample."""
+    pairs: dict[str, tuple[HarnessSample, Any]] = field(default_factory=dict)
+    """Key of a question -> its sample, and the question in the sample's words."""
     methods: Counter[str] = field(default_factory=Counter)
-    """How many were found by `key`, `text and options`, `letters and digits`, `text alone`, `text within` a
-    prompt, or `text and order`."""
-    unmatched: int = 0
-    """Samples of none of our questions."""
-    ambiguous: int = 0
-    """Samples that may be of several questions, which cannot be told apart."""
-    repeated: int = 0
-    """Further samples of a question that has one; the first counts."""
-    failed: int = 0
-    """Samples that the harness could not ask or score; its own score leaves them out too."""
+    """How many were found by `key`, `text`, `text within` a prompt, or `text and order`."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Samples that are `unmatched`; `ambiguous`, of several questions; `repeated`, where the first counts; `failed`."""
     example: str = ""
     """The first sample that was not matched, shortened."""
 
     @property
-    def samples(self) -> int:
-        """All samples of the file."""
-        return len(self.pairs) + self.unmatched + self.ambiguous + self.repeated + self.failed
+    def lost(self) -> int:
+        """Samples of none of our questions, or of several that cannot be told apart."""
+        return self.left_out["unmatched"] + self.left_out["ambiguous"]
 
     def counts(self) -> dict[str, Any]:
         """Return the counts, JSON-ready; every sample is counted once."""
-        return {
-            "samples": self.samples,
-            "matched": len(self.pairs),
-            "by": dict(self.methods),
-            "unmatched": self.unmatched,
-            "ambiguous": self.ambiguous,
-            "repeated": self.repeated,
-            "failed": self.failed,
-        }
-
-
-def match_samples(
-    samples: Iterable[HarnessSample], find: Callable[[HarnessSample], tuple[str, Sequence[Question | Task]]]
-) -> MatchReport:
-    """Match each sample with the question that `find` returns, with how it was found.
-
-    Samples of several questions alike are taken in order if there are as many.
-    """
-    outcome = MatchReport()
-    waiting: defaultdict[tuple[str, ...], list[HarnessSample]] = defaultdict(list)
-    for sample in samples:
-        if sample.failed:
-            outcome.failed += 1
-            continue
-        method, questions = find(sample)
-        if not questions:
-            outcome.unmatched += 1
-            outcome.example = outcome.example or _shown(sample)
-        elif len(questions) > 1:
-            waiting[tuple(question.key for question in questions)].append(sample)
-        elif questions[0].key in outcome.pairs:
-            outcome.repeated += 1
-        else:
-            outcome.pairs[questions[0].key] = sample
-            outcome.methods[method] += 1
-    for keys, group in waiting.items():
-        free = [key for key in keys if key not in outcome.pairs]
-        if len(free) == len(group):
-            outcome.pairs |= dict(zip(free, group, strict=True))
-            outcome.methods["text and order"] += len(group)
-        else:
-            outcome.ambiguous += len(group)
-    return outcome
+        left_out = {name: self.left_out[name] for name in ("unmatched", "ambiguous", "repeated", "failed")}
+        total = len(self.pairs) + sum(left_out.values())
+        return {"samples": total, "matched": len(self.pairs), "by": dict(self.methods), **left_out}
 
 
 class Matcher:
     """Finds the questions of one data set by what a sample says of them."""
 
-    def __init__(self, questions: Sequence[Question], published: Sequence[Question]) -> None:
-        """Index the questions; `published` are those of them that were corrected, in the words that other harnesses
-        have.
-        """
-        self._questions = questions
-        self.published = {question.key: question for question in published}
-        # Other copies of a data set know year, discipline and number, and not our name of the set.
-        self._by_key = {question.key.partition("/")[2]: question for question in questions}
-        self._by_key |= {question.key: question for question in questions}
+    def __init__(self, items: Sequence[Item], published: Sequence[Question] = ()) -> None:
+        """Index the questions; `published` are those of them that were corrected, in the words of other copies."""
+        self._by_key: defaultdict[str, list[Item]] = defaultdict(list)
+        self._by_text: defaultdict[str, list[Item]] = defaultdict(list)
+        self._by_opening: defaultdict[str, list[tuple[str, Item]]] = defaultdict(list)
+        for item in (*items, *published):
+            # Other copies of a data set know year, discipline and number, and not our name of the set.
+            for key in {item.key, item.key.partition("/")[2]} - {""}:
+                self._by_key[key].append(item)
+            text = loose(_text(item))
+            self._by_text[text].append(item)
+            if text and isinstance(item, Question):
+                self._by_opening[text[:OPENING]].append((text, item))
+        self._lengths = sorted({len(opening) for opening in self._by_opening})
 
     def match(self, samples: Iterable[HarnessSample]) -> MatchReport:
-        """Match each sample with its question; samples of several questions alike are taken in order if there are as
-        many.
-        """
-        return match_samples(samples, self._find)
+        """Match each sample; samples of several questions alike are taken in order if there are as many."""
+        report = MatchReport()
+        waiting: defaultdict[tuple[str, ...], list[tuple[HarnessSample, dict[str, Item]]]] = defaultdict(list)
+        for sample in samples:
+            if sample.failed:
+                report.left_out["failed"] += 1
+                continue
+            method, found = self._find(sample)
+            # Of a corrected question our words come first.
+            items = {item.key: item for item in reversed(found)}
+            if not items:
+                report.left_out["unmatched"] += 1
+                report.example = report.example or _shown(sample)
+            elif len(items) > 1:
+                waiting[tuple(sorted(items))].append((sample, items))
+            elif items.keys() <= report.pairs.keys():
+                report.left_out["repeated"] += 1
+            else:
+                report.pairs |= {key: (sample, item) for key, item in items.items()}
+                report.methods[method] += 1
+        for group in waiting.values():
+            free = [key for key in reversed(group[0][1]) if key not in report.pairs]
+            if len(free) == len(group):
+                report.pairs |= {key: (sample, items[key]) for key, (sample, items) in zip(free, group, strict=True)}
+                report.methods["text and order"] += len(group)
+            else:
+                report.left_out["ambiguous"] += len(group)
+        return report
 
-    def _find(self, sample: HarnessSample) -> tuple[str, list[Question]]:
+    def _find(self, sample: HarnessSample) -> tuple[str, list[Item]]:
         for name in sample.ids:
-            question = self._by_key.get(name)
-            if question is not None and (sample.stem in (None, name) or _agrees(str(sample.stem), question)):
-                return "key", [question]
+            # Short ids of other data sets look like our keys.
+            is_key_alone = sample.stem in (None, name)
+            if items := [item for item in self._by_key.get(name, ()) if is_key_alone or _holds(str(sample.stem), item)]:
+                return "key", [item for item in items if _has_options(item, sample)] or items
         if sample.stem is None:
             return "", []
-        if not sample.options:
-            if matches := self._stems.get((loose(sample.stem),)):
-                return "text alone", matches
-            return "text within", self._prompts.find(sample.stem, ())
-        near = self._near.get(_signature(near_text, sample.stem, sample.options))
-        if near:
-            return "text and options", near
-        if matches := self._loose.get(_signature(loose, sample.stem, sample.options)):
-            return "letters and digits", matches
-        return "text within", self._prompts.find(sample.stem, sample.options)
+        found = [item for item in self._by_text.get(loose(sample.stem), ()) if _agrees(item, sample)]
+        if len({item.key for item in found}) > 1:
+            found = [item for item in found if _is_near(item, sample)] or found
+        return ("text", found) if found else ("text within", self._find_within(sample))
 
-    @cached_property
-    def _near(self) -> Index:
-        return self._index(lambda question: _signature(near_text, question.asked, _texts(question)))
-
-    @cached_property
-    def _loose(self) -> Index:
-        return self._index(lambda question: _signature(loose, question.asked, _texts(question)))
-
-    @cached_property
-    def _prompts(self) -> PromptIndex:
-        return PromptIndex(self._questions, loose)
-
-    @cached_property
-    def _stems(self) -> Index:
-        return self._index(lambda question: (loose(question.asked),))
-
-    def _index(self, sign: Callable[[Question], Signature]) -> Index:
-        index: Index = {}
-        for question in self._questions:
-            index.setdefault(sign(question), []).append(question)
-        for question in self.published.values():
-            signature, our_question = sign(question), self._by_key[question.key]
-            if our_question not in index.get(signature, ()):
-                index.setdefault(signature, []).append(our_question)
-        return index
+    def _find_within(self, sample: HarnessSample) -> list[Item]:
+        """Find the questions that may be the last one of a prompt, with the file's options or ours behind it."""
+        prompt = loose(str(sample.stem))
+        candidates: list[tuple[int, int, bool, Item]] = []
+        for start in range(len(prompt)):
+            for length in self._lengths:
+                for text, item in self._by_opening.get(prompt[start : start + length], ()):
+                    if prompt.startswith(text, start):
+                        tail, ours = prompt[start + len(text) :], list(map(loose, _options(item)))
+                        is_sure = (
+                            _has_options(item, sample)
+                            if sample.options
+                            else all(each and each in tail for each in ours)
+                        )
+                        if is_sure or (not sample.options and len(text) >= OPENING):
+                            candidates.append((start, len(text), is_sure, item))
+        candidates = [each for each in candidates if each[2]] or candidates
+        last = max((each[:2] for each in candidates), default=None)
+        return [item for *place, _, item in candidates if tuple(place) == last]
 
 
 def near_text(text: str) -> str:
@@ -173,18 +140,37 @@ def loose(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _signature(reduce: Callable[[str], str], stem: str, options: Iterable[str]) -> Signature:
+def _text(item: Item) -> str:
+    return item.asked if isinstance(item, Question) else item.question
+
+
+def _options(item: Item) -> list[str]:
+    return [option.text for option in item.options] if isinstance(item, Question) else list(item.options)
+
+
+def _holds(stem: str, item: Item) -> bool:
+    return loose(item.stem if isinstance(item, Question) else item.question) in loose(stem)
+
+
+def _has_options(item: Item, sample: HarnessSample, reduce: Callable[[str], str] = loose) -> bool:
     # Harnesses may have shuffled the options.
-    return (reduce(stem), *sorted(map(reduce, options)))
+    return sorted(map(reduce, _options(item))) == sorted(map(reduce, sample.options))
 
 
-def _texts(question: Question) -> list[str]:
-    return [option.text for option in question.options]
+def _agrees(item: Item, sample: HarnessSample) -> bool:
+    """Return whether an item of a sample's text has its options, if the file holds any; in words, its group."""
+    if isinstance(item, Task):
+        return sample.group in (None, item.group)
+    return not sample.options or _has_options(item, sample)
 
 
-def _agrees(stem: str, question: Question) -> bool:
-    """Return whether a sample's text is, or holds, the question's: short ids of other data sets look like our keys."""
-    return loose(question.stem) in loose(stem)
+def _is_near(item: Item, sample: HarnessSample) -> bool:
+    """Return whether an item is the sample's to the letter, and in words shows the same options and answer."""
+    if isinstance(item, Task):
+        answer = loose(item.given_answer) == loose(sample.given_answer or "")
+        return (not sample.options or _has_options(item, sample)) and (not sample.given_answer or answer)
+    is_same = near_text(_text(item)) == near_text(str(sample.stem))
+    return is_same and (not sample.options or _has_options(item, sample, near_text))
 
 
 def _shown(sample: HarnessSample) -> str:

@@ -7,19 +7,14 @@ column is left alone.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets import Record, SourceTable, read_file
 from medexam.errors import DatasetError
 from medexam_companions.harnesses.imports.document import read_option_texts
-from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError
-
-_VERDICTS: Mapping[str, bool] = {
-    **dict.fromkeys(("1", "1.0", "true", "yes", "right", "correct", "c"), True),
-    **dict.fromkeys(("0", "0.0", "false", "no", "wrong", "incorrect", "i"), False),
-}
+from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError, read_verdict
 
 _MODELS = re.compile(
     r"(?:model|llm|predicted|generated|system|pred|output)[ _-]?(?:answer|choice|option|letter|label)s?"
@@ -39,7 +34,7 @@ def read_plain_table(path: Path, measure: str | None) -> list[Results]:
         table = read_file(path)
     except DatasetError as error:
         raise ResultsError(str(error)) from None
-    answers = [column for column in table.columns if column == "answer" or _is_of_model(column)]
+    answers = [column for column in table.columns if column == "answer" or _MODELS.fullmatch(column.strip())]
     if measure is not None and measure != "correct" and measure in table.columns:
         answers = [measure]
     if len(answers) > 1 and measure is None:
@@ -51,18 +46,13 @@ def read_plain_table(path: Path, measure: str | None) -> list[Results]:
     if "question" not in table.columns or not (by_answer or "correct" in table.columns):
         raise ResultsError(
             f"{path}: is not a known file of results. A table needs the columns question and answer, or question and "
-            f"correct; this one has {', '.join(table.columns[:20])}. Other formats: a samples_*.jsonl of "
-            "lm-evaluation-harness or Every Eval Ever, a log of Inspect, a scenario_state.json of HELM, predictions "
-            "of OpenCompass, reviews of EvalScope, details of lighteval or an *_allresults.json of simple-evals"
+            f"correct; this one has {', '.join(table.columns[:20])}. `medexam import --help` names the other files"
         )
     name = path.name.removesuffix(".gz").rpartition(".")[0]
     column = answers[0] if by_answer else "correct"
-    samples = list(_samples(table, column))
-    return [Results("table", name, column, samples, model=_model(table))]
-
-
-def _is_of_model(column: str) -> bool:
-    return _MODELS.fullmatch(column.strip()) is not None
+    models = {_text(row.record, "model") for row in table.rows if not isinstance(row.record, str)}
+    model = models.pop() if len(models) == 1 else None
+    return [Results("table", name, column, list(_samples(table, column)), "table", model=model)]
 
 
 def _samples(table: SourceTable, answer: str) -> Iterator[HarnessSample]:
@@ -83,12 +73,11 @@ def _samples(table: SourceTable, answer: str) -> Iterator[HarnessSample]:
 
 
 def _verdict(record: Record, place: str) -> bool | None:
-    verdict = _text(record, "correct")
-    if verdict is None:
-        return None
-    if verdict.strip().lower() not in _VERDICTS:
-        raise ResultsError(f"{place}: correct is {verdict!r:.60}: write 1 or 0")
-    return _VERDICTS[verdict.strip().lower()]
+    value = _text(record, "correct")
+    verdict = read_verdict(value)
+    if verdict is None and value is not None:
+        raise ResultsError(f"{place}: correct is {value!r:.60}: write 1 or 0")
+    return verdict
 
 
 def _text(record: Record, column: str) -> str | None:
@@ -98,9 +87,3 @@ def _text(record: Record, column: str) -> str | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value)
-
-
-def _model(table: SourceTable) -> str | None:
-    """Name the model that every row names in a column `model`; None if they name none or several."""
-    models = {_text(row.record, "model") for row in table.rows if not isinstance(row.record, str)}
-    return models.pop() if len(models) == 1 else None

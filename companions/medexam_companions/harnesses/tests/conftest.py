@@ -20,7 +20,7 @@ def take():
     """`take(importer, path)`: the runs that a file becomes, by measure."""
 
     def call(importer: Importer, path: Path, measure: str | None = None):
-        return {one.run.record.cell.program.measure: one for one in importer.take(path, print, measure)}
+        return {one.record.cell.program.measure: one for one in importer.take(path, print, measure)}
 
     return call
 

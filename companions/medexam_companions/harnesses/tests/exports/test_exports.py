@@ -69,24 +69,24 @@ def test_an_exported_run_that_is_imported_is_the_same(runs, tmp_path, to) -> Non
     pattern, measures = FILES[to]
     importer = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs")
     found = [one for path in (tmp_path / "out").glob(pattern) for one in importer.take(path, print)]
-    assert {one.run.record.cell.program.measure for one in found} == measures
-    imported = {tuple(_answers(one.run).items()): one for one in found}
+    assert {one.record.cell.program.measure for one in found} == measures
+    imported = {tuple(_answers(one).items()): one for one in found}
     assert len(imported) == 2
     for run in runs:
         one = imported[tuple(_answers(run).items())]
         ours = {key: said for key, said in run.folder.read_predictions().items() if said.status != "failed"}
-        predictions = one.run.folder.read_predictions()
+        predictions = one.folder.read_predictions()
         assert predictions.keys() == ours.keys()
-        assert one.account["matched"] == one.account["by"]["key"] == len(ours)
-        assert one.run.metrics.accuracy == run.metrics.accuracy
-        assert one.run.metrics.exam_score == run.metrics.exam_score
-        assert one.account["stated"] in (None, run.metrics.accuracy)
+        assert one.environment["imported"]["matched"] == one.environment["imported"]["by"]["key"] == len(ours)
+        assert one.metrics.accuracy == run.metrics.accuracy
+        assert one.metrics.exam_score == run.metrics.exam_score
+        assert one.environment["imported"]["stated"] in (None, run.metrics.accuracy)
         for key, said in ours.items():
             again = predictions[key]
             assert (again.status, again.answer) == (said.status, said.answer)
             assert said.reply in (None, again.reply)
         if to == "hub":
-            assert one.run.model == MODEL["name"]
+            assert one.model == MODEL["name"]
         if to == "lm-eval" and run is runs[1]:
             for key, said in ours.items():
                 assert predictions[key].option_scores == said.option_scores, "to the last digit"

@@ -41,11 +41,11 @@ def test_answers_in_words_are_read_back_as_they_were_and_failures_are_none(run, 
     importer = Importer(DatasetSpec(name="headqa_sample_open"), tmp_path / "runs", most_unmatched=0.0)
     (again,) = importer.take(samples, print, "f1")
     asked = run.folder.read_predictions()
-    read = again.run.folder.read_predictions()
+    read = again.folder.read_predictions()
     kept = {key: one.text or None for key, one in asked.items() if one.status != "failed"}
-    assert again.account["by"] == {"key": len(kept)} == {"key": 3}
+    assert again.environment["imported"]["by"] == {"key": len(kept)} == {"key": 3}
     assert {key: one.text or None for key, one in read.items()} == kept
-    assert again.run.metrics.measures["f1"].value == run.metrics.measures["f1"].value
+    assert again.metrics.measures["f1"].value == run.metrics.measures["f1"].value
 
 
 def test_the_hub_gets_texts_golds_and_scores_and_no_failed_answer(run, tmp_path) -> None:

@@ -56,7 +56,7 @@ def importer(make_importer):
 
 
 def _numbers(one):
-    answers = one.run.folder.read_predictions()
+    answers = one.folder.read_predictions()
     return [answers[f"q{number}"].answer for number in range(4)]
 
 
@@ -64,13 +64,13 @@ def _numbers(one):
 def test_the_answers_are_those_that_were_given(name, importer, tmp_path) -> None:
     shape = SHAPES[name]
     found = list(importer.take(write(tmp_path, shape["files"]), print))
-    assert [one.run.record.cell.program.measure for one in found] == shape["measures"]
+    assert [one.record.cell.program.measure for one in found] == shape["measures"]
     for one in found:
-        harness = one.run.record.cell.program.harness
-        assert (harness, one.run.model, one.account["unreadable"]) == (shape["harness"], shape["model"], 0)
+        harness = one.record.cell.program.harness
+        assert (harness, one.model, one.environment["imported"]["unreadable"]) == (shape["harness"], shape["model"], 0)
         assert _numbers(one) == [chosen + 1 for chosen in CHOSEN]
-        assert one.run.metrics.accuracy == 0.75
-        assert one.run.warnings == ()
+        assert one.metrics.accuracy == 0.75
+        assert one.warnings == ()
 
 
 @pytest.mark.parametrize("name", ["opencompass_gen", "evalscope_reviews", "lighteval_replies"])
@@ -92,44 +92,25 @@ def test_the_score_of_simple_evals_stands_for_an_answer_that_cannot_be_read(
     path = write(tmp_path, {name: document | {"convos": [messages], "htmls": [report]}})
     rows = [{"id": "q0", "question": stem, "options": list(options), "answer": "C"}]
     (one,) = own_importer(rows).take(path, print)
-    assert one.run.folder.read_predictions()["q0"].answer == number
-    assert one.run.metrics.accuracy == float(number is not None)
+    assert one.folder.read_predictions()["q0"].answer == number
+    assert one.metrics.accuracy == float(number is not None)
 
 
 def test_scores_are_kept_with_their_unit(importer, tmp_path) -> None:
-    for name in ("lm_eval_write_out", "lighteval_today"):
-        one = next(importer.take(write(tmp_path / name, SHAPES[name]["files"]), print, "acc"))
-        first = one.run.folder.read_predictions()["q0"]
-        assert first.option_scores == {1: -20.0, 2: -21.0, 3: -1.0, 4: -23.0}
-        assert (first.score_unit, first.score_norm) == ("nats", "sum")
-
-
-def test_results_of_early_versions_beside_the_samples_tell_task_and_model(importer, tmp_path) -> None:
-    beside = {
-        "results": {"task": {"acc": 1}, "mytask": {"acc,none": 0.75, "alias": "mytask"}},
-        "configs": {"mytask": {"task": "mytask", "output_type": "multiple_choice"}},
-        "versions": {"mytask": 1},
-        "config": {"model": "hf"},
-    }
-    path = write(tmp_path, {"results.json": beside, **SHAPES["lm_eval_list"]["files"]})
-    one = next(importer.take(path, print, "acc"))
-    assert (one.run.record.cell.program.task, one.account["stated"], one.run.model) == ("mytask", 0.75, "hf")
-    # Filters without a name are runs of their own.
-    samples = json.loads(path.read_text(encoding="utf-8"))
-    path = tmp_path / "twice.jsonl"
-    path.write_text(json.dumps([*samples, *samples]))
-    measures = [one.run.record.cell.program.measure for one in importer.take(path, print)]
-    assert measures == ["acc", "acc_norm", "acc-filter-2", "acc_norm-filter-2"]
+    one = next(importer.take(write(tmp_path, SHAPES["lighteval_today"]["files"]), print, "acc"))
+    first = one.folder.read_predictions()["q0"]
+    assert first.option_scores == {1: -20.0, 2: -21.0, 3: -1.0, 4: -23.0}
+    assert (first.score_unit, first.score_norm) == ("nats", "sum")
 
 
 @pytest.mark.parametrize(
     ("name", "document", "said"),
     [
-        ("mmlu_m.json", {"score": 0.5, "score:std": 0.1}, "give the *_allresults.json of simple-evals"),
+        ("mmlu_m.json", {"score": 0.5, "score:std": 0.1}, "has totals alone, no answers"),
         ("results_x.json", {"config_general": {}, "results": {}, "versions": {}}, "has totals alone, no answers"),
-        ("list.jsonl", "[1, 2]", "entry 1: is no JSON object"),
-        ("simple_allresults.json", {"convos": [[{}]]}, "record 1 is not in the format of simple_evals"),
-        ("oc.json", {"0": {"origin_prompt": 5, "prediction": "A"}}, "record 1 is not in the format of opencompass"),
+        ("list.jsonl", "[1, 2]", "line 1: is no JSON object"),
+        ("simple_allresults.json", {"convos": [[{}]]}, "sample 1: is not in the format of simple-evals"),
+        ("oc.json", {"0": {"origin_prompt": 5, "prediction": "A"}}, "sample 1: is not in the format of OpenCompass"),
     ],
 )
 def test_what_holds_no_answers_is_refused_in_one_line(name, document, said, importer, tmp_path) -> None:

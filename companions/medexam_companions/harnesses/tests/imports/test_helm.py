@@ -28,17 +28,9 @@ def _load(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    ("file", "measures"),
-    [
-        ("scenario_state.json", MEASURES),
-        ("per_instance_stats.json", MEASURES),
-        ("display_predictions.json", ["exact_match", "quasi_prefix_exact_match"]),
-    ],
-)
-def test_each_file_of_a_run_has_the_score_that_helm_states(helm, read, file, measures) -> None:
-    found = read(helm / file)
-    assert list(found) == measures
+def test_each_measure_of_a_run_has_the_score_that_helm_states(helm, read) -> None:
+    found = read(helm / "scenario_state.json")
+    assert list(found) == MEASURES
     stats = _load(helm / "stats.json")
     asked = {each["id"]: each for each in _load(helm / "instances.json") if "perturbation" not in each}
     replies = {
@@ -48,11 +40,11 @@ def test_each_file_of_a_run_has_the_score_that_helm_states(helm, read, file, mea
         (stated,) = [
             each["mean"] for each in stats if each["name"]["name"] == measure and "perturbation" not in each["name"]
         ]
-        assert one.run.metrics.accuracy == one.account["stated"] == stated == 0.25
+        assert one.metrics.accuracy == one.environment["imported"]["stated"] == stated == 0.25
         # The 20 copies that HELM perturbed are no questions of the exam.
-        assert (one.account["samples"], one.account["by"]) == (20, {"key": 20})
-        assert one.run.model == "drawn/letters"
-        predictions = one.run.folder.read_predictions()
+        assert (one.environment["imported"]["samples"], one.environment["imported"]["by"]) == (20, {"key": 20})
+        assert one.model == "drawn/letters"
+        predictions = one.folder.read_predictions()
         for name, instance in asked.items():
             extra = instance["extra_data"]
             said = predictions[f"headqa-v1/{extra['year']}/{extra['category']}/{extra['id']}"]
@@ -82,13 +74,16 @@ def test_perturbed_copies_are_neither_answers_nor_scores_wherever_they_stand(hel
     found = read(helm / "scenario_state.json")
     for measure in MEASURES:
         one, other = found[measure], known[measure]
-        assert one.run.folder != other.run.folder
-        assert (one.account["samples"], one.account["stated"]) == (20, other.account["stated"])
+        assert one.folder != other.folder
+        assert (one.environment["imported"]["samples"], one.environment["imported"]["stated"]) == (
+            20,
+            other.environment["imported"]["stated"],
+        )
         assert _answers(one) == _answers(other)
 
 
 def _answers(one):
-    return {key: (said.answer, said.reply) for key, said in one.run.folder.read_predictions().items()}
+    return {key: (said.answer, said.reply) for key, said in one.folder.read_predictions().items()}
 
 
 def test_options_that_are_asked_one_by_one_are_one_question(helm, read) -> None:
@@ -111,9 +106,9 @@ def test_options_that_are_asked_one_by_one_are_one_question(helm, read) -> None:
     (helm / "scenario_state.json").write_text(json.dumps(state))
     (helm / "per_instance_stats.json").write_text(json.dumps(stats))
     one = read(helm / "scenario_state.json")["exact_match"]
-    assert {said.answer for said in one.run.folder.read_predictions().values()} == {2}
-    assert one.account["matched"] == 20
-    assert one.run.metrics.right == sum("correct" in each["instance"]["references"][1]["tags"] for each in states)
+    assert {said.answer for said in one.folder.read_predictions().values()} == {2}
+    assert one.environment["imported"]["matched"] == 20
+    assert one.metrics.right == sum("correct" in each["instance"]["references"][1]["tags"] for each in states)
 
 
 def test_a_request_that_failed_is_left_out_and_trials_are_apart(helm, read) -> None:
@@ -125,17 +120,10 @@ def test_a_request_that_failed_is_left_out_and_trials_are_apart(helm, read) -> N
     (helm / "per_instance_stats.json").write_text(json.dumps(stats))
     found = read(helm / "scenario_state.json")
     first, second = (found[f"exact_match-trial-{trial}"] for trial in (1, 2))
-    assert [(one.account["failed"], one.run.metrics.n) for one in (first, second)] == [(1, 19), (0, 19)]
+    assert [(one.environment["imported"]["failed"], one.metrics.n) for one in (first, second)] == [(1, 19), (0, 19)]
 
 
-def test_a_file_without_those_beside_it_is_refused(helm, read) -> None:
-    for file, needed in (
-        ("scenario_state.json", "per_instance_stats.json"),
-        ("display_predictions.json", "instances.json"),
-    ):
-        (helm / needed).unlink()
-        with pytest.raises(ResultsError, match=f"needs {needed} beside it"):
-            read(helm / file)
-    (helm / "instances.json").write_text('[{"id": "other"}]')
-    with pytest.raises(ResultsError, match="not a complete file of a HELM run"):
-        read(helm / "display_predictions.json")
+def test_a_file_without_the_verdicts_beside_it_is_refused(helm, read) -> None:
+    (helm / "per_instance_stats.json").unlink()
+    with pytest.raises(ResultsError, match=r"not in the format of HELM, or not whole .*per_instance_stats.json"):
+        read(helm / "scenario_state.json")

@@ -25,7 +25,7 @@ def table(tmp_path, write_table):
 
     def read(*lines):
         (found,) = careless.take(write_table(*lines), print)
-        return found, found.run.folder.read_predictions()
+        return found, found.folder.read_predictions()
 
     return read
 
@@ -42,10 +42,10 @@ def _write(path, lines) -> Path:
 @pytest.mark.parametrize(("measure", "divide"), [("acc", lambda _: 1), ("acc_norm", len)])
 def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(sample_importer, take, measure, divide) -> None:
     one = take(sample_importer, SAMPLES)[measure]
-    assert one.run.metrics.accuracy == one.account["stated"] == STATED["headqa_en"][f"{measure},none"]
-    assert one.account["matched"] == one.account["samples"] == 20
-    assert one.account["other_gold"] == one.account["unmatched"] == 0
-    predictions = one.run.folder.read_predictions()
+    assert one.metrics.accuracy == one.environment["imported"]["stated"] == STATED["headqa_en"][f"{measure},none"]
+    assert one.environment["imported"]["matched"] == one.environment["imported"]["samples"] == 20
+    assert one.environment["imported"]["other_gold"] == one.environment["imported"]["unmatched"] == 0
+    predictions = one.folder.read_predictions()
     for line in _lines(SAMPLES):
         doc = line["doc"]
         said = predictions[f"headqa-v1/{doc['year']}/{doc['category'].replace('nursery', 'nursing')}/{doc['qid']}"]
@@ -60,9 +60,9 @@ def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(sample_importe
 def test_each_filter_of_a_generating_task_has_its_own_score(sample_importer, take, name) -> None:
     one = take(sample_importer, LETTERS)[f"exact_match-{name}"]
     lines = [line for line in _lines(LETTERS) if line["filter"] == name]
-    assert one.run.metrics.accuracy == STATED["headqa_en_letters"][f"exact_match,{name}"]
-    assert one.run.metrics.unanswered == sum(line["filtered_resps"] == ["[invalid]"] for line in lines)
-    predictions = one.run.folder.read_predictions().values()
+    assert one.metrics.accuracy == STATED["headqa_en_letters"][f"exact_match,{name}"]
+    assert one.metrics.unanswered == sum(line["filtered_resps"] == ["[invalid]"] for line in lines)
+    predictions = one.folder.read_predictions().values()
     assert sorted(said.reply for said in predictions) == sorted(line["resps"][0][0] for line in lines)
 
 
@@ -71,12 +71,12 @@ def test_both_forms_of_an_inspect_log_say_the_same(sample_importer, take) -> Non
     log = json.loads(gzip.decompress(INSPECT.read_bytes()))
     assert packed.keys() == plain.keys() == {"choice-epoch-1", "choice-epoch-2"}
     stated = log["results"]["scores"][0]["metrics"]["accuracy"]["value"]
-    assert sum(one.run.metrics.accuracy for one in packed.values()) / 2 == stated
+    assert sum(one.metrics.accuracy for one in packed.values()) / 2 == stated
     stems = {question.stem: question for question in sample_importer.items.questions}
     for epoch in (1, 2):
         one, other = (each[f"choice-epoch-{epoch}"] for each in (packed, plain))
-        assert one.account["by"] == {"text and options": 10}
-        said, again = (each.run.folder.read_predictions() for each in (one, other))
+        assert one.environment["imported"]["by"] == {"text": 10}
+        said, again = (each.folder.read_predictions() for each in (one, other))
         for sample in (each for each in log["samples"] if each["epoch"] == epoch):
             question = stems[sample["input"]]
             found, score = said[question.key], sample["scores"]["choice"]
@@ -94,8 +94,8 @@ def test_a_failed_sample_is_left_out_and_counted(sample_importer, take, tmp_path
     log["samples"][0] |= {"scores": {}, "error": {"message": "gone", "traceback": "", "traceback_ansi": ""}}
     (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
     one = take(sample_importer, tmp_path / "log.json")["choice-epoch-1"]
-    assert (one.account["failed"], one.run.metrics.n, one.run.complete) == (1, 9, True)
-    assert one.run.warnings == ("of 10 samples in the file 1 could not be asked or scored there; they are not counted",)
+    assert (one.environment["imported"]["failed"], one.metrics.n, one.complete) == (1, 9, True)
+    assert one.warnings == ("of 10 samples in the file 1 could not be asked or scored there; they are not counted",)
 
 
 def test_a_file_is_imported_once_with_or_without_the_results_beside_it(take, tmp_path) -> None:
@@ -104,7 +104,7 @@ def test_a_file_is_imported_once_with_or_without_the_results_beside_it(take, tmp
     first, again = (take(importer, lines, "acc")["acc"] for _ in range(2))
     assert again == first
     assert len(list((tmp_path / "runs").iterdir())) == 1
-    assert (first.account["stated"], first.run.model, first.run.metrics.right) == (None, None, 4)
+    assert (first.environment["imported"]["stated"], first.model, first.metrics.right) == (None, None, 4)
 
 
 ANSWERS = {
@@ -125,13 +125,13 @@ def test_an_answer_is_a_number_a_letter_or_a_text(own_importer, write_table) -> 
     )
     rows = [f'q{n},"{answer}"' for n, answer in enumerate(ANSWERS)]
     (found,) = importer.take(write_table("question,answer", *rows), print)
-    predictions = found.run.folder.read_predictions()
+    predictions = found.folder.read_predictions()
     for n, (text, expected) in enumerate(ANSWERS.items()):
         said = predictions[f"q{n}"]
         number = expected if isinstance(expected, int) else None
         reason = None if number else expected or Reason.UNPARSED
         assert (said.answer, said.reason) == (number, reason), text
-    assert found.account["unreadable"] == sum(expected is None for expected in ANSWERS.values())
+    assert found.environment["imported"]["unreadable"] == sum(expected is None for expected in ANSWERS.values())
 
 
 FORMS = [
@@ -154,7 +154,7 @@ def test_a_doubtful_choice_is_read_as_the_file_writes_the_others_or_not_at_all(
     )
     rows = [f"{key},{text}" for key, text in {"vitamin": "D", "count": "3", **others}.items()]
     (found,) = importer.take(write_table("question,prediction", *rows), print)
-    predictions = found.run.folder.read_predictions()
+    predictions = found.folder.read_predictions()
     assert (predictions["vitamin"].answer, predictions["count"].answer) == (vitamin, count)
 
 
@@ -168,12 +168,12 @@ def test_answers_that_cannot_be_read_are_counted_and_above_a_tenth_refused(
         return write_table("question,answer", *(f"{key},{said}" for key, said in zip(keys, answers, strict=True)))
 
     (one,) = sample_importer.take(path(4), print)
-    assert (one.account["unreadable"], one.run.metrics.unanswered) == (4, 4)
-    assert one.run.warnings == ("unreadable answers in the file count as unanswered: 4",)
+    assert (one.environment["imported"]["unreadable"], one.metrics.unanswered) == (4, 4)
+    assert one.warnings == ("unreadable answers in the file count as unanswered: 4",)
     with pytest.raises(ResultsError, match=r"5 of 40 answers .*such as 'no idea 0', 'no idea 1', 'no idea 2': "):
         list(sample_importer.take(path(5), print))
     (one,) = Importer(DatasetSpec(name="headqa_sample"), tmp_path / "runs", most_unmatched=0.2).take(path(5), print)
-    assert one.account["unreadable"] == 5
+    assert one.environment["imported"]["unreadable"] == 5
 
 
 @pytest.mark.parametrize(("highest", "refused"), [(3, True), (4, True), (5, False)])
@@ -186,22 +186,22 @@ def test_numbers_that_may_count_from_0_are_refused(sample_importer, write_table,
             list(sample_importer.take(path, print))
     else:
         (one,) = sample_importer.take(path, print)
-        assert one.account["unreadable"] == 2
+        assert one.environment["imported"]["unreadable"] == 2
 
 
 def test_a_verdict_stands_beside_an_answer_that_cannot_be_read(table) -> None:
     found, predictions = table("question,answer,correct", f"{FIRST},I mean it,1", f"{SECOND},no idea,0")
     assert [predictions[key].answer for key in (FIRST, SECOND)] == [2, None]
     assert predictions[SECOND].reason == Reason.UNPARSED
-    assert (found.account["unreadable"], found.run.metrics.accuracy) == (1, 0.5)
+    assert (found.environment["imported"]["unreadable"], found.metrics.accuracy) == (1, 0.5)
 
 
 def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:
     found, predictions = table("question,correct", f"{FIRST},1", f"{SECOND},no")
-    assert found.run.metrics.accuracy == 0.5
+    assert found.metrics.accuracy == 0.5
     assert predictions[FIRST].answer == 2
     assert (predictions[SECOND].answer, predictions[SECOND].reason) == (None, "not_told")
-    assert any("marks 1 answer only as wrong" in warning for warning in found.run.warnings)
+    assert any("marks 1 answer only as wrong" in warning for warning in found.warnings)
 
 
 def test_every_sample_is_counted_once(table, sample_importer, write_table) -> None:
@@ -210,10 +210,13 @@ def test_every_sample_is_counted_once(table, sample_importer, write_table) -> No
     with pytest.raises(ResultsError, match="3 of 6 samples match no question"):
         list(sample_importer.take(write_table("question,answer", *rows), print))
     found, _ = table("question,answer", *rows)
-    assert found.account["by"] == {"key": 1, "text alone": 1}
-    counted = {name: found.account[name] for name in ("samples", "matched", "unmatched", "ambiguous", "repeated")}
+    assert found.environment["imported"]["by"] == {"key": 1, "text": 1}
+    counted = {
+        name: found.environment["imported"][name]
+        for name in ("samples", "matched", "unmatched", "ambiguous", "repeated")
+    }
     assert counted == {"samples": 6, "matched": 2, "unmatched": 3, "ambiguous": 0, "repeated": 1}
-    assert found.run.warnings == (
+    assert found.warnings == (
         "of 6 samples in the file 3 match no question, 1 are further ones of the same question; they are not counted",
     )
 
@@ -223,8 +226,8 @@ def test_questions_alike_are_taken_in_order_or_not_at_all(own_importer, tmp_path
     importer = own_importer([{"id": name, **alike, "answer": right} for name, right in (("a", "A"), ("b", "B"))], 0.5)
     path = _write(tmp_path / "answers.jsonl", [alike | {"answer": text} for text in ("that", "this")])
     (one,) = importer.take(path, print)
-    assert one.account["by"] == {"text and order": 2}
-    assert {key: said.answer for key, said in one.run.folder.read_predictions().items()} == {"a": 2, "b": 1}
+    assert one.environment["imported"]["by"] == {"text and order": 2}
+    assert {key: said.answer for key, said in one.folder.read_predictions().items()} == {"a": 2, "b": 1}
     with pytest.raises(ResultsError, match="1 of 1 samples match no question"):
         list(importer.take(_write(path, [alike | {"answer": "that"}]), print))
 
@@ -238,15 +241,15 @@ def test_an_id_that_looks_like_a_key_is_not_trusted_against_the_text(own_importe
     for line, n, text in zip(lines, (2, 1), texts, strict=True):
         line["doc"] = {"id": n, "question": text, "choices": ["26", "27"]}
         line |= {"arguments": {}, "target": "0", "acc": 1.0}
-    assert take(importer, _write(tmp_path / "samples.jsonl", lines))["acc"].account["by"] == {"text and options": 2}
+    assert take(importer, _write(tmp_path / "samples.jsonl", lines))["acc"].environment["imported"]["by"] == {"text": 2}
 
 
 def test_another_gold_in_the_file_is_told(sample_importer, take, tmp_path) -> None:
     lines = _lines(SAMPLES)
     lines[0] |= {"target": "4", "acc": 1.0}  # the option that the model took, and not the right one
     one = take(sample_importer, _write(tmp_path / "samples.jsonl", lines))["acc"]
-    assert (one.account["other_gold"], one.run.metrics.right) == (1, 4)
-    assert "different right answers to 1 question" in one.run.warnings[0]
+    assert (one.environment["imported"]["other_gold"], one.metrics.right) == (1, 4)
+    assert "different right answers to 1 question" in one.warnings[0]
 
 
 def test_a_key_is_not_taken_for_the_answers_of_a_model(sample_importer, write_table) -> None:
@@ -259,14 +262,14 @@ def test_a_key_is_not_taken_for_the_answers_of_a_model(sample_importer, write_ta
     with pytest.raises(ResultsError, match=r"columns answer and model_answer .*such as --measure model_answer"):
         list(sample_importer.take(path, print))
     (one,) = sample_importer.take(path, print, "model_answer")
-    assert (one.run.metrics.right, one.run.metrics.n) == (7, 20)
+    assert (one.metrics.right, one.metrics.n) == (7, 20)
     path = write_table("question,answer", *alone)
     with pytest.raises(ResultsError, match="all 20 answers are right, so the column answer may be the key"):
         list(sample_importer.take(path, print))
     (one,) = sample_importer.take(path, print, "answer")
-    assert one.run.metrics.right == 20
+    assert one.metrics.right == 20
     (one,) = sample_importer.take(write_table("question,prediction", *alone), print)
-    assert (one.run.metrics.right, one.run.record.cell.program.measure) == (20, "prediction")
+    assert (one.metrics.right, one.record.cell.program.measure) == (20, "prediction")
 
 
 def test_a_column_that_may_be_a_models_beside_answer_is_asked_for(sample_importer, write_table) -> None:
@@ -282,13 +285,16 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(sample_importer, tmp_
     whole = (LOGS / "inspect_headqa.eval").read_bytes()
     damaged = whole.index(b"samples/1_epoch_1.json") + 60
     contents = {
-        "cut.eval": (whole[:20_000], "not a complete Inspect log"),
-        "damaged.eval": (whole[:damaged] + bytes(40) + whole[damaged + 40 :], "not a complete Inspect log"),
+        "cut.eval": (whole[:20_000], "not in the format of Inspect, or not whole"),
+        "damaged.eval": (
+            whole[:damaged] + bytes(40) + whole[damaged + 40 :],
+            "not in the format of Inspect, or not whole",
+        ),
         "torn.jsonl": (SAMPLES.read_bytes()[:3000], "line 2: is not JSON"),
         "other.csv": (b"stem,reply\na,b\n", "needs the columns"),
         "wrong.csv": (b"question,correct\na,perhaps\n", "'perhaps': write 1 or 0"),
     }
-    said = {next(LOGS.glob("results_*.json")): "give the samples_", tmp_path: "is neither a file"}
+    said = {next(LOGS.glob("results_*.json")): "has totals alone, no answers", tmp_path: "is neither a file"}
     for name, (content, words) in contents.items():
         (tmp_path / name).write_bytes(content)
         said[tmp_path / name] = words
@@ -313,5 +319,5 @@ def test_questions_that_were_corrected_are_found_as_they_were_published(tmp_path
     # Shuffled as well: the letter counts the file's options.
     shown = {"question": row["qtext"], "options": ["A sheet", f"{box}-helix"], "answer": "B"}
     (one,) = importer.take(_write(tmp_path / "answers.jsonl", [shown]), print)
-    assert one.account["by"] == {"text and options": 1}
-    assert one.run.folder.read_predictions()[question.key].answer == 1
+    assert one.environment["imported"]["by"] == {"text": 1}
+    assert one.folder.read_predictions()[question.key].answer == 1

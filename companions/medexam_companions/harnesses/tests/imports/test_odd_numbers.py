@@ -56,7 +56,7 @@ def test_a_reply_and_a_model_that_are_no_texts_are_left_out(tmp_path) -> None:
 
 @pytest.mark.parametrize("field", ["metrics", "arguments"])
 def test_a_number_instead_of_a_list_is_one_line(field, tmp_path) -> None:
-    with pytest.raises(ResultsError, match="sample 1 is not in the format of lm-evaluation-harness"):
+    with pytest.raises(ResultsError, match="sample 1: is not in the format of lm-evaluation-harness"):
         _lm_eval(tmp_path, lambda lines: [line.update({field: 5}) for line in lines])
 
 

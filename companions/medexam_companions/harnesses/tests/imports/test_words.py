@@ -25,27 +25,27 @@ def importer(tmp_path) -> Importer:
 def test_a_submission_becomes_a_run_and_is_found_again(importer, tmp_path) -> None:
     folder = write_submission(tmp_path / "team", true_false=["<think>no</think>True", [{"generated_text": "False"}]])
     (first,), (again,) = (list(importer.take(folder, print)) for _ in range(2))
-    assert first.run.folder == again.run.folder
-    assert first.account["by"] == {"text": 8}
-    assert (first.account["other_gold"], first.account["notes"]) == (0, [])
-    assert first.run.metrics.measures["published"].value == pytest.approx(1.0)
-    assert first.run.folder.read_predictions()["cliniqlink/true_false/2"].text == "False"
+    assert first.folder == again.folder
+    assert first.environment["imported"]["by"] == {"text": 8}
+    assert (first.environment["imported"]["other_gold"], first.environment["imported"]["notes"]) == (0, [])
+    assert first.metrics.measures["published"].value == pytest.approx(1.0)
+    assert first.folder.read_predictions()["cliniqlink/true_false/2"].text == "False"
 
 
 def test_rules_of_the_released_scorer_are_kept_and_said(importer, tmp_path) -> None:
     folder = write_submission(tmp_path / "team", true_false=["True"], list=None, short=[""])
     (folder / "multi_hop.json").write_text("{")
     (taken,) = importer.take(folder, print)
-    predictions = taken.run.folder.read_predictions()
+    predictions = taken.folder.read_predictions()
     assert {key.split("/")[1] for key, value in predictions.items() if value.status is Status.UNANSWERED} == {
         "true_false",
         "short",
     }
     assert predictions["cliniqlink/short/1"].reason is Reason.EMPTY
-    words = " ".join(taken.run.record.warnings)
+    words = " ".join(taken.record.warnings)
     assert all(part in words for part in ("2 inputs and 1 responses", "list.json is missing", "multi_hop.json cannot"))
-    assert taken.run.metrics.measures["published"].value == pytest.approx(3 / 7)
-    assert taken.run.metrics.measures["paper"].value is None
+    assert taken.metrics.measures["published"].value == pytest.approx(3 / 7)
+    assert taken.metrics.measures["paper"].value is None
 
 
 def test_other_golds_are_counted_and_never_scored_by(importer, tmp_path) -> None:
@@ -54,8 +54,8 @@ def test_other_golds_are_counted_and_never_scored_by(importer, tmp_path) -> None
     items[0]["correct_answer"] = "Gold"
     (folder / "multiple_choice.json").write_text(json.dumps({"inputs": items, "responses": ["Gold"]}))
     (taken,) = importer.take(folder, print)
-    assert taken.account["other_gold"] == 1
-    assert taken.run.metrics.by_group["multiple_choice"]["published"].value == 0
+    assert taken.environment["imported"]["other_gold"] == 1
+    assert taken.metrics.by_group["multiple_choice"]["published"].value == 0
 
 
 @pytest.mark.parametrize("damage", ["unknown", "twice", "link", "no object"])
@@ -89,7 +89,7 @@ def test_a_table_of_answers_in_words_becomes_a_run(importer, tmp_path, column: s
         writer.writerow(["question", "answer"])
         writer.writerows((key if column == "key" else texts[key], answer) for key, answer in ANSWERS.items())
     (taken,) = importer.take(tmp_path / "answers.csv", print)
-    measures = taken.run.metrics.by_group["true_false"]
+    measures = taken.metrics.by_group["true_false"]
     assert (measures["published"].value, measures["published_forgiving"].value) == (0.5, 1.0)
 
 

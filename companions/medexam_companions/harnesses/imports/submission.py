@@ -50,7 +50,13 @@ def read_submission(folder: Path) -> Results:
     if not samples:
         raise ResultsError(f"{folder}: holds no question: {'; '.join(notes)}")
     return Results(
-        "cliniqlink", folder.resolve().name, "responses", samples, notes=tuple(notes), companions=tuple(files)
+        "cliniqlink",
+        folder.resolve().name,
+        "responses",
+        samples,
+        "ClinIQLink",
+        notes=tuple(notes),
+        companions=tuple(files),
     )
 
 

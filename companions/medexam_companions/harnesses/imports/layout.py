@@ -1,0 +1,217 @@
+"""How a format of results is told as data, and read: a `Layout` says where a file holds what.
+
+A path is names and places in a record; the first that is there counts.
+"""
+
+import json
+import math
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+from medexam.experiments import digest_of
+from medexam.inputs import UnreadableError, first_line
+from medexam_companions.harnesses.imports.document import last_question, lettered_options, listed_texts
+from medexam_companions.harnesses.imports.samples import (
+    MISSHAPEN,
+    HarnessSample,
+    Record,
+    Results,
+    ResultsError,
+    find,
+    read_choice,
+    read_count,
+    read_number,
+    read_verdict,
+    text_or_none,
+)
+
+Paths = tuple[str, ...]
+PREDICTION = "prediction"
+"""How the measure of a run is called, or begins, where the file has answers and no verdicts."""
+NORMS: Mapping[str, tuple[str, str, Callable[[str], int]]] = {
+    "acc": ("nats", "sum", lambda _: 1),
+    "acc_norm": ("nats per character", "character", len),
+    "acc_bytes": ("nats per byte", "byte", lambda text: len(text.encode())),
+}
+"""Measure of a multiple-choice task -> unit and norm of its scores, and what each is divided by."""
+_SHOWN = 60
+"""Characters of a setting that a protocol shows; a digest stands for the rest."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a file holds."""
+
+    records: Iterable[Record]
+    """One for each question and trial."""
+    about: Record = field(default_factory=dict)
+    """What it, or a file beside it, says of all records."""
+    measures: Mapping[str, Record] = field(default_factory=dict)
+    """What it says of each measure."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where one harness keeps what; where no path is named, a record has the names of the fields of a sample."""
+
+    harness: str
+    title: str
+    known_by: tuple[str, ...]
+    """Names; a file whose document, first record or columns have all names of one entry is of this layout."""
+    open: Callable[[Any, Path], Opened]
+    """Opens a JSON document, or None for any other file, and the file's path."""
+    prompt: Paths = ("prompt",)
+    options: Paths = ("options",)
+    """Without them, or if they hold labels alone, the options are those that the prompt shows."""
+    choice: Paths = ("choice",)
+    target: Paths = ("target",)
+    reply: Paths = ("reply",)
+    verdicts: Paths = ("verdicts",)
+    """To what says right or wrong by measure, or to a value that does."""
+    measure: str = PREDICTION
+    """The measure of a value alone."""
+    likelihoods: Paths = ("likelihoods",)
+    """To a number for each option."""
+    tokens: tuple[str, str] = ("prompt_tokens", "completion_tokens")
+    latency_s: str = "latency_s"
+    task: Paths = ()
+    """This and the next are paths in `about`, with what it says of the measure under `measure`."""
+    model: Paths = ()
+    version: Paths = ()
+    stated: Paths = ("measure.stated",)
+    protocol: Mapping[str, Paths] = field(default_factory=dict)
+    """Line of `report --protocol` -> the settings that it shows."""
+    model_folder: str = ""
+    """A pattern of the path to the file, whose group is the model's name."""
+    trials: str = "trial"
+    beside: tuple[str, ...] = ()
+    """Names of further files that the answers stand in."""
+
+
+def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Results]:
+    """Read the answers under each measure and trial; `document` is what a JSON file holds, None for any other.
+
+    A measure that does not say right or wrong of each sample is left out; answers without verdicts count where no other
+    measure is left. Raises `ResultsError` if nothing is left, or a record is in another shape than the layout says.
+    """
+    number, samples = 0, defaultdict[tuple[str, int], list[HarnessSample]](list)
+    try:
+        opened = layout.open(document, path)
+        number = 1
+        for record in opened.records:
+            for measure, sample in _read_samples(layout, record):
+                samples[measure, record.get("trial", 1)].append(sample)
+            number += 1
+    except (OSError, UnreadableError, zipfile.BadZipFile, *MISSHAPEN) as error:
+        place = f"{path}, sample {number}" if number else str(path)
+        raise ResultsError(
+            f"{place}: is not in the format of {layout.title}, or not whole ({first_line(error)})"
+        ) from None
+    unclear = {
+        measure
+        for (measure, _), group in samples.items()
+        if not measure.startswith(PREDICTION) and any(each.right is None and not each.failed for each in group)
+    }
+    clear = [(measure, trial) for measure, trial in samples if measure and measure not in unclear]
+    judged = [key for key in clear if any(sample.right is not None for sample in samples[key])]
+    if not clear:
+        raise ResultsError(
+            f"{path}: no measure of its samples says right or wrong, so there is no answer to import; were samples "
+            "logged and scored?"
+        )
+    several = len({trial for _, trial in clear}) > 1
+    folder = re.search(layout.model_folder, path.resolve().as_posix()) if layout.model_folder else None
+    results = []
+    for measure, trial in judged or clear:
+        # A sample without a measure failed, and stands under every measure of its trial.
+        group = [*samples[measure, trial], *samples.get(("", trial), ())]
+        has_scores = any(sample.scores for sample in group)
+        unit, norm, _ = NORMS[measure.partition("-")[0]] if has_scores else (None, None, None)
+        about = {**opened.about, "measure": opened.measures.get(measure, {})}
+        task = find(about, *layout.task) or path.name.removesuffix(".gz").rpartition(".")[0]
+        result = Results(
+            layout.harness,
+            re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task).rpartition("/")[2]),
+            f"{measure}-{layout.trials}-{trial}" if several else measure,
+            group,
+            title=layout.title,
+            version=text_or_none(find(about, *layout.version)),
+            model=folder[1] if folder else text_or_none(find(about, *layout.model)),
+            score_unit=unit,
+            score_norm=norm,
+            stated=None if several else read_number(find(about, *layout.stated), most=1),
+            protocol={line: _show(about, paths) for line, paths in layout.protocol.items()},
+            companions=tuple(path.with_name(name) for name in layout.beside),
+        )
+        results.append(result)
+    return results
+
+
+def _read_samples(layout: Layout, record: Record) -> Iterator[tuple[str, HarnessSample]]:
+    """Yield the sample of a record under each measure."""
+    verdicts = find(record, *layout.verdicts)
+    if verdicts is not None and not isinstance(verdicts, Mapping):
+        verdicts = {layout.measure: verdicts}
+    if record.get("failed"):
+        yield from ((str(measure), HarnessSample(failed=True)) for measure in verdicts or [""])
+        return
+    stem = last_question(find(record, *layout.prompt))
+    options = tuple(text.strip() for text in listed_texts(find(record, *layout.options)))
+    likelihoods, compared = find(record, *layout.likelihoods) or (), record.get("compared", options)
+    sample = HarnessSample(
+        ids=record.get("ids", ()),
+        stem=stem,
+        options=lettered_options(stem or "") if are_labels(options) else options,
+        choice=read_choice(find(record, *layout.choice)),
+        target=read_choice(find(record, *layout.target)),
+        reply=text_or_none(find(record, *layout.reply)),
+        prompt_tokens=read_count(find(record, layout.tokens[0])),
+        completion_tokens=read_count(find(record, layout.tokens[1])),
+        latency_s=read_number(find(record, layout.latency_s)),
+    )
+    for measure, value in (verdicts or {PREDICTION: None}).items():
+        one = replace(sample, right=read_verdict(value))
+        yield str(measure), _with_likelihoods(one, str(measure), likelihoods, compared) if likelihoods else one
+
+
+def are_labels(texts: Sequence[str]) -> bool:
+    """Return whether texts are the labels of options, A, B, C... or 1, 2, 3..., and not their texts."""
+    labels = [text.strip(" .()") for text in texts]
+    return labels in (list(ascii_uppercase[: len(labels)]), [str(place) for place in range(1, len(labels) + 1)])
+
+
+def _with_likelihoods(
+    sample: HarnessSample, measure: str, likelihoods: Sequence[float], compared: Sequence[str]
+) -> HarnessSample:
+    """Return a sample whose options were scored, with the one of the highest score as its choice.
+
+    Without scores if the measure compares others, or if the texts that were compared are not known.
+    """
+    if not all(map(math.isfinite, likelihoods)):
+        # Nothing is to be learned from the harness's choice among such numbers, and a run folder holds none of them.
+        return replace(sample, failed=True)
+    name = measure.partition("-")[0]
+    if name not in NORMS or len(compared) != len(likelihoods):
+        return sample
+    scores = tuple(value / (NORMS[name][2](text) or 1) for value, text in zip(likelihoods, compared, strict=True))
+    return replace(sample, choice=scores.index(max(scores)), scores=scores)
+
+
+def _show(about: Record, paths: Paths) -> str:
+    """Write settings as a line of a protocol, without empty ones; of a long one its beginning and a digest."""
+    settings: dict[str, Any] = {}
+    for path in paths:
+        value = find(about, path)
+        settings |= value if isinstance(value, Mapping) else {path.rpartition(".")[2]: value}
+    lines = []
+    for name, value in settings.items():
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        shown = f"{' '.join(text[:_SHOWN].split())} {digest_of(value)}" if len(text) > _SHOWN else str(value)
+        lines += [f"{name} {shown}"] * (value not in (None, "", {}, []))
+    return ", ".join(lines)

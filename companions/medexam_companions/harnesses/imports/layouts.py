@@ -1,0 +1,360 @@
+"""The formats of other harnesses as data: where a file holds the question, the reply, the answer and what is right.
+
+A path is names and places in a record; the first that is there counts. `open` of a layout makes one record for each
+question and trial, if a file holds them otherwise.
+"""
+
+import ast
+import html
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from medexam.inputs import UnreadableError, check_archive, first_line, open_parquet, parquet_rows, parse_json, read_json
+from medexam_companions.harnesses.imports.document import read_ids
+from medexam_companions.harnesses.imports.layout import Layout, Opened
+from medexam_companions.harnesses.imports.lm_eval import LM_EVAL
+from medexam_companions.harnesses.imports.samples import (
+    Record,
+    find,
+    read_beside,
+    read_count,
+    read_lines,
+    read_number,
+    text_or_none,
+)
+
+_STATS = "per_instance_stats.json"
+_LABEL = "label: "
+"""How OpenCompass calls what it keeps of one option."""
+_REPORT = re.compile(r"<p>(Correct Answer|Extracted Answer|Score): (.*?)</p>", re.DOTALL)
+_HELM_MEASURE = re.compile(r"(?:.*_)?(?:exact_match|correctness|accuracy)")
+"""Names of metrics that say right or wrong of a sample; HELM keeps dozens that count tokens and time beside them."""
+_SHOWN = re.compile(r"<[\w.]+: ('[^']*'|\d+)>|\b(?:np|numpy)\.\w+\(([^()]*)\)|\b(?:nan|inf)\b")
+"""What Python shows of values that are no literals."""
+_ZSTANDARD = 93
+"""The zip format's number of a compression of newer logs, which Python's `zipfile` does not know."""
+
+
+def find_layout(document: object) -> Layout | None:
+    """Find the layout of a JSON document, of a line or of a table's columns; None if it is of none."""
+    records = [record for record in (document, *_entries(document)[:1]) if isinstance(record, Mapping)]
+    names = [{str(name).partition(":")[0] for name in record} for record in records]
+    return next(
+        (each for each in LAYOUTS for known in each.known_by if any(set(known.split()) <= fields for fields in names)),
+        None,
+    )
+
+
+def _entries(document: Any) -> list[Any]:
+    """List what a JSON document keeps of each question: a list, or an object with one for each number."""
+    inner = document.get("details", document) if isinstance(document, Mapping) else document
+    entries = list(inner.values()) if isinstance(inner, Mapping) else inner if isinstance(inner, list) else []
+    return [entry for entry in entries if isinstance(entry, Mapping)]  # A `type` may stand beside the questions.
+
+
+def _open_inspect(document: Any, path: Path) -> Opened:
+    """Open a log: one document, or `.eval`, a zip with a JSON file a sample. Each scorer and epoch is one run."""
+    header, samples = document, () if document is None else document.get("samples") or ()
+    if document is None:
+        check_archive(path)
+        # A log that was cut off has no header yet, and its journal says how it began.
+        header = next(chain(_members(path, "header.json"), _members(path, "_journal/start.json")), {})
+        samples = _members(path, "samples/")
+    measures = {str(score.get("name")): score for score in find(header, "results.scores") or ()}
+    return Opened(_inspect(samples), {**header["eval"], "plan": header.get("plan")}, measures)
+
+
+def _inspect(samples: Iterable[Record]) -> Iterator[Record]:
+    for sample in samples:
+        epoch, scores = read_count(sample.get("epoch") or 1), sample.get("scores") or {}
+        shared = {"ids": (str(sample["id"]),), "sample": sample, "trial": epoch or 1}
+        if epoch is None or not scores:
+            yield {**shared, "failed": True}
+            continue
+        for name, score in scores.items():
+            yield {**shared, "choice": text_or_none(score.get("answer")), "verdicts": {name: score.get("value")}}
+
+
+def _members(path: Path, opening: str) -> Iterator[Record]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.startswith(opening):
+                yield _unpack(archive, member)
+
+
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    if member.compress_type != _ZSTANDARD:
+        try:
+            return parse_json(archive.read(member))
+        except zlib.error as error:
+            raise UnreadableError(first_line(error)) from None
+    packed = copy(member)
+    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, member.compress_size
+    del packed.CRC  # of the unpacked bytes
+    with archive.open(packed) as stream, pa.CompressedInputStream(pa.PythonFile(stream, "r"), "zstd") as unpacked:
+        content: bytes = unpacked.read(member.file_size + 1)
+    if zlib.crc32(content) != member.CRC:
+        raise UnreadableError(f"{member.filename} does not fit the checksum in the zip file")
+    return parse_json(content)
+
+
+def _open_every_eval_ever(_: Any, path: Path) -> Opened:
+    """Open `UUID_samples.jsonl`, a line for each sample and result; `UUID.json` beside it says what was run.
+
+    The schemas are `instance_level_eval.schema.json` and `eval.schema.json`, versions 0.2.2 to 0.3.0.
+    """
+    about = read_beside(path, re.sub(r"(_samples)?\.jsonl(\.gz)?$", ".json", path.name))
+    measures = {_result_id(result): result for result in find(about, "evaluation_results") or ()}
+    return Opened(map(_every_eval_ever, read_lines(path)), about, measures)
+
+
+def _result_id(record: Record) -> str:
+    return str(record.get("evaluation_result_id") or record["evaluation_name"])
+
+
+def _every_eval_ever(record: Record) -> Record:
+    evaluation, references = record["evaluation"], find(record, "input.reference") or ()
+    answers = [each["extracted_value"] for each in record["answer_attribution"] if each.get("is_terminal")]
+    latency = read_number(find(record, "performance.latency_ms"))
+    # A number may count the options from 0 or from 1, and the schema does not say which.
+    is_unclear = any(text.isdecimal() for text in references) and find(record, "input.choices")
+    return {
+        **record,
+        "ids": (str(record["sample_id"]),),
+        "choice": answers[-1] if answers else find(record, "output.raw.0"),
+        "target": None if is_unclear else references,
+        "latency_s": None if latency is None else latency / 1000,
+        "failed": bool(record.get("error")),
+        "verdicts": {_result_id(record): evaluation["is_correct"] if evaluation["score"] in (0, 1) else None},
+    }
+
+
+def _open_lighteval(_: Any, path: Path) -> Opened:
+    return Opened({name: _literal(value) for name, value in row.items()} for row in _rows(path))
+
+
+def _rows(path: Path) -> Iterator[Record]:
+    with open_parquet(path) as file:
+        yield from parquet_rows(file)
+
+
+def _literal(value: Any) -> Any:
+    """Parse an object that Python has written as text, as some versions do; return any other value as it is."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    return ast.literal_eval(_SHOWN.sub(lambda match: match[1] or match[2] or "1e999", value))
+
+
+def _open_opencompass(document: Any, path: Path) -> Opened:
+    return Opened(map(_opencompass, _entries(list(read_lines(path)) if document is None else document)))
+
+
+def _opencompass(record: Record) -> Record:
+    labels = {name.removeprefix(_LABEL): value for name, value in record.items() if name.startswith(_LABEL)}
+    if not labels:
+        return record
+    # What was compared are the labels, letters or numbers; a place is that among them.
+    places = {name: place for place, name in enumerate(labels)}
+    answers = {name: places.get(str(record.get(name))) for name in ("prediction", "gold")}
+    return {"origin_prompt": next(iter(labels.values()))["prompt"], **record, **answers}
+
+
+def _open_evalscope(_: Any, path: Path) -> Opened:
+    records = list(read_lines(path))
+    models = {find(record, "model") for record in records}
+    return Opened(records, {"model": models.pop() if len(models) == 1 else None})
+
+
+def _open_simple_evals(document: Any, _: Path) -> Opened:
+    reports = document.get("htmls") or [""] * len(document["convos"])
+    pairs = zip(document["convos"], reports, strict=len(reports) == len(document["convos"]))
+    return Opened(_simple_evals(*pair) for pair in pairs)
+
+
+def _simple_evals(messages: list[Record], report: str) -> Record:
+    fields = {name: html.unescape(value).strip() for name, value in _REPORT.findall(report)}
+    reply = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
+    return {"prompt": messages, "reply": reply, **{name: value for name, value in fields.items() if value}}
+
+
+def _open_helm(document: Any, path: Path) -> Opened:
+    stats = _unperturbed(read_beside(path, "stats.json") or (), "name")
+    names = [each["name"]["name"] for each in stats]  # Several of a name are those of its splits.
+    measures = {
+        name: {"stated": each.get("mean")} for name, each in zip(names, stats, strict=True) if names.count(name) == 1
+    }
+    task = re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", path.resolve().parent.name)
+    records = _helm(document, read_json(path.with_name(_STATS)))
+    return Opened(records, {**document["adapter_spec"], "task": task}, measures)
+
+
+def _helm(document: Any, stats: Any) -> Iterator[Record]:
+    """Yield a record for each question and trial, without the copies that HELM perturbed, as in its own accuracy."""
+    values_by_place: dict[tuple[str, int], dict[str, float]] = {}
+    for entry in _unperturbed(stats):
+        values = {each["name"]["name"]: each["mean"] for each in entry["stats"] if each.get("mean") is not None}
+        values_by_place.setdefault((entry["instance_id"], entry["train_trial_index"]), {}).update(values)
+    done = set[tuple[str, int]]()
+    for request in _unperturbed(document["request_states"], "instance"):
+        instance, result = request["instance"], request.get("result") or {}
+        place = (instance["id"], request["train_trial_index"])
+        # Options that are asked one by one have a request each, and some a second one that calibrates.
+        if place in done:
+            continue
+        done.add(place)
+        values = values_by_place.get(place, {})
+        verdicts = {name: value for name, value in values.items() if _HELM_MEASURE.fullmatch(name)}
+        references = instance["references"]
+        right = [number for number, reference in enumerate(references) if "correct" in reference["tags"]]
+        reply = find(result, "completions.0.text")
+        choice, labels = read_count(values.get("predicted_index")), list(request.get("output_mapping") or ())
+        if choice is not None:
+            reply = None
+            # Of options that score alike, HELM counts the share that is right.
+            verdicts = {name: value if value in (0, 1) else choice in right for name, value in verdicts.items()}
+        else:
+            label = _mapped(reply, document["adapter_spec"].get("output_mapping_pattern"))
+            choice = labels.index(label) if label in labels else None
+        yield {
+            "ids": (str(instance["id"]), *read_ids(instance.get("extra_data") or {})),
+            "prompt": instance["input"].get("text"),
+            "options": [reference["output"]["text"] for reference in references],
+            "choice": choice,
+            "target": right,
+            "reply": reply,
+            "latency_s": result.get("request_time"),
+            "trial": place[1] + 1,
+            "failed": result.get("success") is not True or not verdicts,
+            "verdicts": verdicts,
+            "stats": values,
+        }
+
+
+def _unperturbed(entries: Iterable[Record], *names: str) -> list[Record]:
+    """Leave out what is said of questions that HELM perturbed, in the part of an entry at `names`."""
+    return [entry for entry in entries if not find(entry, ".".join((*names, "perturbation")))]
+
+
+def _mapped(reply: object, pattern: str | None) -> str:
+    """Return the part of a reply that HELM looks up among the labels."""
+    text = (text_or_none(reply) or "").strip()
+    match = re.search(pattern, text) if pattern else None
+    return text if not pattern else "" if match is None else match[1] if match.groups() else match[0]
+
+
+_SCORE, _MESSAGE = "sample_score.score", "model_output.choices.0.message.content"
+INSPECT = Layout(
+    "inspect",
+    "Inspect",
+    ("eval status version",),
+    _open_inspect,
+    prompt=("sample.input",),
+    options=("sample.choices",),
+    target=("sample.target",),
+    reply=("sample.output.completion",),
+    tokens=("sample.output.usage.input_tokens", "sample.output.usage.output_tokens"),
+    latency_s="sample.output.time",
+    task=("task",),
+    model=("model",),
+    version=("packages.inspect_ai",),
+    stated=("measure.metrics.accuracy.value",),
+    protocol={
+        "prompt": ("plan.steps",),
+        "decoding": ("plan.config", "model_generate_config"),
+        "their data": ("dataset.name", "dataset.location", "dataset.samples", "dataset.shuffled"),
+    },
+    trials="epoch",
+)
+LAYOUTS = (
+    LM_EVAL,
+    INSPECT,
+    Layout(
+        "every_eval_ever",
+        "Every Eval Ever",
+        ("evaluation_id sample_id interaction_type input",),
+        _open_every_eval_ever,
+        prompt=("input.raw",),
+        options=("input.choices",),
+        reply=("output.raw.0",),
+        tokens=("token_usage.input_tokens", "token_usage.output_tokens"),
+        task=("measure.evaluation_name",),
+        model=("model_info.id",),
+        version=("eval_library.version",),
+        stated=("measure.score_details.score",),
+        protocol={
+            "harness": ("eval_library",),
+            "answer": ("measure.metric_config.evaluation_description", "measure.metric_config.metric_id"),
+            "decoding": ("measure.generation_config.generation_args",),
+            "their data": ("measure.source_data",),
+        },
+    ),
+    Layout(
+        "helm",
+        "HELM",
+        ("adapter_spec request_states",),
+        _open_helm,
+        tokens=("stats.num_prompt_tokens", "stats.num_output_tokens"),
+        task=("task",),
+        model=("model",),
+        beside=(_STATS,),
+    ),
+    Layout(
+        "lighteval",
+        "lighteval",
+        ("doc model_response metric",),
+        _open_lighteval,
+        prompt=("doc.query",),
+        options=("doc.choices",),
+        choice=("model_response.text.0",),
+        target=("doc.gold_index",),
+        reply=("model_response.text.0",),
+        verdicts=("metric",),
+        likelihoods=("model_response.logprobs",),
+        model_folder=r"/details/(.+)/[^/]+/[^/]+$",
+    ),
+    Layout(
+        "opencompass",
+        "OpenCompass",
+        ("prediction origin_prompt", "prompt origin_prediction", "prompt pred refr", "prediction label"),
+        _open_opencompass,
+        prompt=("origin_prompt", "prompt"),
+        choice=("predictions", "prediction", "pred"),
+        target=("references", "gold", "refr"),
+        reply=("origin_prediction", "prediction"),
+        verdicts=("correct", "is_correct"),
+        model_folder=r"/(?:predictions|results)/([^/]+)/[^/]+$",
+    ),
+    Layout(
+        "evalscope",
+        "EvalScope",
+        ("index sample_score", "index model_output"),
+        _open_evalscope,
+        prompt=("input", "messages"),
+        choice=(f"{_SCORE}.extracted_prediction", _MESSAGE),
+        reply=(f"{_SCORE}.prediction", _MESSAGE),
+        verdicts=(f"{_SCORE}.value",),
+        measure="acc",
+        tokens=("model_output.usage.input_tokens", "model_output.usage.output_tokens"),
+        model=("model",),
+        model_folder=r"/(?:predictions|reviews)/([^/]+)/[^/]+$",
+    ),
+    Layout(
+        "simple_evals",
+        "simple-evals",
+        ("convos",),
+        _open_simple_evals,
+        choice=("Extracted Answer", "reply"),
+        target=("Correct Answer",),
+        verdicts=("Score",),
+        measure="score",
+    ),
+)
+"""Every layout; the first by whose names a file is known."""

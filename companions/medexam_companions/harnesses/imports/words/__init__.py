@@ -1,1 +1,0 @@
-"""Results of questions that are answered in words."""
