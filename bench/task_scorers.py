@@ -3,10 +3,9 @@
     python bench/task_scorers.py --items 5000 --pairs 10000
 
 ClinIQLink's sample in `$MEDEXAM_DATA` is multiplied: right answers keep their number of words and, like the replies,
-are cut from real passages, so that they share words as real texts do. The published profile is scored by itself, then
-both as a run is, n-grams each time. Beside it `--alone` answers in the way of a loop over items, which asks the encoder
-anew for each answer's texts and word pieces. Span metrics are timed on cuts of the same passages, beside torchmetrics
-where that is installed.
+are cut from real passages, so that they share words as real texts do. Both profiles are scored, with n-grams. Beside
+it `--alone` answers in the way of a loop over items, which asks the encoder anew for each answer's texts and word
+pieces. Span metrics are timed on cuts of the same passages, beside torchmetrics where that is installed.
 """
 
 import argparse
@@ -20,17 +19,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
-from medexam_companions.cliniqlink.benchmark import load_scorer_encoder
-from medexam_companions.cliniqlink.measures.items import PUBLISHED
-from medexam_companions.cliniqlink.measures.scoring import score_cliniqlink
-from medexam_companions.cliniqlink.measures.semantic import content_words
-from medexam_companions.cliniqlink.measures.task_metrics import to_item
 from medexam.datasets import load_task_set
 from medexam.metrics import score_span
 from medexam.predictions import Prediction, Status
 from medexam.questions import TaskSet
 from medexam.retrievers import load_corpus
 from medexam.specs import DatasetSpec
+from medexam_companions.cliniqlink.benchmark import load_scorer_encoder
+from medexam_companions.cliniqlink.meaning import content_words
 
 REPLY_WORDS = 60
 OPEN = frozenset(("short", "short_inverse", "multi_hop", "multi_hop_inverse"))
@@ -72,15 +68,6 @@ def multiply(count: int, cuts: Cuts) -> tuple[TaskSet, dict[str, Prediction]]:
         )
     references = tuple(" ".join(gold.answers) for gold in golds.values())
     return replace(sample, questions=tuple(tasks), golds=golds, references=references), predictions
-
-
-def score_published(task_set: TaskSet, predictions: dict[str, Prediction]) -> None:
-    """What the released scorer computes: its own profile, and the n-grams."""
-    items = [to_item(task, task_set.golds[task.key]) for task in task_set.questions]
-    replies = {key: prediction.text or "" for key, prediction in predictions.items()}
-    score_cliniqlink(
-        items, replies, load_scorer_encoder(), profile=PUBLISHED, references=task_set.references, ngrams=True
-    )
 
 
 def score_alone(task_set: TaskSet, predictions: dict[str, Prediction], count: int) -> tuple[int, float]:
@@ -133,9 +120,8 @@ def main() -> None:
     load_average, cuts = os.getloadavg()[0], Cuts()
     task_set, predictions = multiply(arguments.items, cuts)
     load_scorer_encoder()
-    published = timed(lambda: score_published(task_set, predictions))
     before = time.process_time()
-    seconds = timed(lambda: find_benchmark(task_set.name).score(task_set, predictions))
+    seconds = timed(lambda: find_benchmark(DatasetSpec(name=task_set.name)).score(task_set, predictions))
     processor = time.process_time() - before
     answers = sum(task.group in OPEN for task in task_set.questions)
     alone, alone_seconds = score_alone(task_set, predictions, arguments.alone)
@@ -143,7 +129,6 @@ def main() -> None:
         "load_average": round(load_average, 2),
         "items": arguments.items,
         "open_answers": answers,
-        "published_seconds": round(published, 1),
         "seconds": round(seconds, 1),
         "processor_seconds": round(processor, 1),
         "answers_per_s": round(answers / seconds, 1),

@@ -10,7 +10,7 @@ from medexam.metrics import ScoredRun, TaskMetrics
 from medexam.questions import TaskSet
 
 if TYPE_CHECKING:
-    from medexam_companions.cliniqlink.measures.semantic import Vectors
+    from medexam_companions.cliniqlink.meaning import Vectors
 
 _ENCODER = "minilm"
 _BATCH = 64
@@ -29,10 +29,10 @@ class ClinIQLink(WordsBenchmark):
 
     def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> ScoredRun[TaskMetrics]:
         """Score by both profiles side by side; raises `EngineError` if the encoder is not installed."""
-        from medexam_companions.cliniqlink.measures.task_metrics import score_cliniqlink_run
+        from medexam_companions.cliniqlink.scoring import score_cliniqlink
 
         encoder, references = load_scorer_encoder(), items.references
-        return score_cliniqlink_run(items.questions, items.golds, predictions, encoder=encoder, references=references)
+        return score_cliniqlink(items.questions, items.golds, predictions, encoder=encoder, references=references)
 
 
 class ScorerEncoder:

@@ -5,9 +5,19 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_notice
+from medexam.cli import (
+    INCOMPLETE,
+    JsonOption,
+    RunsDirOption,
+    Terminal,
+    print_json,
+    print_notice,
+    print_tables,
+    write_file,
+)
+from medexam.errors import SpecError
 from medexam_companions.cliniqlink.container import Engine
-from medexam_companions.cliniqlink.ranking import Profile
+from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.submissions import Missing
 
 app = typer.Typer(help="Score, rank and run submissions to ClinIQLink.", no_args_is_help=True)
@@ -39,9 +49,33 @@ def score_submission(
     For example:
         medexam cliniqlink score teams/one --feedback feedback.md
     """
-    from medexam_companions.cliniqlink.actions import score_outputs
+    from medexam.experiments import default_runs_dir, run_document
+    from medexam_companions.cliniqlink.feedback import format_table, overall_text, write_feedback
+    from medexam_companions.cliniqlink.submissions import read_submissions
 
-    score_outputs(submission, data, missing, feedback, runs_dir, show_expected=show_expected, as_json=as_json)
+    entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
+    for entry in entries:
+        print_notice(f"{entry.run.folder.path}")
+    if feedback is not None:
+        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in entries), feedback)
+    if as_json:
+        documents = [
+            {
+                "submission": entry.name,
+                **run_document(entry.run),
+                "metrics": entry.metrics.model_dump(mode="json"),
+                "absent": list(entry.absent),
+                "missing": missing,
+            }
+            for entry in entries
+        ]
+        print_json(documents)
+        return
+    for entry in entries:
+        caption = (
+            f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
+        )
+        print_tables(Terminal(), [(format_table(entry), caption)])
 
 
 @app.command("board")
@@ -56,7 +90,6 @@ def print_board(
     data: DataOption = None,
     missing: MissingOption = "leave-out",
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
-    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,9 +98,18 @@ def print_board(
     For example:
         medexam cliniqlink board teams --by paper
     """
-    from medexam_companions.cliniqlink.actions import rank_outputs
+    from medexam.experiments import captioned, default_runs_dir, join_markdown
+    from medexam_companions.cliniqlink.ranking import rank_submissions, ranking_tables
+    from medexam_companions.cliniqlink.submissions import read_submissions
 
-    rank_outputs(submissions, by, data, missing, markdown, latex, runs_dir, as_json=as_json)
+    board = rank_submissions(read_submissions(submissions, data, runs_dir or default_runs_dir(), missing), by)
+    tables = ranking_tables(board, by)
+    if markdown is not None:
+        write_file(join_markdown(["# ClinIQLink", *captioned(tables)]), markdown)
+    if as_json:
+        print_json(board)
+    else:
+        print_tables(Terminal(), tables)
 
 
 @app.command("run")
@@ -103,11 +145,20 @@ def run_image(
     For example:
         medexam cliniqlink run team.sif --out teams/one --minutes 240 --gpus 0
     """
-    from medexam_companions.cliniqlink.sessions import ContainerSettings, run_submission
+    from medexam_companions.cliniqlink.container import ContainerSettings, run_submission
 
+    variables = dict(variable.partition("=")[::2] for variable in env or ())
+    if wrong := next((variable for variable in env or () if variable.find("=") < 1), None):
+        raise SpecError(f"--env {wrong}: write NAME=VALUE")
     settings = ContainerSettings(
-        engine=engine, model=model, minutes=minutes, memory=memory, gpus=gpus, env=tuple(env or ())
+        image=image,
+        command=tuple(command or ()),
+        engine=engine,
+        model=model,
+        minutes=minutes,
+        memory=memory,
+        gpus=gpus,
+        variables=variables,
     )
-    complete = run_submission(image, tuple(command or ()), out, data, settings, say=print_notice)
-    if not complete:
+    if not run_submission(settings, out, data):
         raise typer.Exit(INCOMPLETE)

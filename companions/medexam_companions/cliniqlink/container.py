@@ -5,181 +5,234 @@ The paths and variables inside are those of the shared task's image: questions i
 knows nothing of scores.
 """
 
+import json
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from medexam.errors import SpecError
+from medexam.cli import print_notice
+from medexam.datasets import find_files
+from medexam.errors import DatasetError, RunFolderError, SpecError
+from medexam.files import write_whole
+from medexam_companions.cliniqlink.reading import FILES, read_items
 
 Engine = Literal["docker", "podman", "apptainer"]
-ENGINES: tuple[Engine, ...] = ("docker", "podman", "apptainer")
 _PROCESSES = 4096
 """Most processes in a container."""
 _GRACE_S = 10.0
 """Seconds that a stopped engine has to end by itself."""
-_SIZES: Mapping[str, str] = {
-    "true_false": "num_tf",
-    "multiple_choice": "num_mc",
-    "list": "num_list",
-    "short": "num_short",
-    "short_inverse": "num_short_inv",
-    "multi_hop": "num_multi",
-    "multi_hop_inverse": "num_multi_inv",
+_FORMATS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "true_false": ("num_tf", frozenset()),
+    "multiple_choice": ("num_mc", frozenset({"options"})),
+    "list": ("num_list", frozenset({"options"})),
+    "short": ("num_short", frozenset()),
+    "short_inverse": ("num_short_inv", frozenset({"false_answer"})),
+    "multi_hop": ("num_multi", frozenset()),
+    "multi_hop_inverse": ("num_multi_inv", frozenset({"answer", "reasoning"})),
 }
-"""Format -> the option of the task's `submit.py` for how many questions it asks, 200 by default."""
+"""Format -> the option of the task's `submit.py` for how many questions it asks, 200 by default; and the fields shown
+beside the question, where the inverse formats show a wrong answer."""
+_ALWAYS = frozenset({"question", "type", "id", "source"})
+"""Fields of every format; `source` names the paragraph, not its text."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContainerJob:
+class ContainerSettings:
     """What is started, and with what."""
 
-    engine: Engine
     image: str
     """An image's name, or the path of a `.sif` file for Apptainer."""
-    questions: Path
-    outputs: Path
-    model: Path | None = None
-    """A folder with weights, read-only in `/models`; None if the image holds them."""
-    counts: Mapping[str, int]
-    """Format -> questions."""
-    minutes: float
-    memory: str | None = None
-    """Such as `64g`; None: unlimited."""
-    gpus: str | None = None
-    """`all`, or numbers such as `0,1`; None: no GPU."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Further variables of the environment inside."""
-    command: Sequence[str] = ()
+    command: tuple[str, ...]
     """What runs inside; empty: what the image says."""
+    engine: Engine | None
+    """None: the first that answers."""
+    model: Path | None
+    """A folder with weights, read-only in `/models`; None if the image holds them."""
+    minutes: float
+    memory: str | None
+    """Such as `64g`; None: unlimited."""
+    gpus: str | None
+    """`all`, or numbers such as `0,1`; None: no GPU."""
+    variables: Mapping[str, str]
+    """Further variables of the environment inside."""
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables inside."""
-        sizes = " ".join(f"--{_SIZES[group]} {count}" for group, count in self.counts.items())
-        return {
-            "MODE": "submit",
-            "DATA_DIR": "/data",
-            "OUTPUT_DIR": "/results",
-            "MODEL_DIR": "/models",
-            "USE_INTERNAL_MODEL": "0" if self.model else "1",
-            "EXTRA_SUBMIT_ARGS": f"--data_dir /data --output_dir /results {sizes}",
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            **self.variables,
+
+def run_submission(settings: ContainerSettings, out: Path, data: Path | None) -> bool:
+    """Run the container into the folder `out`, with a log and an account beside it; return whether all is there.
+
+    Raises `SpecError` if no engine answers, `DatasetError` if there are no questions, and `RunFolderError` if `out`
+    holds something or the disk fails.
+    """
+    engine = _find_engine(settings.engine)
+    files = find_files("cliniqlink", "en", data)
+    if not files:
+        raise DatasetError("there are no questions: name the folder of the seven files by --data")
+    log, account = (out.with_name(out.name + ending) for ending in (".log", ".json"))
+    try:
+        if out.exists() and any(out.iterdir()):
+            raise RunFolderError(f"{out} is not empty: choose another folder by --out")
+        out.mkdir(parents=True, exist_ok=True)
+        # Inside, another user may write than the one who starts it.
+        out.chmod(0o777)
+        with tempfile.TemporaryDirectory(prefix="medexam-questions-") as name:
+            questions = Path(name)
+            questions.chmod(0o755)
+            counts = _write_shown_questions(files[0].parent, questions)
+            mounts = {"/data:ro": questions, "/results:rw": out}
+            mounts |= {"/models:ro": settings.model} if settings.model is not None else {}
+            started, start = datetime.now(UTC), time.monotonic()
+            code = _run(engine, settings, mounts, counts, log)
+            seconds = time.monotonic() - start
+        out.chmod(0o755)
+        missing = [f"{kind}.json" for kind in counts if not any(map(Path.is_file, output_paths(out, kind)))]
+        document = {
+            "image": settings.image,
+            "command": list(settings.command),
+            "engine": engine,
+            "engine_version": _call_engine(engine, "--version").stdout.strip(),
+            "started_at": started.isoformat(timespec="seconds"),
+            "seconds": seconds,
+            "code": code,
+            "minutes": settings.minutes,
+            "memory": settings.memory,
+            "gpus": settings.gpus,
+            # By name alone, for their values may be secret.
+            "variables": sorted(settings.variables),
+            "questions": counts,
+            "missing": missing,
         }
+        write_whole(account, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise RunFolderError(f"{error.filename or out}: {error.strerror or error}") from None
+    if code is None:
+        print_notice(f"killed after {settings.minutes:g} minutes: see {log}, or allow more time by --minutes")
+    elif code:
+        print_notice(f"{engine} ended with exit code {code}: see {log}")
+    if missing:
+        print_notice(f"{', '.join(missing)} missing: {'they score' if len(missing) > 1 else 'it scores'} 0")
+    print_notice(f"medexam cliniqlink score {out}")
+    return code == 0 and not missing
 
-    def arguments(self, name: str) -> list[str]:
-        """Build the command line; `name` is what the container is called, by which it is stopped."""
-        mounts = [(self.questions, "/data", "ro"), (self.outputs, "/results", "rw")]
-        if self.model is not None:
-            mounts.append((self.model, "/models", "ro"))
-        for path, _, _ in mounts:
-            if ":" in str(path.resolve()) or "," in str(path.resolve()):
-                raise SpecError(f"{path.resolve()}: a mounted folder may have no colon or comma in its path")
-        binds = [f"{path.resolve()}:{inside}:{mode}" for path, inside, mode in mounts]
-        if self.engine == "apptainer":
-            return self._apptainer(binds)
-        return [
-            *(self.engine, "run", "--rm", "--name", name, "--network", "none", "--cap-drop", "ALL"),
-            *("--security-opt", "no-new-privileges", "--pids-limit", str(_PROCESSES)),
-            *(("--memory", self.memory) if self.memory else ()),
-            *self._gpu_options(),
-            *(word for bind in binds for word in ("--volume", bind)),
-            *(word for variable, value in self.environment.items() for word in ("--env", f"{variable}={value}")),
-            self.image,
-            *self.command,
-        ]
 
-    def _gpu_options(self) -> list[str]:
-        if self.gpus is None:
-            return []
-        if self.engine == "docker":
+def output_paths(folder: Path, kind: str) -> tuple[Path, Path]:
+    """Return where the outputs of a format may lie: under the name that the scorer reads, or that of the questions."""
+    return folder / f"{kind}.json", folder / FILES[kind]
+
+
+def _write_shown_questions(data: Path, folder: Path) -> dict[str, int]:
+    """Write the files of `data` into `folder`, without what is expected; return how many questions each format has."""
+    counts: dict[str, int] = {}
+    for kind, name in FILES.items():
+        if not (data / name).is_file():
+            continue
+        fields = _ALWAYS | _FORMATS[kind][1]
+        items = [{key: item[key] for key in item if key in fields} for item in read_items(data / name)]
+        (folder / name).write_text(json.dumps(items, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        counts[kind] = len(items)
+    if not counts:
+        raise DatasetError(f"{data}: holds none of {', '.join(FILES.values())}")
+    return counts
+
+
+def _build_arguments(
+    engine: Engine, name: str, settings: ContainerSettings, mounts: Mapping[str, Path], counts: Mapping[str, int]
+) -> list[str]:
+    """Build the command line; `name` is what the container is called, by which it is stopped."""
+    binds = [f"{path.resolve()}:{inside}" for inside, path in mounts.items()]
+    if wrong := next((path for path in mounts.values() if set(":,") & set(str(path.resolve()))), None):
+        raise SpecError(f"{wrong.resolve()}: a mounted folder may have no colon or comma in its path")
+    sizes = " ".join(f"--{_FORMATS[kind][0]} {count}" for kind, count in counts.items())
+    variables = {
+        "MODE": "submit",
+        "DATA_DIR": "/data",
+        "OUTPUT_DIR": "/results",
+        "MODEL_DIR": "/models",
+        "USE_INTERNAL_MODEL": "0" if settings.model else "1",
+        "EXTRA_SUBMIT_ARGS": f"--data_dir /data --output_dir /results {sizes}",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        **settings.variables,
+    }
+    gpus = settings.gpus
+    if engine == "apptainer":
+        if gpus and gpus != "all":
+            variables["CUDA_VISIBLE_DEVICES"] = gpus
+        first = ["exec" if settings.command else "run", "--containall", "--cleanenv", "--no-home", "--writable-tmpfs"]
+        first += ["--net", "--network", "none", "--no-privs", *(["--nv"] if gpus else [])]
+    else:
+        first = ["run", "--rm", "--name", name, "--network", "none", "--cap-drop", "ALL"]
+        first += ["--security-opt", "no-new-privileges", "--pids-limit", str(_PROCESSES)]
+        if gpus and engine == "docker":
             # Docker reads the value as CSV, so that a comma in it stands within quotes.
-            return ["--gpus", "all" if self.gpus == "all" else f'"device={self.gpus}"']
-        # Podman names GPUs by the Container Device Interface.
-        return [word for device in self.gpus.split(",") for word in ("--device", f"nvidia.com/gpu={device}")]
-
-    def _apptainer(self, binds: Sequence[str]) -> list[str]:
-        variables = self.environment
-        if self.gpus and self.gpus != "all":
-            variables["CUDA_VISIBLE_DEVICES"] = self.gpus
-        return [
-            *("apptainer", "exec" if self.command else "run", "--containall", "--cleanenv", "--no-home"),
-            *("--writable-tmpfs", "--net", "--network", "none", "--no-privs"),
-            *(("--memory", self.memory) if self.memory else ()),
-            *(("--nv",) if self.gpus else ()),
-            *(word for bind in binds for word in ("--bind", bind)),
-            *(word for variable, value in variables.items() for word in ("--env", f"{variable}={value}")),
-            self.image,
-            *self.command,
-        ]
+            first += ["--gpus", "all" if gpus == "all" else f'"device={gpus}"']
+        elif gpus:
+            # Podman names GPUs by the Container Device Interface.
+            first += [word for device in gpus.split(",") for word in ("--device", f"nvidia.com/gpu={device}")]
+    return [
+        *(engine, *first),
+        *(("--memory", settings.memory) if settings.memory else ()),
+        *(word for bind in binds for word in ("--bind" if engine == "apptainer" else "--volume", bind)),
+        *(word for variable, value in variables.items() for word in ("--env", f"{variable}={value}")),
+        settings.image,
+        *settings.command,
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEnd:
-    """How a container ended."""
-
-    seconds: float
-    code: int | None
-    """The exit code; None if its time was over."""
-
-
-def find_engine(chosen: Engine | None) -> Engine:
+def _find_engine(chosen: Engine | None) -> Engine:
     """Return the engine that is chosen, or the first that answers; raises `SpecError` if there is none."""
-    for engine in (chosen,) if chosen else ENGINES:
-        if shutil.which(engine) and not call_engine(engine, "version").returncode:
+    engines: Sequence[Engine] = (chosen,) if chosen else get_args(Engine)
+    for engine in engines:
+        if shutil.which(engine) and not _call_engine(engine, "version").returncode:
             return engine
     if chosen and shutil.which(chosen):
         raise SpecError(f"{chosen} is installed, but does not answer ({chosen} version): start it, or choose another")
-    raise SpecError(f"{chosen or 'no container engine'} is not installed: install one of {', '.join(ENGINES)}")
+    raise SpecError(f"{chosen or 'no container engine'} is not installed: install one of {', '.join(get_args(Engine))}")
 
 
-def call_engine(engine: Engine, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _call_engine(engine: Engine, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Call the engine and wait, at most a minute."""
     return subprocess.run([engine, *arguments], check=False, capture_output=True, text=True, timeout=60)  # noqa: S603
 
 
-def run_container(job: ContainerJob, log: Path) -> ContainerEnd:
-    """Run the container until it ends or its time is over; what it prints goes to `log`. Raises `OSError`.
+def _run(
+    engine: Engine, settings: ContainerSettings, mounts: Mapping[str, Path], counts: Mapping[str, int], log: Path
+) -> int | None:
+    """Run the container until it ends, and return its exit code; None if its time was over.
 
-    A container whose time is over is killed through its engine, for a client's end leaves Docker's running.
+    What it prints goes to `log`. A container whose time is over is killed through its engine, for a client's end leaves
+    Docker's running.
     """
     name = f"medexam-{uuid.uuid4().hex[:12]}"
-    start = time.monotonic()
-    with log.open("wb") as stream:
-        # A session of its own: Apptainer's container is its child, and ends with the group.
-        process = subprocess.Popen(  # noqa: S603 - the organisers name the image, and there is no shell
-            job.arguments(name),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        code: int | None = None
+    arguments = _build_arguments(engine, name, settings, mounts, counts)
+    code: int | None = None
+    # A session of its own: Apptainer's container is its child, and ends with the group.
+    with (
+        log.open("wb") as stream,
+        subprocess.Popen(  # noqa: S603 - the organisers name the image, and there is no shell
+            arguments, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
         try:
-            code = process.wait(timeout=60 * job.minutes)
+            code = process.wait(timeout=60 * settings.minutes)
         except subprocess.TimeoutExpired:
             pass
         finally:
             if code is None:
-                _stop(job.engine, name, process)
-    return ContainerEnd(time.monotonic() - start, code)
-
-
-def _stop(engine: Engine, name: str, process: "subprocess.Popen[bytes]") -> None:
-    if engine != "apptainer":
-        call_engine(engine, "kill", name)
-    try:
-        process.wait(timeout=0 if engine == "apptainer" else _GRACE_S)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+                if engine != "apptainer":
+                    _call_engine(engine, "kill", name)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=0 if engine == "apptainer" else _GRACE_S)
+                if process.poll() is None:
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+    return code

@@ -9,9 +9,9 @@ from typing import Any
 
 from medexam.benchmarks import find_benchmark
 from medexam.experiments import join_markdown, on_one_line, render_table
+from medexam.questions import Task
 from medexam.tables import NONE, Table, percent
-from medexam_companions.audit import audit_items
-from medexam_companions.cliniqlink.measures.task_metrics import find_task_flaws
+from medexam_companions.cliniqlink.scoring import Answer
 from medexam_companions.cliniqlink.submissions import Submission
 
 WORST = 3
@@ -37,18 +37,14 @@ ADVICE: Mapping[str, str] = {
 
 def write_feedback(submission: Submission, *, show_expected: bool) -> str:
     """Write a page in Markdown: scores, losses by form with an example each, and the worst answers of each format."""
-    parts = [f"# Feedback on {on_one_line(submission.name)}", _scores_text(submission)]
-    notes = [*submission.faults, *([submission.coverage] if submission.coverage else [])]
-    if notes:
-        parts.append("\n".join(f"- {on_one_line(note)}" for note in notes))
+    scores = f"{submission.metrics.n:,} questions are scored. In percent: {overall_text(submission)}"
+    parts = [f"# Feedback on {on_one_line(submission.name)}", scores]
+    if submission.notes:
+        parts.append("\n".join(f"- {on_one_line(note)}" for note in submission.notes))
     parts += ["## Scores by format", render_table(format_table(submission))]
     if flaws := list(_flaw_parts(submission)):
         parts += ["## What the form of the outputs has cost", *flaws]
     return join_markdown([*parts, "## Answers with the lowest scores", *_worst_parts(submission, show_expected)])
-
-
-def _scores_text(submission: Submission) -> str:
-    return f"{submission.metrics.n:,} questions are scored. In percent: {overall_text(submission)}"
 
 
 def overall_text(submission: Submission) -> str:
@@ -93,7 +89,7 @@ def _flaw_parts(submission: Submission) -> Iterator[str]:
     for task in submission.items.questions:
         prediction = submission.predictions.get(task.key)
         text = None if prediction is None else prediction.text
-        for flaw in find_task_flaws(task, submission.items.golds[task.key], text):
+        for flaw in Answer.of(task, submission.items.golds[task.key], text).find_flaws():
             counts[task.group, str(flaw)] += 1
             first.setdefault((task.group, str(flaw)), (task.key, text or ""))
     for (group, kind), count in sorted(counts.items(), key=lambda entry: -entry[1]):
@@ -104,18 +100,27 @@ def _flaw_parts(submission: Submission) -> Iterator[str]:
 
 def _worst_parts(submission: Submission, show_expected: bool) -> Iterator[str]:
     benchmark = find_benchmark(submission.run.record.cell.dataset)
-    answers = audit_items(submission.run.folder.name, benchmark, submission.items, submission.predictions)
-    by_group: defaultdict[str, list[Any]] = defaultdict(list)
-    for answer in answers:
-        if answer.scores.get("published", 1.0) < 1.0:
-            by_group[answer.group].append(answer)
-    for group, entries in by_group.items():
+    scores = benchmark.score(submission.items, submission.predictions).items
+    by_group: defaultdict[str, list[tuple[Task, str]]] = defaultdict(list)
+    for task in submission.items.questions:
+        prediction = submission.predictions.get(task.key)
+        text = None if prediction is None else prediction.reply if prediction.text is None else prediction.text
+        if text is not None and scores["published"].get(task.key, 1.0) < 1.0:
+            by_group[task.group].append((task, text))
+    for group, answers in by_group.items():
         yield f"### {group}"
-        for answer in sorted(entries, key=lambda entry: entry.scores["published"])[:WORST]:
-            yield (
-                f"- {answer.key}: {percent(answer.scores['published'])} published, {percent(answer.scores['paper'])} "
-                f"paper. Question: {_quoted(answer.question)} Answer: {_quoted(answer.reply)}"
-            ) + (f" Expected: {_quoted(answer.reference)}" if show_expected else "")
+        for task, text in sorted(answers, key=lambda answer: scores["published"][answer[0].key])[:WORST]:
+            published, paper = (percent(scores[profile][task.key]) for profile in ("published", "paper"))
+            question = "\n".join((task.question, *task.options, task.given_answer, *task.given_reasoning))
+            line = f"- {task.key}: {published} published, {paper} paper. Question: {_quoted(question)}"
+            line += f" Answer: {_quoted(text)}"
+            yield f"{line} Expected: {_quoted(_expected(submission, task))}" if show_expected else line
+
+
+def _expected(submission: Submission, task: Task) -> str:
+    """Write what the answer should be; of inverse formats the explanation, for their answer is the wrong one shown."""
+    gold = submission.items.golds[task.key]
+    return "\n".join((*gold.incorrect_step, gold.incorrect_explanation) if task.given_answer else gold.answers)
 
 
 def _quoted(text: str) -> str:

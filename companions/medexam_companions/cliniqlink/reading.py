@@ -45,7 +45,7 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
         if not file.is_file():
             absent.append(name)
             continue
-        for number, item in enumerate(_read_file(file), start=1):
+        for number, item in enumerate(read_items(file), start=1):
             row = _row(item, kind, number, f"{file}, item {number}")
             rows.append(row)
             if kind != "multiple_choice" and (reference := " ".join(row.gold.answers).strip()):
@@ -64,7 +64,8 @@ def read_cliniqlink(path: Path, spec: DatasetSpec) -> TaskReading:  # noqa: ARG0
     )
 
 
-def _read_file(path: Path) -> list[Any]:
+def read_items(path: Path) -> list[Mapping[str, Any]]:
+    """Read the items of one file; raises `DatasetError` if it holds none, or something else than objects."""
     try:
         items = read_json(path)
     except (OSError, UnreadableError) as error:
@@ -73,12 +74,13 @@ def _read_file(path: Path) -> list[Any]:
         items = items["inputs"]
     if not isinstance(items, list) or not items:
         raise DatasetError(f"{path}: is no list of items: ClinIQLink's files hold one, or an object with a list inputs")
+    for number, item in enumerate(items, start=1):
+        if not isinstance(item, Mapping):
+            raise DatasetError(f"{path}, item {number}: is {item!r:.60}, not an object")
     return items
 
 
-def _row(item: object, kind: str, number: int, place: str) -> TaskRow:
-    if not isinstance(item, Mapping):
-        raise DatasetError(f"{place}: is {item!r:.60}, not an object")
+def _row(item: Mapping[str, Any], kind: str, number: int, place: str) -> TaskRow:
     stated, expected = item.get("type", _TYPES.get(kind, kind)), _TYPES.get(kind, kind)
     if stated != expected:
         raise DatasetError(f"{place}: is of type {stated!r}, not {expected!r}: each file holds one format")

@@ -1,17 +1,18 @@
 """Submissions with their scores: outputs of a participant's container, or runs that medexam has asked itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from medexam import Prediction
 from medexam.benchmarks import find_benchmark
-from medexam.cli import ImportSettings, read_current, take_files
+from medexam.cli import ImportSettings, print_notice, read_current, take_files
 from medexam.errors import SpecError
 from medexam.experiments import AnyRun, find_runs, run_paths
 from medexam.predictions import Reason, Status
-from medexam_companions.harnesses.imports.words.submission import is_submission
+from medexam_companions.cliniqlink.container import output_paths
+from medexam_companions.cliniqlink.reading import FILES
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]
@@ -32,44 +33,26 @@ class Submission:
     """`TaskMetrics` over `items`."""
     absent: tuple[str, ...]
     """Keys of the data set's questions that the submission does not hold."""
-    missing: Missing
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """What is wrong with the files, and what a reader of the scores should know."""
-        return self.run.record.warnings
-
-    @property
-    def coverage(self) -> str | None:
-        """What is said of the questions that it does not hold; None if it holds all."""
-        if not self.absent:
-            return None
-        total = len(self.absent) + len(set(self.predictions) - set(self.absent))
-        way = (
-            "they count as unanswered"
-            if self.missing == "zero"
-            else "they are left out, as the released scorer does (--missing zero counts them as unanswered)"
-        )
-        return f"{self.name}: {len(self.absent):,} of the data set's {total:,} questions are not in it: {way}"
+    notes: tuple[str, ...]
+    """What is wrong with the files, and what a reader of the scores should know."""
 
 
 def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, missing: Missing) -> list[Submission]:
     """Read submissions, folders that hold some, and runs of ClinIQLink; submissions become runs in `runs_dir`.
 
-    `data` is the folder of the questions, by default that of the data set. Raises `SpecError` if there is none, or if
-    a run is of another benchmark, and `DatasetError` if files cannot be read or matched.
+    `data` is the folder of the questions, by default that of the data set. Questions that one lacks are said. Raises
+    `SpecError` if there is no submission, or if a run is of another benchmark, and `DatasetError` if files cannot be
+    read or matched.
     """
-    folders = [folder for path in paths for folder in _submission_folders(path)]
-    others = [path for path in paths if not any(_submission_folders(path))]
+    held = {path: [path] if _is_submission(path) else list(filter(_is_submission, _folders(path))) for path in paths}
+    folders = [folder for inside in held.values() for folder in inside]
     runs: list[tuple[str, AnyRun]] = []
     if folders:
-        overrides = () if data is None else (f"path={data}",)
-        settings = ImportSettings(dataset=BENCHMARK, overrides=overrides)
+        settings = ImportSettings(dataset=BENCHMARK, overrides=() if data is None else (f"path={data}",))
         imports = take_files(folders, settings, runs_dir)
-        runs += [(folder.resolve().name, entry.run) for folder, (entry,) in zip(folders, imports, strict=True)]
-    if others:
-        stored = read_current(find_runs(run_paths(others, runs_dir)))
-        runs += [(_name_run(run), run) for run in stored]
+        runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
+    if others := [path for path, inside in held.items() if not inside]:
+        runs += [(_name_run(run), run) for run in read_current(find_runs(run_paths(others, runs_dir)))]
     for name, run in runs:
         if run.record.cell.dataset.called != BENCHMARK:
             raise SpecError(f"{name} answers {run.record.cell.dataset.called}, not {BENCHMARK}: leave it out")
@@ -78,11 +61,13 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     return [_score(name, run, missing) for name, run in runs]
 
 
-def _submission_folders(path: Path) -> Iterator[Path]:
-    if is_submission(path):
-        yield path
-    elif path.is_dir():
-        yield from (folder for folder in sorted(path.iterdir()) if is_submission(folder))
+def _folders(path: Path) -> list[Path]:
+    return sorted(path.iterdir()) if path.is_dir() else []
+
+
+def _is_submission(path: Path) -> bool:
+    """Return whether `path` is a folder with an output of a format."""
+    return path.is_dir() and any(output.is_file() for kind in FILES for output in output_paths(path, kind))
 
 
 def _name_run(run: AnyRun) -> str:
@@ -99,12 +84,18 @@ def _score(name: str, run: AnyRun, missing: Missing) -> Submission:
     whole = benchmark.load(dataset.whole)
     held = set(run.record.questions)
     absent = tuple(task.key for task in whole.questions if task.key not in held)
-    predictions = run.folder.read_predictions()
+    predictions, notes = run.folder.read_predictions(), run.record.warnings
+    if absent:
+        way = {
+            "zero": "they count as unanswered",
+            "leave-out": "they are left out, as the released scorer does (--missing zero counts them as unanswered)",
+        }[missing]
+        lack = f"{len(absent):,} of the data set's {len(whole.questions):,} questions are not in it: {way}"
+        notes = (*notes, f"{name}: {lack}")
+        print_notice(f"warning: {notes[-1]}")
     if missing == "leave-out" or not absent:
-        items = whole.only(run.record.questions)
-        return Submission(name, run, items, predictions, run.metrics, absent, missing)
+        return Submission(name, run, whole.only(run.record.questions), predictions, run.metrics, absent, notes)
     fields: dict[str, Any] = {"program": run.program, "spec_digest": run.record.spec_digest}
     fields |= {"status": Status.UNANSWERED, "reason": Reason.EMPTY}
     predictions |= {key: Prediction(question=key, **fields) for key in absent}
-    metrics = benchmark.score(whole, predictions).metrics
-    return Submission(name, run, whole, predictions, metrics, absent, missing)
+    return Submission(name, run, whole, predictions, benchmark.score(whole, predictions).metrics, absent, notes)

@@ -7,14 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from medexam.errors import MedExamError
-from medexam_companions.cliniqlink import PAPER, PUBLISHED, Format, compare_texts, score_cliniqlink
+from medexam_companions.cliniqlink import compare_texts
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_layers_by_hand(letters, raw: bool) -> None:
+def test_layers_by_hand(letters) -> None:
     gold, said, references = "The liver, liver", "spleen is big", ["liver", "spleen", "heart"]
-    [found], baseline = compare_texts([(gold, said)], references, letters, raw_paragraph=raw)
+    [found], baseline = compare_texts([(gold, said)], references, letters)
 
     def cosine(one: str, other: str) -> float:
         first, second = letters.encode([one, other])
@@ -24,30 +22,31 @@ def test_layers_by_hand(letters, raw: bool) -> None:
     best = max(cosine("liver", "spleen"), cosine("liver", "big"))
     known, unknown = math.log(4 / 2) + 1, 1.0
     precision = (known * cosine("liver", "spleen") + unknown * cosine("liver", "big")) / (known + unknown)
-    assert found.pieces == pytest.approx(2 * precision * best / (precision + best), abs=1e-6)
-    assert found.sentence == pytest.approx(cosine("liver, liver", "spleen big"), abs=1e-6)
-    whole = cosine(gold, said) if raw else found.sentence
-    assert found.paragraph == pytest.approx(max(0.0, (whole - 0.3) / 0.7), abs=1e-6)
-    weighed = 0.4 * found.pieces + 0.4 * found.sentence + 0.2 * found.paragraph
-    assert found.score == pytest.approx(max(0.0, weighed - 0.25), abs=1e-6)
-    assert (baseline.cosine, baseline.references, baseline.seed) == (0.3, 3, None)
+    assert found["pieces"] == pytest.approx(2 * precision * best / (precision + best), abs=1e-6)
+    assert found["sentence"] == pytest.approx(cosine("liver, liver", "spleen big"), abs=1e-6)
+    assert found["paragraph"] == pytest.approx(max(0.0, (cosine(gold, said) - 0.3) / 0.7), abs=1e-6)
+    published = max(0.0, (found["sentence"] - 0.3) / 0.7)
+    for profile, paragraph in (("paper", found["paragraph"]), ("published", published)):
+        weighed = 0.4 * found["pieces"] + 0.4 * found["sentence"] + 0.2 * paragraph
+        assert found[profile] == pytest.approx(max(0.0, weighed - 0.25), abs=1e-6)
+    assert baseline == {"baseline": 0.3, "baseline_references": 3, "baseline_seed": None}
 
 
 def test_every_text_is_encoded_once_and_equal_texts_need_no_encoder(letters) -> None:
     pairs = [("liver cell", "liver"), ("liver cell", "heart cell"), ("same", "SAME"), ("liver", "liver cell")]
-    found, _ = compare_texts(pairs, ["liver"], letters, raw_paragraph=True)
+    found, _ = compare_texts(pairs, ["liver"], letters)
     [texts] = letters.calls
     assert sorted(texts) == ["cell", "heart", "heart cell", "liver", "liver cell"]
-    assert (found[2].score, found[0]) == (1.0, found[3])
+    assert (found[2]["published"], found[0]) == (1.0, found[3])
     letters.calls.clear()
-    equal, _ = compare_texts([(" A ", "a"), ("", "")], [], letters, raw_paragraph=False)
-    assert ([one.score for one in equal], letters.calls) == ([1.0, 1.0], [])
+    equal, _ = compare_texts([(" A ", "a"), ("", "")], [], letters)
+    assert ([one["paper"] for one in equal], letters.calls) == ([1.0, 1.0], [])
 
 
 @pytest.mark.parametrize("said", ["", "it is not", "..."])
 def test_a_side_without_words_has_no_pieces(letters, said: str) -> None:
-    [found], _ = compare_texts([("liver", said)], ["liver"], letters, raw_paragraph=False)
-    assert found.pieces == 0.0
+    [found], _ = compare_texts([("liver", said)], ["liver"], letters)
+    assert found["pieces"] == 0.0
 
 
 def test_the_baseline_of_many_references_comes_from_a_seed(letters) -> None:
@@ -55,24 +54,30 @@ def test_the_baseline_of_many_references_comes_from_a_seed(letters) -> None:
     references = [f"{words[n % 5]} {words[n // 5 % 5]} {chr(97 + n % 26)}" for n in range(100)]
 
     def baseline(count: int, seed: int):
-        return compare_texts([("a", "b")], references[:count], letters, raw_paragraph=False, seed=seed)[1]
+        return compare_texts([("a", "b")], references[:count], letters, seed=seed)[1]
 
     few = baseline(99, 1)
-    assert (few.cosine, few.references, few.seed) == (0.3, 99, None)
+    assert few == {"baseline": 0.3, "baseline_references": 99, "baseline_seed": None}
     many = [baseline(100, seed) for seed in range(30)]
     assert baseline(100, 1) == many[1]
-    assert [one.seed for one in many] == list(range(30))
+    assert [one["baseline_seed"] for one in many] == list(range(30))
     # Each is the mean of fifty pairs of different references.
     vectors = letters.encode(references)
     cosines = (vectors @ vectors.T)[~np.eye(100, dtype=bool)]
-    drawn = np.array([one.cosine for one in many])
+    drawn = np.array([one["baseline"] for one in many])
     assert drawn.mean() == pytest.approx(cosines.mean(), abs=3 * float(cosines.std()) / math.sqrt(30 * 50))
     assert drawn.std() == pytest.approx(cosines.std() / math.sqrt(50), rel=0.5)
 
 
-def inverse(make_item, gold, reply, letters, profile=PUBLISHED):
-    item = make_item("multi_hop_inverse", "x", incorrect_step=tuple(gold))
-    return score_cliniqlink([item], {"k": reply}, letters, profile=profile).formats[Format.MULTI_HOP_INVERSE]
+@pytest.fixture
+def inverse(make_item, score):
+    """What a reply scores against the lines of a wrong step."""
+
+    def call(lines, reply, profile="published"):
+        item = make_item("multi_hop_inverse", "x", incorrect_step=tuple(lines))
+        return score([item], [reply], profile).formats["multi_hop_inverse"]
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -83,10 +88,10 @@ def inverse(make_item, gold, reply, letters, profile=PUBLISHED):
         (["- Step 5: the explanation fails", "- Explanation: intended"], 5, "the explanation fails"),
     ],
 )
-def test_golds(make_item, letters, lines, step: int, explanation: str) -> None:
-    right = inverse(make_item, lines, f"Step {step}. Explanation: {explanation}", letters)
-    assert (right.score, right.step_rate) == (1.0, 1.0)
-    assert inverse(make_item, lines, f"Step {step + 1}. Explanation: {explanation}", letters).step_rate == 0.0
+def test_golds(inverse, lines, step: int, explanation: str) -> None:
+    right = inverse(lines, f"Step {step}. Explanation: {explanation}")
+    assert (right.score, right.measures["step_rate"]) == (1.0, 1.0)
+    assert inverse(lines, f"Step {step + 1}. Explanation: {explanation}").measures["step_rate"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -101,12 +106,12 @@ def test_golds(make_item, letters, lines, step: int, explanation: str) -> None:
         ("The explanation: first. Explanation: second", None, "first. Explanation: second", True),
     ],
 )
-def test_answers(make_item, letters, text: str, step: int | None, explanation: str, marked: bool) -> None:
+def test_answers(inverse, text: str, step: int | None, explanation: str, marked: bool) -> None:
     # A gold whose explanation is the same text scores 1 before any penalty.
     gold = [f"Step {step or 99}", f"Explanation: {explanation}"]
-    found = inverse(make_item, gold, text, letters)
+    found = inverse(gold, text)
     assert found.score == pytest.approx(1.0)
-    assert found.step_rate == float(step is not None)
+    assert found.measures["step_rate"] == float(step is not None)
     assert (found.malformed.get("no step", 0), found.malformed.get("no explanation", 0)) == (step is None, not marked)
 
 
@@ -124,10 +129,10 @@ def test_answers(make_item, letters, text: str, step: int | None, explanation: s
         (1, 10**9, 0.0, 0.3),
     ],
 )
-def test_penalties_of_a_wrong_step(make_item, letters, gold, said, published: float, paper: float) -> None:
+def test_penalties_of_a_wrong_step(inverse, gold, said, published: float, paper: float) -> None:
     reply = "Explanation: no link" if said is None else f"Step {said}. Explanation: no link"
-    for profile, factor in ((PUBLISHED, published), (PAPER, paper)):
-        found = inverse(make_item, [f"Step {gold} is wrong", "Explanation: no link"], reply, letters, profile)
+    for profile, factor in (("published", published), ("paper", paper)):
+        found = inverse([f"Step {gold} is wrong", "Explanation: no link"], reply, profile)
         assert found.score == pytest.approx(factor)
 
 
@@ -136,37 +141,38 @@ SAID = [GOLD, "The doctor gave the patient a medicine. It was big.", "Nothing of
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_ngrams_are_those_of_the_libraries(make_item, letters, said: str) -> None:
+def test_ngrams_are_those_of_the_libraries(make_item, score, said: str) -> None:
     pytest.importorskip("nltk")
     scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
     from nltk.tokenize import word_tokenize
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
     from nltk.translate.meteor_score import meteor_score
 
-    whole = score_cliniqlink([make_item("short", GOLD)], {"k": said}, letters, ngrams=True)
-    found = whole.formats[Format.SHORT].ngrams
+    whole = score([make_item("short", GOLD)], [said])
+    found = whole.formats["short"].measures
     expected = scorer.score(GOLD.lower(), said.lower())
-    assert found.rouge == pytest.approx((expected["rouge1"].fmeasure + expected["rougeL"].fmeasure) / 2)
-    missing = " ".join(whole.ngrams_missing)
-    assert ((found.bleu is None), (found.meteor is None)) == ("punkt_tab" in missing, bool(missing))
-    if found.bleu is not None:
+    assert found["rouge"] == pytest.approx((expected["rouge1"].fmeasure + expected["rougeL"].fmeasure) / 2)
+    missing = " ".join(whole.run.metrics.notes)
+    assert ("bleu" in found, "meteor" in found) == ("punkt_tab" not in missing, not missing)
+    if "bleu" in found:
         words, references = word_tokenize(said.lower()), [word_tokenize(GOLD.lower())]
         smoothing = SmoothingFunction(epsilon=0.1).method1
-        assert found.bleu == pytest.approx(sentence_bleu(references, words, smoothing_function=smoothing))
-        if found.meteor is not None:
-            assert found.meteor == pytest.approx(meteor_score(references, words, alpha=0.9, beta=3, gamma=0.5))
+        assert found["bleu"] == pytest.approx(sentence_bleu(references, words, smoothing_function=smoothing))
+        if "meteor" in found:
+            assert found["meteor"] == pytest.approx(meteor_score(references, words, alpha=0.9, beta=3, gamma=0.5))
 
 
-def test_ngrams_of_a_whole_set(seven, perfect, letters, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ngrams_of_a_whole_set(seven, perfect, score, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("nltk")
     pytest.importorskip("rouge_score")
-    perfect["short"] = "What?"  # an echo
-    found = score_cliniqlink(seven, perfect, letters, ngrams=True)
-    assert (found.formats[Format.SHORT].ngrams.rouge, found.formats[Format.MULTI_HOP].ngrams.rouge) == (0.0, 1.0)
-    assert found.formats[Format.LIST].ngrams is None
-    assert found.ngrams.rouge == pytest.approx(0.75)
+    perfect[3] = "What?"  # an echo
+    found = score(seven, perfect)
+    assert [found.formats[kind].measures["rouge"] for kind in ("short", "multi_hop")] == [0.0, 1.0]
+    assert "rouge" not in found.formats["list"].measures
+    assert found.run.metrics.measures["rouge"].value == pytest.approx(0.75)
     for name in [name for name in sys.modules if re.match(r"nltk\b", name)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "nltk", None)
-    with pytest.raises(MedExamError, match=r"need nltk.*medexam\[cliniqlink\]"):
-        score_cliniqlink(seven, perfect, letters, ngrams=True)
+    without = score(seven, perfect).run.metrics
+    assert without.notes == ("nltk is not installed: BLEU, METEOR and ROUGE need medexam[cliniqlink]",)
+    assert "rouge" not in without.measures

@@ -56,3 +56,11 @@ def test_questions_that_a_submission_lacks_are_said_and_counted_by_choice(medexa
     assert json.loads(out)[0]["metrics"]["measures"]["paper"]["value"] is None
     code, out, _ = medexam("cliniqlink", "score", part, "--data", data, "--json", "--missing", "zero")
     assert json.loads(out)[0]["metrics"]["measures"]["paper"]["value"] == pytest.approx(6 / 7)
+
+
+def test_responses_may_be_wrapped_as_pipelines_return_them(medexam, data, tmp_path) -> None:
+    wrapped = [[[{"generated_text": "<think>b</think> True"}]], {"text": " False "}]
+    team = write_submission(tmp_path / "team", true_false=wrapped, multiple_choice=[[]])
+    _, out, _ = medexam("cliniqlink", "score", team, "--data", data, "--json")
+    groups = json.loads(out)[0]["metrics"]["by_group"]
+    assert [groups[kind]["published"]["value"] for kind in ("true_false", "multiple_choice")] == [1.0, 0.0]

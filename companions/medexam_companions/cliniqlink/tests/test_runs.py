@@ -9,13 +9,12 @@ from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_task_set
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
-from medexam_companions.cliniqlink import score_cliniqlink_run
+from medexam_companions.cliniqlink import FORMATS, score_cliniqlink
 from predicted import predicted
 from task_data import write_cliniqlink
 
 __all__ = ["full_data"]
 SAME = {"program": "by_format", "spec_digest": "d"}
-FORMATS = ["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def _all(data, reply=_perfect) -> dict[str, Prediction]:
 
 
 def _score(data, predictions, encoder):
-    return score_cliniqlink_run(data.questions, data.golds, predictions, encoder=encoder, references=data.references)
+    return score_cliniqlink(data.questions, data.golds, predictions, encoder=encoder, references=data.references)
 
 
 def _values(measures) -> dict[str, float]:
@@ -114,7 +113,7 @@ class TestTheSample:
     def test_perfect_and_empty_answers(self, sample, score) -> None:
         found = score(_all(sample))
         metrics = found.metrics
-        assert (metrics.n, metrics.complete, list(metrics.by_group)) == (35, True, FORMATS)
+        assert (metrics.n, metrics.complete, tuple(metrics.by_group)) == (35, True, FORMATS)
         for kind, measures in metrics.by_group.items():
             assert _values(measures) == pytest.approx({"published": 1, "paper": 1}, abs=1e-6), kind
             assert measures["published"].n == 5
