@@ -20,6 +20,7 @@ from medexam.plugins import hash_source
 from medexam.questions import Question, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
+from medexam.specs.dataset import ALTERATIONS
 from medexam.specs.names import BENCHMARKS
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -96,7 +97,10 @@ def digest_files(spec: DatasetSpec) -> str:
         except SpecError as error:
             raise DatasetError(str(error)) from None
     files = [] if hub is not None else _all_files(spec)
-    for path in (*files, *([] if spec.paraphrases is None else [find_own_file(spec.paraphrases)])):
+    if spec.alter is not None:
+        content.update(_encode(hash_source(spec.alter.how, ALTERATIONS)).encode())
+        files = [*files, *([] if spec.alter.table is None else [find_own_file(spec.alter.table)])]
+    for path in files:
         content.update(f"{path.name}\0{_digest(path)}\0".encode())
     return content.hexdigest()
 

@@ -5,14 +5,12 @@ unsound, and selects.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.altering.open_exams import drop_options
-from medexam.datasets.altering.paraphrases import paraphrase_rows
-from medexam.datasets.altering.rows import Altered, alter_rows
 from medexam.datasets.fingerprints import (
     digest_files,
     fingerprint_golds,
@@ -22,17 +20,20 @@ from medexam.datasets.fingerprints import (
 )
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
+from medexam.datasets.open_exams import drop_options
 from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.columns import reading_notes
 from medexam.datasets.own.words import read_word_questions
 from medexam.datasets.readers import find_exam_reader, find_task_reader
-from medexam.datasets.rows import Reading, Row, TaskReading, TaskRow
+from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions
 from medexam.datasets.symbols import as_published, read_signs
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, SpecError
+from medexam.plugins import load_object
 from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
+from medexam.specs.dataset import ALTERATIONS, Alteration
 from medexam.text import nearest
 
 MOST_KEPT = 50_000
@@ -63,10 +64,20 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         notes = reading_notes(reading.source, reading.faults, total, spec, unasked)
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
     left_out = [row.question.key for row in reading.rows if row.gold is None]
-    if (altered := _alter(reading, spec)) is not None:
+    if spec.alter is not None:
+        altered = _alter(reading.rows, spec.alter, spec.language)
         reading = replace(reading, rows=altered.rows, published={})
-        questions, left_out = _altered(questions, altered, spec), [*left_out, *altered.unfit]
-        notes = (*notes, *filter(None, [altered.note]))
+        question_by_key = {row.question.key: row.question for row in altered.rows}
+        questions = tuple(question_by_key[each.key] for each in questions if each.key in question_by_key)
+        if not questions:
+            raise DatasetError(
+                f"{spec.name}: none of the selected questions can be altered by {spec.alter.label}: select others"
+            )
+        if altered.unfit:
+            left_out = [*left_out, *altered.unfit]
+            whole = len(altered.unfit) + len(altered.rows)
+            note = f"{len(altered.unfit):,} of the data set's {whole:,} questions cannot be altered and are left out"
+            notes = (*notes, f"{note}: {altered.reason}")
     stated = {row.question.key: (row.gold, row.others) for row in reading.rows if row.gold is not None}
     golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}
     return ExamSet(
@@ -83,21 +94,16 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
     )
 
 
-def _alter(reading: Reading, spec: DatasetSpec) -> Altered | None:
-    if spec.paraphrases is not None:
-        return paraphrase_rows(reading.rows, spec.paraphrases, spec.language)
-    if spec.alter is None or spec.alter == "paraphrased":
-        return None
-    return alter_rows(reading.rows, spec.alter, spec.alter_seed)
-
-
-def _altered(selected: Iterable[Question], altered: Altered, spec: DatasetSpec) -> tuple[Question, ...]:
-    """List what is asked instead of each selected question; those that cannot be altered are left out."""
-    question_by_key = {row.question.key: row.question for row in altered.rows}
-    questions = tuple(question_by_key[question.key] for question in selected if question.key in question_by_key)
-    if not questions:
-        raise DatasetError(f"{spec.name}: none of the selected questions can be altered by {spec.alter}: select others")
-    return questions
+def _alter(rows: Iterable[Row], alter: Alteration, language: Language) -> Altered:
+    """Have the function that `alter` names alter all rows with a right answer; raises `SpecError` if it cannot."""
+    settings = {name: value for name, value in (("seed", alter.seed), ("table", alter.table)) if value is not None}
+    function: Callable[..., Altered] = load_object(alter.how, ALTERATIONS)
+    with_gold = [row for row in rows if row.gold is not None]
+    try:
+        signature(function).bind(with_gold, language, **settings)
+    except TypeError as error:
+        raise SpecError(f"dataset.alter: {alter.label}: {error}") from None
+    return function(with_gold, language, **settings)
 
 
 def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, source: str, version: str) -> ExamSet:

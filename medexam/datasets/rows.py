@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from medexam.questions import Discipline, Exam, Language, Option, Question, Task, TaskGold
 
@@ -32,6 +33,17 @@ class Row:
     """The printed number stated as right, which may be no option; None if there is no official answer."""
     others: tuple[int, ...] = ()
     """Numbers of further options that are right as well."""
+
+
+class Altered(NamedTuple):
+    """What a package makes of rows that it alters."""
+
+    rows: tuple[Row, ...]
+    """Those that could be altered; the number of the right option stays, so that runs can be paired."""
+    unfit: tuple[str, ...] = ()
+    """The keys of the others, which are not asked."""
+    reason: str = ""
+    """Why the others could not."""
 
 
 @dataclass(frozen=True, slots=True)

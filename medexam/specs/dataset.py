@@ -41,14 +41,8 @@ EXAMPLES = "examples"
 Variant = Literal["CQ#E", "CQP#E", "Q#CE", "QP#CE"]
 Format = Literal["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 Split = Literal["all", "train", "dev", "test"]
-MadeAlteration = Literal[
-    "question_withheld", "question_continued", "options_withheld", "options_replaced", "none_of_the_above"
-]
-"""Those that are made here."""
-Alteration = MadeAlteration | Literal["paraphrased"]
-"""How questions are altered to test whether a model has memorised them."""
-ALTERING = 1
-"""Raised when the same alteration makes other questions."""
+ALTERATIONS = "medexam.alterations"
+"""The group in which packages add what alters questions."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter"}),
@@ -69,10 +63,29 @@ _SPECIAL = (
     "variants",
     "formats",
 )
-_ALTERED = ("alter", "alter_seed", "paraphrases")
-_DRAWN = ("options_replaced", "question_continued")
-"""Alterations that take texts from other questions."""
 _OWN = ("hub", "columns", "answers", "skip_bad", "published")
+
+
+class Alteration(Spec):
+    """What alters every question, such as to test whether a model has memorised it."""
+
+    how: str
+    """The name that a package adds, or a function of one's own: it takes the rows with a right answer and their
+    language, and returns a `medexam.datasets.Altered`."""
+    seed: int | None = None
+    """Chooses what it draws; None is its own default."""
+    table: Path | None = None
+    """A file that it takes texts from."""
+
+    @field_validator("how")
+    @classmethod
+    def _is_known(cls, how: str, info: Any) -> str:
+        return how if info.context == STORED else part_name(how, (), ALTERATIONS)
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables and folders."""
+        return short_name(self.how) if self.seed is None else f"{short_name(self.how)} seed {self.seed}"
 
 
 class DatasetSpec(Spec):
@@ -115,15 +128,7 @@ class DatasetSpec(Spec):
     explained: bool = False
     """Whether the explanation stands before the question, where a data set has it, or `columns.explanation`."""
     alter: Alteration | None = None
-    """How questions are altered to test whether a model has memorised them; None: not at all. `question_withheld` shows
-    the options alone, and `options_withheld` their numbers alone. `question_continued` shows the first half of the
-    question's words, and as options second halves, its own being right. `options_replaced` puts right options of other
-    questions in place of the wrong ones. `none_of_the_above` puts that in place of the right option. Questions whose
-    options refer to one another are left out of these two. `paraphrased` asks in the words of `paraphrases`."""
-    alter_seed: int = 17
-    """Chooses what `options_replaced` and `question_continued` take from other questions."""
-    paraphrases: Path | None = None
-    """With `alter: paraphrased`: a table with `id` (the question's key), `stem`, `options` and `answer`."""
+    """What alters the questions, by its name or with its settings; None: nothing does."""
     variants: tuple[Variant, ...] | None = None
     """Of explained exams: what the question and the context hold, separated by `#`: Case, Question, Possible
     answers, Explanation. None poses each question in all four."""
@@ -138,12 +143,14 @@ class DatasetSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, tree: Any) -> Any:
-        """Take a name alone as a data set; give questions of one's own a name."""
+        """Take a name alone as a data set or an alteration; give questions of one's own a name."""
         if isinstance(tree, str):
             return {"name": tree}
         if not isinstance(tree, Mapping):
             return tree
         tree = dict(tree)
+        if isinstance(tree.get("alter"), str):
+            tree["alter"] = {"how": tree["alter"]}
         if tree.get("kind") is not None and tree.get("name") is None:
             tree["name"] = _own_name(tree.get("path"), tree.get("hub"))
         return tree
@@ -171,13 +178,6 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
-        if self.alter_seed != type(self).model_fields["alter_seed"].default and self.alter not in _DRAWN:
-            raise ValueError(
-                "alter_seed belongs to `alter: options_replaced` and `alter: question_continued`: set one of them, "
-                "or leave alter_seed out"
-            )
-        if (self.paraphrases is not None) != (self.alter == "paraphrased"):
-            raise ValueError("paraphrases is the file of `alter: paraphrased`: set both, or leave both out")
         if self.is_own:
             if self.alter is not None and is_own_name(self.name, BENCHMARKS):
                 raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
@@ -204,7 +204,7 @@ class DatasetSpec(Spec):
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Store a data set without the fields of others: of one's own, and of altered ones."""
         tree: dict[str, Any] = dump(self)
-        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else _ALTERED)}
+        left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter",))}
         left_out |= {"answers"} if self.answers is None else set()
         return {name: value for name, value in tree.items() if name not in left_out}
 
@@ -231,7 +231,7 @@ class DatasetSpec(Spec):
     @property
     def whole(self) -> "DatasetSpec":
         """Everything that this data set holds, in the same form, whatever is selected here."""
-        field_names = ("kind", "name", "language", "path", "as_published", "explained", *_ALTERED, *_OWN)
+        field_names = ("kind", "name", "language", "path", "as_published", "explained", "alter", *_OWN)
         return DatasetSpec(**{field: getattr(self, field) for field in field_names})
 
     @property
@@ -248,14 +248,12 @@ class DatasetSpec(Spec):
     @property
     def altered(self) -> str:
         """How questions are altered, for tables and folders; empty if they are not."""
-        other_seed = self.alter_seed != type(self).model_fields["alter_seed"].default
-        return f"{self.alter} seed {self.alter_seed}" if other_seed else self.alter or ""
+        return self.alter.label if self.alter else ""
 
     @property
     def form(self) -> dict[str, Any]:
         """What changes a question beside the files that it is read from; empty where nothing does."""
-        seed_part = {"seed": self.alter_seed} if self.alter == "options_replaced" else {}
-        alteration = {"alter": {"how": self.alter, **seed_part, "version": ALTERING}} if self.alter else {}
+        alteration = {"alter": self.alter.model_dump(include={"how", "seed"}, mode="json")} if self.alter else {}
         return ({"explained": True} if self.explained else {}) | alteration
 
     @property

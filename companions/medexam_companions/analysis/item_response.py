@@ -9,8 +9,8 @@ import numpy as np
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.tables import NONE, Captioned, Table, coefficient, percent
-from medexam_companions.item_response.fitting import ItemFit, fit_items
-from medexam_companions.item_response.item_quality import (
+from medexam_companions.analysis.fitting import ItemFit, fit_items
+from medexam_companions.analysis.item_quality import (
     FEW_RUNS,
     USELESS,
     ItemQuality,

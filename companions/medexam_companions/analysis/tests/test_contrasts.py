@@ -7,7 +7,7 @@ import pytest
 
 from medexam.metrics import Resampling
 from medexam.questions import Gold, Question
-from medexam_companions.contamination import difference_of_means, mean_value, right_by_place
+from medexam_companions.analysis import difference_of_means, mean_value, right_by_place
 
 
 def _exams(rng, count: int, size: int, mean: float, *, spread: float = 0.1, name="exam"):

@@ -14,7 +14,7 @@ from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed, why_no
 from medexam.experiments import ComparisonScope
 from medexam.metrics import Difference
 from medexam.tables import NONE, Captioned, Table, percent
-from medexam_companions.contamination.contrasts import difference_of_means
+from medexam_companions.analysis.contrasts import difference_of_means
 
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""
@@ -202,16 +202,17 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[NDArray[np.float64], 
     """
     cells = [folder.read_record().cell for folder in compared.folders]
     askings = {
-        (cell.program.option_text_norm, cell.dataset.alter) if cell.program.option_text_norm else None for cell in cells
+        (cell.program.option_text_norm, cell.dataset.altered) if cell.program.option_text_norm else None
+        for cell in cells
     }
     rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
     (one, *others) = askings
     if one is None or others or not all(scores for row in rows for scores in row):
         return None
     norm, alter = one
-    if norm not in PER_LENGTH or alter not in {None, "question_continued"}:
+    if norm not in PER_LENGTH or alter.split()[:1] not in ([], ["question_continued"]):
         return None
-    if alter is None:
+    if not alter:
         values, words = [[float(np.mean([*(scores or {}).values()])) for scores in row] for row in rows], "options"
     else:
         numbers = [[exam_set.golds[key].number for key in compared.scores[0]] for exam_set in compared.sets]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from medexam_companions.item_response import fit_items, judge_items, strong_runs, together
+from medexam_companions.analysis import fit_items, judge_items, strong_runs, together
 
 PRIOR_MEAN, PRIOR_SD = np.array([1.0, 0.0]), np.array([1.0, 2.0])
 """Of discrimination and intercept."""

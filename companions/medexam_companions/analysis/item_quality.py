@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.frozen_model import FrozenModel
-from medexam_companions.item_response.fitting import ItemFit
+from medexam_companions.analysis.fitting import ItemFit
 
 FEW_RUNS = 100
 """With fewer runs the fit is called weak; guides for the two-parameter model ask for some hundred."""

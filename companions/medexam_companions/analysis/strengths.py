@@ -8,7 +8,7 @@ from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.metrics import Resampling
 from medexam.tables import NONE, Captioned, Table
-from medexam_companions.item_response.bradley_terry import Strength, compare_strengths, resampled_with
+from medexam_companions.analysis.bradley_terry import Strength, compare_strengths, resampled_with
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from medexam_companions.item_response import compare_strengths
+from medexam_companions.analysis import compare_strengths
 
 
 def drawn(chances: list[float], questions: int, seed: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 import random
 
 from medexam.questions import Question
-from medexam_companions.contamination import QuestionGrams
+from medexam_companions.analysis import QuestionGrams
 
 
 def _asked(key: str, stem: str, *options: str) -> Question:

@@ -1,0 +1,48 @@
+"""What `medexam compare` takes about contamination, runs and questions; it imports nothing that takes time."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from medexam.cli import Setting
+from medexam.experiments import Finder
+
+
+@dataclass(frozen=True)
+class ContaminationSettings:
+    """What is looked for; runs on altered questions are without being asked for."""
+
+    cutoff: Annotated[
+        str | None,
+        Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
+    ] = None
+    overlap: Annotated[
+        str | None,
+        Setting("Compare accuracy on questions that share words with this corpus and on the others.", metavar="CORPUS"),
+    ] = None
+    overlap_words: Annotated[
+        int | None,
+        Setting("With --overlap: how many words in a row must be the same; 13 by default.", metavar="N", min=3),
+    ] = None
+
+    def finders(self) -> list[Finder]:
+        """Return what finds it; raises `SpecError` for values that cannot be."""
+        from medexam_companions.analysis.contamination import make_finder
+
+        return [make_finder(self.cutoff, self.overlap, self.overlap_words)]
+
+
+@dataclass(frozen=True)
+class ItemResponseSettings:
+    """What is fitted to the answers of all runs."""
+
+    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    item_response: Annotated[
+        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
+    ] = False
+
+    def finders(self) -> list[Finder]:
+        """Return what finds it."""
+        from medexam_companions.analysis.item_response import find_item_response
+        from medexam_companions.analysis.strengths import find_strengths
+
+        return [*([find_strengths] if self.strengths else []), *([find_item_response] if self.item_response else [])]
