@@ -116,20 +116,18 @@ def profile_of(model: str, folder: Path, nodes: int = 1) -> Profile | None:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         text = {**config, **config.get("text_config", {})}
         heads = int(text["num_attention_heads"])
-        facts = {
-            "weights_gb": _weights_gb(folder, text),
-            "layers": int(text["num_hidden_layers"]),
-            "kv_heads": int(text.get("num_key_value_heads") or heads),
-            "head_dim": int(text.get("head_dim") or int(text["hidden_size"]) // heads),
-            "vocabulary": int(text["vocab_size"]),
-            "context_limit": int(text["max_position_embeddings"]),
-        }
-        contexts = [context for context in _CONTEXTS if context <= facts["context_limit"]] or [facts["context_limit"]]
+        limit = int(text["max_position_embeddings"])
+        contexts = [context for context in _CONTEXTS if context <= limit] or [limit]
         draft = Profile(
             model=model,
             dtype="auto",
             licence="see the model's page",
-            **facts,
+            weights_gb=_weights_gb(folder, text),
+            layers=int(text["num_hidden_layers"]),
+            kv_heads=int(text.get("num_key_value_heads") or heads),
+            head_dim=int(text.get("head_dim") or int(text["hidden_size"]) // heads),
+            vocabulary=int(text["vocab_size"]),
+            context_limit=limit,
             layouts=(Layout(gpu_gb=_SIZES_GB[0], max_context=contexts[-1]),),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -205,18 +205,18 @@ def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     class Client(_PatientClient, HttpxAiohttpClient):
         """The connections of aiohttp, with a timeout for the whole reply."""
 
-        def _init_transport(self, verify: Any = True, **_: Any) -> httpx.AsyncBaseTransport:
+        def _init_transport(self, *_: Any, **settings: Any) -> httpx.AsyncBaseTransport:
             def open_session() -> ClientSession:
                 return ClientSession(
                     connector=TCPConnector(
                         limit=MOST_CONNECTIONS,
                         keepalive_timeout=_KEEP_ALIVE_S,
-                        ssl=verify,
+                        ssl=settings["verify"],
                         socket_factory=_open_socket,
                     )
                 )
 
-            return AiohttpTransport(verify, client=open_session)
+            return AiohttpTransport(settings["verify"], client=open_session)
 
     return Client(
         headers=_UNCOMPRESSED,
