@@ -26,11 +26,19 @@ def count_tokens(path: Path) -> int:
     return count
 
 
+def name_folder(path: Path) -> str:
+    """Name the wing, the companion or the folder of tests that a module is counted with."""
+    top, *folders = path.relative_to(ROOT).parts[:-1]
+    if top != "companions":
+        return "/".join([top, *folders[:1]])
+    return "companions/tests" if "tests" in folders else "/".join([top, *folders[1:2]])
+
+
 def test_no_wing_is_above_its_figure_and_each_figure_falls_with_its_wing() -> None:
     sizes: Counter[str] = Counter()
-    """Wing, or folder of tests, -> its tokens; `medexam` alone are the modules beside the wings."""
-    for path in (*ROOT.glob("medexam/**/*.py"), *ROOT.glob("tests/**/*.py")):
-        sizes["/".join(path.relative_to(ROOT).parts[:-1][:2])] += count_tokens(path)
+    """Wing, companion or folder of tests -> its tokens; `medexam` alone are the modules beside the wings."""
+    for path in (path for top in ("medexam", "companions", "tests") for path in ROOT.glob(f"{top}/**/*.py")):
+        sizes[name_folder(path)] += count_tokens(path)
     above = [
         f"{name} has {size} of {LIMITS.get(name, 0)}" for name, size in sizes.items() if size > LIMITS.get(name, 0)
     ]
