@@ -40,7 +40,7 @@ class ModelIdentity(FrozenModel):
     """What answers, as data; what is None could not be found out."""
 
     engine: str
-    """`embedded`, `vllm`, `litellm`, `batch` or `scripted`."""
+    """`embedded`, `vllm`, `litellm`, `scripted`, or another's name."""
     name: str
     """The name that its replies carry."""
     content: str | None = None

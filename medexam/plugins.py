@@ -127,13 +127,6 @@ def find_broken_parts() -> Iterator[tuple[str, str]]:
                 yield f"{name} of {group}", str(error)
 
 
-def load_part(name: str, group: str) -> Any:
-    """Load a part of a server."""
-    shipped = importlib.import_module("medexam.companions.shipped")
-    module, _, attribute = shipped.SHIPPED_PARTS[group][name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
 def read_first_line(name: str, group: str) -> str | None:
     """Read what the documentation string of a function, or else of its module, says first; nothing is imported.
 

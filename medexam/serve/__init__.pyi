@@ -1,4 +1,3 @@
-from .batches.batch_folder import Batch as Batch
 from .build import build_engine as build_engine
 from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode

@@ -31,25 +31,18 @@ async def build_engine(
     if spec.engine == "scripted":
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
         return ScriptedEngine.from_file(spec.path)
-    if spec.is_own:
-        return await asyncio.to_thread(_build_own, spec, needs)
     if spec.engine == "embedded":
         return await asyncio.to_thread(_load_embedded, spec, needs)
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
         return await background_loop().run_async(connect_vllm(spec, needs, prefer_host, sharers))
-    if spec.engine == "batch" and spec.profile is not None:
-        from medexam.serve.batches.vllm_engine import build_vllm_batches
+    if spec.engine == "litellm":
+        from medexam.serve.engines.litellm_probe import connect_litellm
 
-        return await asyncio.to_thread(build_vllm_batches, spec, needs)
-    if spec.engine == "batch":
-        from medexam.serve.batches.provider_engine import connect_provider
-
-        return await background_loop().run_async(connect_provider(spec, needs))
-    from medexam.serve.engines.litellm_probe import connect_litellm
-
-    return await background_loop().run_async(connect_litellm(spec, needs, sharers))
+        return await background_loop().run_async(connect_litellm(spec, needs, sharers))
+    building = spec.ask_engine("from_spec", spec, needs)
+    return await (asyncio.to_thread(_build_own, spec, needs) if building is None else building)
 
 
 def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:

@@ -5,6 +5,12 @@ An engine knows messages, tokens and choices; it knows nothing of questions, exa
 dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's
 own may answer DSPy's requests instead, by `complete(Request) -> Response` and a `SyncEngine`.
 
+A class that an installed package adds may have `async from_spec(spec, needs) -> Engine`, which builds it from the whole
+model part of a spec instead of its `args`. Such a class may say of itself, each as a static method of the spec:
+`is_billed` (a provider bills each token), `is_free` (nobody can), `answers_later` (replies come hours after they are
+submitted); `list_prices(info)` takes its dollars a token from litellm's entry, and `works_in_folder` true says that one
+process asks it, alone, as a `FolderEngine`.
+
 An engine whose model may be swapped behind its name has `async find_changes() -> list[str]`: what tells the model that
 answers now from the first, empty where nothing does. An engine may declare what its model takes in the server's own
 form, under DSPy's names: `supports_function_calling`, `supports_response_schema` and `supported_params`, names of
@@ -37,7 +43,7 @@ class EngineInfo(FrozenModel):
     """What really ran; written to `environment.json`."""
 
     engine: str
-    """`embedded`, `vllm`, `litellm`, `batch` or `scripted`."""
+    """`embedded`, `vllm`, `litellm`, `scripted`, or another's name."""
     model: str
     """The model as the engine or server names it."""
     identity: ModelIdentity

@@ -32,8 +32,6 @@ class Timing:
     """Without a new heartbeat, by the reader's own clock, after which a registered server counts no more."""
     registry_lock_s: float = 20.0
     """How long another process may hold a registry."""
-    first_batch_poll_s: float = 1.0
-    """Before a batch is asked after first; the pauses grow from there."""
     load_s: float = 7200.0
     """What a server that was started here may take to load, download included; one that ends is noticed at once."""
     tick_s: float = 0.25

@@ -60,10 +60,6 @@ class CellSpec(Spec):
                 "program",
                 f"its steps ask model {', '.join(unknown)}, and models has {', '.join(self.models) or 'none'}",
             )
-        if batched := [
-            name for name, model in self.asked_models.items() if "batch" in (model.engine, self.model.engine)
-        ]:
-            raise PlacedError(f"models.{batched[0]}", "engine 'batch' works with one model only: use another engine")
         return self
 
     @property
@@ -74,9 +70,10 @@ class CellSpec(Spec):
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""
         form, program = self.dataset.question_form, self.program
+        for model in (self.model, *self.asked_models.values()) if self.asked_models else ():
+            if model.ask_engine("works_in_folder"):
+                raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
         name = self.dataset.kind or self.dataset.name
-        if self.dataset.alter == "question_withheld" and program.pictures is not None:
-            raise SpecError("with dataset.alter question_withheld no picture is shown: set program.images to hidden")
         if program.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "

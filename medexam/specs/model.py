@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from medexam.plugins import is_live_name
+from medexam.plugins import is_live_name, load_object
 from medexam.specs.base import Spec
 from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, Args, part_name, short_name
 from medexam.specs.secret_values import INSTEAD, is_variable
 
-EngineName = Literal["embedded", "vllm", "litellm", "batch", "scripted"]
+EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry file."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
@@ -26,16 +26,15 @@ class ModelSpec(Spec):
 
     engine: str = "embedded"
     """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
-    model that litellm knows. `batch`: the same at half the price within a day, by the provider's batches; with a
-    `profile`, vLLM's `run-batch` on this machine. `scripted`: replies from a table, for dry runs. Or a class of
-    one's own, `./file.py:Name` or `module:Name`."""
+    model that litellm knows. `scripted`: replies from a table, for dry runs. Or one that an installed package adds,
+    or a class of one's own, `./file.py:Name` or `module:Name`."""
     args: Args = Field(default_factory=dict)
     """Keyword arguments of an engine of one's own."""
     name: str | None = None
     """Hub id, or the name a server or provider knows the model by. None: SmolLM2-135M-Instruct when embedded; when
     vllm the profile's model, or the only model of the server."""
     profile: str | None = None
-    """vllm, batch: a model profile, by its name or as a YAML file; it gives `name` and `revision` if they are None."""
+    """vllm: a model profile, by its name or as a YAML file; it gives `name` and `revision` if they are None."""
     start: bool = False
     """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
@@ -57,8 +56,7 @@ class ModelSpec(Spec):
     ca_bundle: Path | None = None
     """vllm: a file of certificates (PEM) that https endpoints are checked against; None: the system's."""
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    """vllm, litellm: seconds that one request may take, waiting in the server's queue included. batch: seconds that
-    submitting a batch, or reading its state, may take."""
+    """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
     """embedded: the weights' type; `auto` is bfloat16 if the device has it and computes no slower with it than with
     float32, which is measured once on a processor; else float32."""
@@ -88,7 +86,7 @@ class ModelSpec(Spec):
     thinking: Thinking | None = None
     """`on` or `off`, or how many tokens of a reply may be thinking; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """vllm, litellm, batch: further fields of each request, the server's or provider's own. No API key, and no field
+    """vllm, litellm: further fields of each request, the server's or provider's own. No API key, and no field
     that the spec or a program sets."""
 
     def __hash__(self) -> int:
@@ -122,14 +120,6 @@ class ModelSpec(Spec):
             raise ValueError("engine 'litellm' needs a name, such as openai/gpt-4o-mini")
         if self.engine == "litellm" and len(self.endpoints) > 1:
             raise ValueError("engine 'litellm' takes one endpoint at most")
-        if self.engine == "batch" and not self.name and not self.profile:
-            raise ValueError(
-                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile"
-            )
-        if self.engine == "batch" and self.endpoints:
-            raise ValueError(
-                "engine 'batch' takes no endpoints: it asks the provider that name says, or vLLM on this machine"
-            )
         if self.engine == "scripted" and self.path is None:
             raise ValueError("engine 'scripted' needs a path to the YAML file with its replies")
         if (self.is_own or self.engine in ("embedded", "scripted")) and self.endpoints:
@@ -153,8 +143,8 @@ class ModelSpec(Spec):
             raise ValueError(
                 f"reasoning_effort: none turns thinking off, and thinking is {self.thinking!r}: leave one out"
             )
-        unsupported_settings = {"embedded": ("extra_body",), "vllm": (), "litellm": (), "batch": ()}.get(
-            self.engine, REQUEST_SETTINGS
+        unsupported_settings = {"embedded": ("extra_body",), "scripted": REQUEST_SETTINGS}.get(
+            self.engine, REQUEST_SETTINGS if self.is_own else ()
         )
         if extra_settings := [name for name in unsupported_settings if name in self.request_settings]:
             advice = "hand it to your engine in args" if self.is_own else "leave it out"
@@ -164,8 +154,8 @@ class ModelSpec(Spec):
     def _check_servers(self) -> None:
         if self.engine != "vllm" and (self.start or self.ca_bundle):
             raise ValueError("start and ca_bundle belong to engine 'vllm'")
-        if self.engine not in ("vllm", "batch") and self.profile:
-            raise ValueError("profile belongs to the engines 'vllm' and 'batch'")
+        if self.profile and (self.is_own or self.engine in ("embedded", "litellm", "scripted")):
+            raise ValueError("profile belongs to engine 'vllm'")
         if self.start and self.profile is None:
             raise ValueError("start needs a profile, such as profile: smollm2-cpu")
         if self.start and self.endpoints:
@@ -199,6 +189,13 @@ class ModelSpec(Spec):
         """Whether the engine is a class of the user's own."""
         return ":" in self.engine
 
+    def ask_engine(self, trait: str, *arguments: Any) -> Any:
+        """Return what the class of an engine that an installed package adds says of itself; None if it says nothing."""
+        if self.engine in get_args(EngineName) or (self.is_own and not self.engine.startswith(f"{ENGINES}:")):
+            return None
+        found = getattr(load_object(self.engine, ENGINES), trait, None)
+        return found(*arguments) if callable(found) else found
+
     @property
     def loads_weights(self) -> bool:
         """Whether the process that asks holds the model itself."""
@@ -207,17 +204,17 @@ class ModelSpec(Spec):
     @property
     def is_billed(self) -> bool:
         """Whether a provider bills each token."""
-        return (self.engine == "litellm" and not self.endpoints) or (self.engine == "batch" and not self.profile)
+        return (self.engine == "litellm" and not self.endpoints) or bool(self.ask_engine("is_billed", self))
 
     @property
     def is_free(self) -> bool:
         """Whether nobody can bill a token: the model runs in this process, or in one that this command starts."""
-        return self.engine in ("embedded", "scripted") or self.start or (self.engine == "batch" and bool(self.profile))
+        return self.engine in ("embedded", "scripted") or self.start or bool(self.ask_engine("is_free", self))
 
     @property
     def answers_later(self) -> bool:
         """Whether replies come hours after what is submitted, whether or not a process waits for them."""
-        return self.engine == "batch" and self.profile is None
+        return bool(self.ask_engine("answers_later", self))
 
     @property
     def is_named_by_server(self) -> bool:

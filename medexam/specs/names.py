@@ -15,8 +15,6 @@ BENCHMARKS = "medexam.benchmarks"
 OWN_METRICS = "medexam.metrics"
 PROGRAMS = "medexam.programs"
 """The entry point groups of short names, by what they name."""
-SERVERS = "medexam.servers"
-"""The group of what starts servers of a profile and batches without one, which a companion registers."""
 
 Args = Annotated[dict[str, Any], Field(exclude_if=lambda args: not args)]
 """Keyword arguments of a class of the user's own; left out of what is stored if there are none."""

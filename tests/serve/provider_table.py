@@ -89,7 +89,6 @@ def provider_row(record: dict[str, Any]) -> str:
         "seeds": "yes" if record["seeds"] else "not seeded",
         "thinking": told["thinking"],
         "pictures": told["pictures"],
-        "batch": told["batches"],
         "price": "known" if record["prompt_usd"] else "not known",
     }
     return _row(f"`{record['model']}`{'' if heat is None else f', at temperature {heat:g}'}", cells)
@@ -107,7 +106,6 @@ def server_row(name: str, record: dict[str, Any]) -> str:
     verdicts = {check["what"].removeprefix("choices by "): check["verdict"] for check in record["api"]}
     forms = ("json_schema", "json_object", "json_object with value")
     schema = next((form for form in forms if verdicts.get(form) == "honoured"), "words")
-    is_vllm = (record["server_version"] or "").startswith("vllm")
     reads = sorted(read["way"] for read in record["reads"] if read["refusal"] is None)
     cells = {
         "guided": record["guided_by"] or f"engine litellm: {schema}",
@@ -116,7 +114,6 @@ def server_row(name: str, record: dict[str, Any]) -> str:
         "seeds": "yes" if verdicts.get("seed") == "honoured" else "sent",
         "thinking": "as the chat template",
         "pictures": "yes" if record["sees"] else "by model",
-        "batch": "`run-batch`" if is_vllm else "no",
         "price": "none",
     }
     return _row(name, cells)

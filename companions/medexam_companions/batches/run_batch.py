@@ -9,7 +9,8 @@ import logging
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.serve import Batch, Launch, ServerProcess, ServerSettings, plan_servers, vllm_python
+from medexam.serve import Launch, ServerProcess, ServerSettings, plan_servers, vllm_python
+from medexam_companions.batches.batch_folder import Batch
 
 _POLL_S = 0.5
 _RUN_BATCH = ("-m", "vllm.entrypoints.openai.run_batch")

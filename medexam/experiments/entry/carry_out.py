@@ -137,8 +137,8 @@ def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], Non
 
 @contextmanager
 def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
-    if any(planned.cell.model.engine == "batch" for planned in cells):
-        raise SpecError("--executor ray: engine batch works in one process; leave --executor out")
+    if engine := next((one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder")), None):
+        raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
     from medexam.experiments.run.ray.cluster import open_cluster
 
     address = carriers.ray_address

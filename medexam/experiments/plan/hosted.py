@@ -7,7 +7,7 @@ from medexam.experiments.plan.cells import AnyCell
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.engines.provider_tables import read_tables
 
-_TRAITS = ("guided", "seeds", "thinking", "batches", "price")
+_TRAITS = ("guided", "seeds", "thinking", "price")
 """What a line says of a model."""
 
 

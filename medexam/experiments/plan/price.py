@@ -82,10 +82,5 @@ def describe_prices(cells: Sequence[AnyCell]) -> str | None:
         sum(estimate.prompt_usd for _, estimate in estimates),
         sum(estimate.most_usd for _, estimate in estimates),
     )
-    batch_note = (
-        " Batches are counted at their own price."
-        if any(planned.cell.model.engine == "batch" for planned, _ in estimates)
-        else ""
-    )
     amounts = f"{_dollars(prompts)} for prompts, at most {_dollars(maximum)} with the longest replies"
-    return f"Price, by litellm's list: {amounts}.{batch_note}"
+    return f"Price, by litellm's list: {amounts}."

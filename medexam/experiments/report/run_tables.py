@@ -7,7 +7,7 @@ from medexam.text import shorten
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
-_ELSEWHERE = ("vllm", "litellm", "batch")
+_ELSEWHERE = ("vllm", "litellm")
 """Engines whose models run on machines of others."""
 
 

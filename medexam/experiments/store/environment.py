@@ -83,7 +83,7 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     without.
 
     In the list only what a provider bills has a price: a model of the `litellm` engine without an endpoint of its own,
-    and one of the `batch` engine, which costs what the list says for batches, or half.
+    and one of an engine that says so.
     """
     if model.price is not None:
         prompt_usd, completion_usd = (dollars / 1e6 for dollars in model.price)
@@ -94,15 +94,11 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
         info = get_litellm().get_model_info(model.name)
     except Exception:  # litellm raises nothing more special for a model that its list lacks
         return None
-    prices = {"prompt_usd": info["input_cost_per_token"], "completion_usd": info["output_cost_per_token"]}
-    if not all(prices.values()):
+    prices = (info["input_cost_per_token"], info["output_cost_per_token"])
+    if not all(prices):
         return None
-    if model.engine != "batch":
-        return prices
-    batch_prices = (info.get("input_cost_per_token_batches"), info.get("output_cost_per_token_batches"))
-    return {
-        name: batch_price or price / 2 for (name, price), batch_price in zip(prices.items(), batch_prices, strict=True)
-    }
+    prompt_usd, completion_usd = model.ask_engine("list_prices", info) or prices
+    return {"prompt_usd": prompt_usd, "completion_usd": completion_usd}
 
 
 @cache

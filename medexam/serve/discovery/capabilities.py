@@ -162,8 +162,6 @@ class HostedCapabilities(FrozenModel):
     """Whether it takes the opening words of its reply beside a choice; None if none were shown to it."""
     guided_by: ChoiceForm | None = None
     """What holds it to a choice; None if nothing does, or it was not asked."""
-    batches: bool = False
-    """Its provider takes batches that engine `batch` knows."""
     prompt_usd: float | None = None
     """US dollars a token of a prompt; None where litellm's list has no price."""
     completion_usd: float | None = None
@@ -214,7 +212,6 @@ class HostedCapabilities(FrozenModel):
             "opening words": words[self.prefills],
             "thinking": "yes" if self.thinks else thinking,
             "pictures": words[self.sees],
-            "batches": words[self.batches],
             "price": price,
         }
 

@@ -12,8 +12,6 @@ from medexam.errors import EngineError
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.engines.litellm_calls import get_litellm
 
-BATCH_PROVIDERS = ("openai",)
-"""Those whose batches take and give OpenAI's own file format; their models answer live too."""
 _THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
 _VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -81,7 +79,6 @@ def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
         thinks=bool(litellm.supports_reasoning(model)) and not _thinks_when_told(provider, facts),
         sees=facts.get("supports_vision"),
         prefills=facts.get("supports_assistant_prefill"),
-        batches=provider in BATCH_PROVIDERS,
         prompt_usd=facts.get("input_cost_per_token") or None,
         completion_usd=facts.get("output_cost_per_token") or None,
         variables=_VARIABLES.get(provider, (f"{provider.upper()}_API_KEY",)),

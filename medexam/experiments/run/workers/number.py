@@ -37,8 +37,8 @@ def choose_number(cells: Sequence[AnyCell], workers: Wanted) -> tuple[int, str]:
 def _why_one_alone(planned: AnyCell) -> str:
     """Name what a cell has that several processes of a machine cannot share; empty if nothing."""
     model = planned.cell.model
-    if model.engine == "batch":
-        return "engine batch submits and waits in one process"
+    if model.ask_engine("works_in_folder"):
+        return f"engine {model.engine} submits and waits in one process"
     if model.loads_weights:
         return "engine embedded holds the model in the process that asks"
     if model.start:

@@ -1,0 +1,55 @@
+"""What the core knows of engine `batch`: how it is built, and what tells it from engines that answer at once."""
+
+import asyncio
+from typing import Any
+
+from medexam.errors import SpecError
+from medexam.serve import Engine, background_loop
+from medexam.specs import EngineNeeds, ModelSpec
+
+
+class BatchEngine:
+    """Engine `batch`: a provider's batches at half the price, or with a `profile` vLLM's `run-batch` here."""
+
+    works_in_folder = True
+
+    @staticmethod
+    async def from_spec(spec: ModelSpec, needs: EngineNeeds) -> Engine:
+        """Connect to the provider, or look whether vLLM is here; raises as `build_engine` does."""
+        if not spec.name and not spec.profile:
+            raise SpecError(
+                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile"
+            )
+        if spec.endpoints:
+            raise SpecError(
+                "engine 'batch' takes no endpoints: it asks the provider that name says, or vLLM on this machine"
+            )
+        if spec.profile is not None:
+            from medexam_companions.batches.vllm_engine import build_vllm_batches
+
+            return await asyncio.to_thread(build_vllm_batches, spec, needs)
+        from medexam_companions.batches.provider_engine import connect_provider
+
+        return await background_loop().run_async(connect_provider(spec, needs))
+
+    @staticmethod
+    def is_billed(spec: ModelSpec) -> bool:
+        """Whether a provider bills each token."""
+        return spec.profile is None
+
+    @staticmethod
+    def is_free(spec: ModelSpec) -> bool:
+        """Whether nobody can bill a token."""
+        return spec.profile is not None
+
+    @staticmethod
+    def answers_later(spec: ModelSpec) -> bool:
+        """Whether replies come hours after what is submitted, whether or not a process waits for them."""
+        return spec.profile is None
+
+    @staticmethod
+    def list_prices(info: dict[str, Any]) -> tuple[float, float]:
+        """Take the prices for batches from litellm's entry of a model, or half of the others."""
+        ways = ("input_cost_per_token", "output_cost_per_token")
+        prompt_usd, completion_usd = (info.get(f"{way}_batches") or info[way] / 2 for way in ways)
+        return prompt_usd, completion_usd
