@@ -56,7 +56,7 @@ class CaseDocument:
 def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:
     """Read the documents of `splits` in `language`, in the order of the files: 553 in all three.
 
-    `path` is `casimedicos-arg.tar.gz`, which is read as it is, or a folder that holds it or was unpacked from it.
+    `path` is `casimedicos-arg.tar.gz`, which is read as it is, or the folder of the languages that it was unpacked to.
     Raises `DatasetError` naming file and line where something cannot be read.
     """
     names = [f"{language.upper()}/{split}.tsv" for split in splits]

@@ -60,7 +60,7 @@ def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:
 
 
 def _rows(document: CaseDocument, *, repeats_training: bool) -> Iterator[TaskRow]:
-    for name, question, context in explanation_variants(document):
+    for name, (question, context) in explanation_variants(document).items():
         begins = len(context) - len(document.explanation)
         components = (Component(each.label, begins + each.start, begins + each.end) for each in document.components)
         yield TaskRow(

@@ -37,23 +37,14 @@ class Sentence(NamedTuple):
 def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Read where each of the files `names`, such as `ES/train.tsv`, was found, and its text; in their order.
 
-    `path` is the archive, or a folder that holds the archive, the language folders, or `casimedicos-arg` with them.
-    Raises `DatasetError` if a file is missing, unreadable or not UTF-8.
+    `path` is the archive, or the folder of the languages that it was unpacked to. Raises `DatasetError` if a file is
+    missing, unreadable or not UTF-8.
     """
-    roots = (path, path / "casimedicos-arg") if path.is_dir() else ()
-    root = next((root for root in roots if any((root / name).is_file() for name in names)), None)
-    if root is None and path.is_dir() and not (path / ARCHIVE).is_file():
-        raise DatasetError(
-            f"{path}: holds neither {names[0]} nor {ARCHIVE}: point at the archive of "
-            f"github.com/ixa-ehu/antidote-casimedicos, or at the folder that it was unpacked to"
-        )
-    archive = path / ARCHIVE if path.is_dir() else path
-    members = _read_archive(archive, names) if root is None else {}
+    members = None if path.is_dir() else _read_archive(path, names)
     for name in names:
-        source = f"{archive}: {name}" if root is None else str(root / name)
+        source = str(path / name) if members is None else f"{path}: {name}"
         try:
-            content = members[name] if root is None else read_regular(root / name)
-            text = content.decode("utf-8-sig")
+            text = (read_regular(path / name) if members is None else members[name]).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DatasetError(f"{source}: is not UTF-8 ({error}): copy it again") from None
         except OSError as error:

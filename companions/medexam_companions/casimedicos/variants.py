@@ -9,7 +9,7 @@ its document, by its words and, where they stand twice, by its place.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medexam.datasets import SpanItem, locate_files, read_squad
 from medexam.errors import DatasetError
@@ -17,68 +17,57 @@ from medexam.files import write_whole
 from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
 from medexam_companions.casimedicos.exam import casimedicos_place
 
+VARIANTS = ("CQ#E", "CQP#E", "Q#CE", "QP#CE")
 _NEEDED = (
     "name a SQuAD-form file of HiTZ/casimedicos-squad, such as es_train_casimedicos_squad.json, since CasiMedicos-Arg "
     "holds no spans"
 )
 
 
-class ExplanationVariant(NamedTuple):
-    """One way to pose the question of a document."""
+def explanation_variants(document: CaseDocument) -> dict[str, tuple[str, str]]:
+    """Map CQ#E, CQP#E, Q#CE and QP#CE, in this order, to question and context, which ends in the explanation.
 
-    name: str
-    question: str
-    context: str
-    """It ends in the explanation."""
+    Parts are joined by a space, options by " @@ ".
+    """
+    parts = {"C": document.case, "Q": document.question, "P": " @@ ".join(document.options), "E": document.explanation}
 
+    def compose(letters: str) -> str:
+        return " ".join(filter(None, (parts[letter] for letter in letters)))
 
-def explanation_variants(document: CaseDocument) -> tuple[ExplanationVariant, ...]:
-    """Make CQ#E, CQP#E, Q#CE and QP#CE of `document`, in this order; parts are joined by a space, options by " @@ "."""
-    case, question, explanation = document.case, document.question, document.explanation
-    options = " @@ ".join(document.options)
-    return (
-        ExplanationVariant("CQ#E", _join(case, question), explanation),
-        ExplanationVariant("CQP#E", _join(case, question, options), explanation),
-        ExplanationVariant("Q#CE", question, _join(case, explanation)),
-        ExplanationVariant("QP#CE", _join(question, options), _join(case, explanation)),
-    )
+    return {name: (compose(name.partition("#")[0]), compose(name.partition("#")[2])) for name in VARIANTS}
 
 
 def write_variants(
-    spans: str | Path, out: str | Path, language: CaseLanguage = "es", path: Path | None = None
+    file: str | Path, out: str | Path, language: CaseLanguage = "es", path: Path | None = None
 ) -> tuple[str, ...]:
-    """Write `CQ#E.json` and the three others into the folder `out`, of a file in SQuAD's form; of a document with
+    """Write `CQ#E.json` and the three others into the folder `out`, of a `file` in SQuAD's form; of a document with
     several questions, the first.
 
     `path` holds CasiMedicos-Arg; None takes the usual places. Returns the ids of questions that are left out: without a
     span, or with one that stands in the explanation of no document. Raises `DatasetError` if a file is missing or
     cannot be read, and if no span is found again; `OSError` if a file cannot be written.
     """
-    spans = Path(spans)
-    if spans.suffix not in {".json", ".jsonl", ".parquet"} or not spans.is_file():
-        raise DatasetError(f"{spans} is no file in SQuAD's form: {_NEEDED}")
+    if not Path(file).is_file():
+        raise DatasetError(f"{file} is no file: {_NEEDED}")
     place = casimedicos_place(locate_files("casimedicos", language, path)[0])
     documents = read_casimedicos(place, language)
     entries: dict[str, dict[str, Any]] = {}
     """Variant -> key of a document -> its entry of SQuAD's `data`."""
     unplaced: list[str] = []
-    for item in read_squad(spans):
+    for item in read_squad(Path(file)):
         placement = _find_document(item, documents)
         if placement is None:
             unplaced.append(item.key)
             continue
         document, answers = placement
-        for variant in explanation_variants(document):
-            begins = len(variant.context) - len(document.explanation)
-            question = {
-                "id": f"{document.key}/{variant.name}",
-                "question": variant.question,
-                "answers": [{"text": text, "answer_start": begins + start} for start, text in answers],
-            }
-            entry = {"title": document.key, "paragraphs": [{"context": variant.context, "qas": [question]}]}
-            entries.setdefault(variant.name, {}).setdefault(document.key, entry)
+        for name, (question, context) in explanation_variants(document).items():
+            begins = len(context) - len(document.explanation)
+            spans = [{"text": text, "answer_start": begins + start} for start, text in answers]
+            qas = [{"id": f"{document.key}/{name}", "question": question, "answers": spans}]
+            entry = {"title": document.key, "paragraphs": [{"context": context, "qas": qas}]}
+            entries.setdefault(name, {}).setdefault(document.key, entry)
     if not entries:
-        raise DatasetError(f"{spans}: no span lies in an explanation of {place} in {language}: {_NEEDED}")
+        raise DatasetError(f"{file}: no span lies in an explanation of {place} in {language}: {_NEEDED}")
     Path(out).mkdir(parents=True, exist_ok=True)
     for name, by_document in entries.items():
         squad = {"version": "1.1", "data": list(by_document.values())}
@@ -116,10 +105,6 @@ def _place_answers(item: SpanItem, document: CaseDocument, places: Sequence[int]
         else:
             return None
     return document, answers
-
-
-def _join(*parts: str) -> str:
-    return " ".join(filter(None, parts))
 
 
 def _collapse(text: str) -> str:

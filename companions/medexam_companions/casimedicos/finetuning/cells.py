@@ -8,7 +8,7 @@ that it depends on. So the same command trains what is missing.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from medexam.encoder_weights import find_encoder_weights
-from medexam.errors import DatasetError, EngineError, SpecError
+from medexam.errors import DatasetError, SpecError
 from medexam.experiments import name_part
 from medexam.specs import Spec, digest, parse_yaml, validate
 from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW_TOKENS
@@ -158,18 +158,17 @@ def load_finetuning(name: str | None, changes: Mapping[str, Any]) -> FinetuningS
     return validate(FinetuningSpec, document | dict(changes))
 
 
-def plan_cells(spec: FinetuningSpec, out: Path, *, only_look: bool = False) -> list[Cell]:
+def plan_cells(spec: FinetuningSpec, out: Path) -> list[Cell]:
     """Plan the cells under `out`, encoder by encoder; one cell of one stage is `out` itself.
 
-    Raises `DatasetError` if a file is not here, and `EngineError` if an encoder is not; with `only_look`, cells of
-    either are pending.
+    Raises `DatasetError` if a file is not here, and `EngineError` if an encoder is not.
     """
-    sha256 = cache(partial(_hash_file, only_look=only_look))
+    sha256 = cache(_hash_file)
     numbers = spec.model_dump(include=_NUMBERS)
     is_alone = len(spec.encoders) == len(spec.variants) == 1 and [*spec.trainings.values()] == [()]
     cells = []
     for encoder, name in spec.encoders.items():
-        identity = digest({"model": _identify(name, only_look=only_look), "settings": numbers})
+        identity = digest({"model": find_encoder_weights(name).revision, "settings": numbers})
         for training, files in spec.trainings.items():
             shared, model, basis = [], name, identity
             if files:
@@ -206,21 +205,9 @@ def pending_stages(cells: Sequence[Cell]) -> list[tuple[str, Stage]]:
     return list(stages.values())
 
 
-def _identify(model: str, *, only_look: bool) -> str:
-    """Return the hash or commit of an encoder."""
-    try:
-        return find_encoder_weights(model).revision
-    except EngineError:
-        if not only_look:
-            raise
-        return model
-
-
-def _hash_file(path: Path, *, only_look: bool) -> str:
+def _hash_file(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             return file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        if only_look:
-            return str(path)
         raise DatasetError(f"{path}: cannot be read ({error.strerror}): restore the file, or name another") from None

@@ -37,14 +37,15 @@ def finetune(
 
     medexam finetune casimedicos --out grid --set variants='[CQ#E]' --plan
     """
-    from medexam.cli import Terminal, print_json, print_notice, print_tables
+    from medexam.cli import print_json, print_notice, print_tables
+    from medexam.experiments import Terminal
     from medexam.specs import parse_overrides
     from medexam.tables import NONE, Table
     from medexam_companions.casimedicos.finetuning.cells import load_finetuning, pending_stages, plan_cells
 
     flags: dict[str, Any] = {"encoders": model, "train": train, "validation": validation}
     changes = {key: value for key, value in flags.items() if value} | parse_overrides(settings or ())
-    cells = plan_cells(load_finetuning(spec, changes), out, only_look=plan)
+    cells = plan_cells(load_finetuning(spec, changes), out)
     pending = pending_stages(cells)
     if not plan:
         from medexam_companions.casimedicos.finetuning.training import learn

@@ -18,7 +18,7 @@ from medexam.library_logging import quiet_transformers
 from medexam.metrics import count_outcomes, score_spans
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, SpanFile, make_lessons, read_span_file
-from medexam_companions.casimedicos.readers.loading import LoadedReader, load_trainable
+from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.spans import SpanReader
 
 PREDICTIONS = "validation_predictions.jsonl"
@@ -48,7 +48,7 @@ def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:
     validation = None if stage.validation is None else read(stage.validation)
     if validation and not any(item.answers for item in validation.items):
         raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
-    loaded = load_trainable(stage.model, None, spec.device, spec.seed)
+    loaded = load_reader(stage.model, "span", None, spec.device, spec.seed)
     lessons = [make_lessons(file, loaded.tokenizer, spec.window, spec.shared) for file in files]
     for line in [line for one in lessons for line in one.warnings()]:
         say(line)

@@ -1,7 +1,6 @@
 """How likely a premise entails a hypothesis, by any model of natural language inference."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,16 +52,9 @@ class EntailmentReader:
         return scores
 
 
-def load_entailment_reader(name: str | Path, revision: str | None = None, *, device: str = "auto") -> EntailmentReader:
-    """Load the model of natural language inference in a folder or of a hub id.
-
-    `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded, has
-    no classification head, or has no label for entailment.
-    """
-    return EntailmentReader(load_reader(name, "entailment", revision, device))
-
-
-ENTAILMENT = LocalReader(lambda settings: load_entailment_reader(settings.model, settings.revision), (PAIR_TOKENS,))
+ENTAILMENT = LocalReader(
+    lambda settings: EntailmentReader(load_reader(settings.model, "entailment", settings.revision)), (PAIR_TOKENS,)
+)
 """What scores whether sentences entail hypotheses."""
 
 

@@ -14,7 +14,7 @@ Task = Literal["span", "entailment"]
 
 BATCH = {"cpu": 16, "cuda": 128}
 """Texts in one forward pass, by the kind of device."""
-_NEEDS: dict[Task, str] = {
+_HEADS: dict[Task, str] = {
     "span": (
         "it is an encoder without a question answering head: fine-tune it with `medexam finetune --model {source} "
         "--train FILE --out FOLDER` and name that folder"
@@ -24,6 +24,7 @@ _NEEDS: dict[Task, str] = {
         "inference, such as MoritzLaurer/mDeBERTa-v3-base-mnli-xnli"
     ),
 }
+_BODY = "they are not those of the encoder that its config.json describes; copy the whole model"
 
 
 @dataclass(frozen=True)
@@ -38,38 +39,15 @@ class LoadedReader:
     """Texts in one forward pass."""
 
 
-def load_reader(name: str | Path, task: Task, revision: str | None = None, device: str = "auto") -> LoadedReader:
+def load_reader(
+    name: str | Path, task: Task, revision: str | None = None, device: str = "auto", seed: int | None = None
+) -> LoadedReader:
     """Load the model of a folder or a hub id for `task`, in float32.
 
-    Weights are safetensors, and no code that a model brings along is run. `HF_HUB_OFFLINE=1` keeps a hub id from being
-    asked for. Raises `EngineError` if it cannot be loaded, has no fast tokenizer, or lacks the head for the task.
+    With a `seed` it is to be fine-tuned: a head that it lacks is made of random numbers. Weights are safetensors, and
+    no code that a model brings along is run. `HF_HUB_OFFLINE=1` keeps a hub id from being asked for. Raises
+    `EngineError` if it cannot be loaded, has no fast tokenizer, or lacks the head for the task.
     """
-    loaded, lacking = _load(name, task, revision, device)
-    if lacking:
-        source = loaded.weights.source
-        raise EngineError(f"{source}: its weights lack {', '.join(lacking[:3])}: {_NEEDS[task].format(source=source)}")
-    return loaded
-
-
-def load_trainable(name: str | Path, revision: str | None, device: str, seed: int) -> LoadedReader:
-    """Load an encoder to be fine-tuned on spans; a head that it lacks is made of random numbers from `seed`.
-
-    Raises `EngineError` if it cannot be loaded, has no fast tokenizer, or lacks more than the head.
-    """
-    loaded, lacking = _load(name, "span", revision, device, seed)
-    body = [key for key in lacking if key.startswith(f"{loaded.model.base_model_prefix}.")]
-    if body:
-        raise EngineError(
-            f"{loaded.weights.source}: its weights lack {', '.join(body[:3])}: they are not those of the encoder that "
-            "its config.json describes; copy the whole model"
-        )
-    return loaded
-
-
-def _load(
-    name: str | Path, task: Task, revision: str | None, device: str, seed: int | None = None
-) -> tuple[LoadedReader, list[str]]:
-    """Load the model; return it and the names of the parameters that its weights lack and that are random now."""
     weights = find_encoder_weights(name, revision)
     with loading(weights, what="reader", packages=("transformers", "torch"), extra="local"):
         from transformers import (
@@ -86,19 +64,24 @@ def _load(
             weights.source, **weights.origin, use_safetensors=True, output_loading_info=True, dtype="float32"
         )
         tokenizer: Any = AutoTokenizer.from_pretrained(weights.source, **weights.origin)
+    lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if seed is not None:
+        lacking = [key for key in lacking if key.startswith(f"{model.base_model_prefix}.")]
+    if lacking:
+        need = _HEADS[task].format(source=weights.source) if seed is None else _BODY
+        raise EngineError(f"{weights.source}: its weights lack {', '.join(lacking[:3])}: {need}")
     if not tokenizer.is_fast:
         raise EngineError(
             f"{weights.source}: its tokenizer does not give the positions of tokens in a text: "
             "save it with tokenizer.json"
         )
-    fit_length(model, tokenizer)
+    _fit_length(model, tokenizer)
     place = pick_encoder_device(device)
     batch = BATCH.get(place.partition(":")[0], BATCH["cpu"])
-    lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
-    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch), lacking
+    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch)
 
 
-def fit_length(model: Any, tokenizer: Any) -> None:
+def _fit_length(model: Any, tokenizer: Any) -> None:
     """Set the tokenizer's limit to what the model has places for; many a folder does not state it."""
     places = getattr(model.config, "max_position_embeddings", None)
     if places:

@@ -1,7 +1,6 @@
 """Finds the span of a context that answers a question, with any extractive question answering model of transformers."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from medexam.errors import EngineError
@@ -106,20 +105,9 @@ class SpanReader:
             yield best if bool(context[row].any()) else None
 
 
-def load_span_reader(
-    name: str | Path, revision: str | None = None, *, answer_tokens: int = ANSWER_TOKENS, device: str = "auto"
-) -> SpanReader:
-    """Load the question answering model of a folder or a hub id.
-
-    `device` is `auto` (CUDA if there is one), `cpu` or `cuda`. Raises `EngineError` if it cannot be loaded or has
-    no question answering head.
-    """
-    return SpanReader(load_reader(name, "span", revision, device), answer_tokens)
-
-
 SPANS = LocalReader(
-    lambda settings: load_span_reader(
-        settings.model, settings.revision, answer_tokens=settings.answer_tokens or ANSWER_TOKENS
+    lambda settings: SpanReader(
+        load_reader(settings.model, "span", settings.revision), settings.answer_tokens or ANSWER_TOKENS
     ),
     (WINDOW_TOKENS, SHARED_TOKENS),
 )

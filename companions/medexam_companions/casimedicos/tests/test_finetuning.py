@@ -15,7 +15,7 @@ import pytest
 from medexam.errors import DatasetError
 from medexam_companions.casimedicos import read_casimedicos
 from medexam_companions.casimedicos.finetuning import make_lessons, read_span_file
-from medexam_companions.casimedicos.readers import load_span_reader
+from medexam_companions.casimedicos.readers import SpanReader, load_reader
 from retrievers.tiny_models import save_bert, save_reader
 
 pytestmark = pytest.mark.usefixtures("no_collection")
@@ -28,7 +28,7 @@ def exercise(tmp_path_factory) -> Path:
     if not root:
         pytest.skip("MEDEXAM_DATA is not set: it names the folder that holds casimedicos/casimedicos-arg.tar.gz")
     rows = []
-    for document in read_casimedicos(Path(root) / "casimedicos", "en", ["train"]):
+    for document in read_casimedicos(Path(root) / "casimedicos" / "casimedicos-arg.tar.gz", "en", ["train"]):
         claims = [each for each in document.components if each.label == "claim"]
         if claims and len(document.explanation) < 500:
             text = document.explanation[claims[0].start : claims[0].end]
@@ -97,7 +97,7 @@ def test_a_random_encoder_learns_real_explanations_by_heart(finetune, exercise, 
     assert record["settings"]["seed"] == 42
     assert record["environment"]["packages"]["transformers"]
     # What the written model says is what was scored.
-    reader = load_span_reader(out, answer_tokens=512, device="cpu")
+    reader = SpanReader(load_reader(out, "span", device="cpu"), 512)
     items = read_span_file(exercise).items
     spans = reader.read([(item.question, item.context) for item in items])
     said = _predictions(out)
@@ -117,7 +117,7 @@ def test_a_reader_that_learnt_from_unanswerable_questions_predicts_nothing(finet
     assert done["data"][0]["used"] == done["data"][0]["unanswerable"] == 6
     assert set(_predictions(tmp_path / "reader").values()) == {""}
     # The same model, asked for its best span all the same.
-    reader = load_span_reader(tmp_path / "reader", device="cpu")
+    reader = SpanReader(load_reader(tmp_path / "reader", "span", device="cpu"))
     assert all(span.text for span in reader.read([(row["question"], row["context"]) for row in rows]))
 
 

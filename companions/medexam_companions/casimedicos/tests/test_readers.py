@@ -9,10 +9,9 @@ import torch
 
 from medexam.errors import EngineError
 from medexam_companions.casimedicos.readers import (
+    EntailmentReader,
     SpanReader,
-    load_entailment_reader,
     load_reader,
-    load_span_reader,
 )
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 
@@ -74,7 +73,7 @@ def test_spans_are_the_best_over_all_windows_however_they_are_batched(qa) -> Non
 
 
 def test_a_long_question_keeps_its_end_and_leaves_room(qa) -> None:
-    reader = load_span_reader(qa, answer_tokens=6, device="cpu")
+    reader = SpanReader(load_reader(qa, "span", device="cpu"), 6)
     context = text(500)
     (found,) = reader.read([(text(900), context)])
     score, start, end = best_by_loops(qa, " ".join(text(900).split()[-192:]), context, 6, 384, 128)
@@ -84,7 +83,7 @@ def test_a_long_question_keeps_its_end_and_leaves_room(qa) -> None:
 
 def test_entailment_is_the_softmax_at_its_label(nli) -> None:
     pairs = [(text(30), "the heart is blood"), (text(900), text(700)), ("fever", "cell"), (text(4), text(8))]
-    reader = load_entailment_reader(nli, device="cpu")
+    reader = EntailmentReader(load_reader(nli, "entailment", device="cpu"))
     reader.batch = 3
     scores = reader.read(pairs)
     assert scores.shape == (4,)
@@ -106,27 +105,27 @@ def test_entailment_is_the_softmax_at_its_label(nli) -> None:
 def test_labels_without_entailment_are_refused_by_name(tmp_path, labels) -> None:
     folder = save_reader(tmp_path / "model", 2, labels=labels)
     with pytest.raises(EngineError, match=r"its labels are .*one of them must be entailment.*label2id"):
-        load_entailment_reader(folder, device="cpu")
+        EntailmentReader(load_reader(folder, "entailment", device="cpu"))
 
 
 def test_an_encoder_without_a_head_is_refused_with_the_way_out(tmp_path, qa) -> None:
     plain = save_bert(tmp_path / "plain", 3)
     with pytest.raises(EngineError, match=r"lack qa_outputs.bias.*medexam finetune --model .*plain"):
-        load_span_reader(plain)
+        load_reader(plain, "span")
     with pytest.raises(EngineError, match="without a classification head"):
-        load_entailment_reader(qa)
+        load_reader(qa, "entailment")
 
 
 def test_folders_that_cannot_be_read_are_refused(tmp_path, qa) -> None:
     with pytest.raises(EngineError, match="no such model folder"):
-        load_span_reader(tmp_path / "nothing")
+        load_reader(tmp_path / "nothing", "span")
     pickled = shutil.copytree(qa, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(EngineError, match="is a pickle"):
-        load_span_reader(pickled)
+        load_reader(pickled, "span")
 
 
 def test_a_hub_that_is_out_of_reach_is_one_line_with_the_way_out(monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(EngineError, match=r"nobody/no-such-reader: the commit of.*name a folder with a copy"):
-        load_span_reader("nobody/no-such-reader")
+        load_reader("nobody/no-such-reader", "span")
