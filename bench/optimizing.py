@@ -26,13 +26,13 @@ from typing import Any
 import dspy
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
-from medexam.cli.progress.run import TerminalProgress
-from medexam.cli.views.optimize import TrialProgress
 from medexam.datasets import load_exam_set
 from medexam.experiments import Runner, plan_experiment
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.optimize.progress import TrialProgress
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 
@@ -71,7 +71,7 @@ def run_plain(endpoint: str, validation: int, tried: Optimization, folder: Path)
         "matrix": {"program": [{**PROGRAM, "load": load} for load in loads]},
     }
     plan = plan_experiment(document, {}, runs_dir=folder)
-    with TerminalProgress() as progress:
+    with RunProgress() as progress:
         started = time.perf_counter()
         runs, _ = Runner(plan, progress).run()
         seconds = time.perf_counter() - started

@@ -389,8 +389,8 @@ def clocked() -> Iterator[dict[str, float]]:
 
 
 def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
-    from medexam.cli.progress.run import TerminalProgress
     from medexam.experiments import plan_experiment
+    from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run import runner
 
     document = {
@@ -408,7 +408,7 @@ def measure_second_run(arguments: argparse.Namespace) -> dict[str, Any]:
         # Put in the embedded engine's place, so that the spec and the prompts are the same.
         runner.build_engine = scripted  # type: ignore[attr-defined,assignment]
     runs = []
-    with fresh_cache() as folder, TerminalProgress() as progress:
+    with fresh_cache() as folder, RunProgress() as progress:
         for _ in range(1 + arguments.rounds):
             with clocked() as parts:
                 total, _ = timed(

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from medexam.cli.progress.run import TerminalProgress
 from medexam.experiments import plan_experiment
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run import runner
 from medexam.experiments.track.runs import track
 from medexam.model_calls import Dialogue, Generation
@@ -68,7 +68,7 @@ def main() -> None:
     }
     before = used_mb()
     begun = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, TerminalProgress() as progress:
+    with tempfile.TemporaryDirectory() as folder, RunProgress() as progress:
         plan = plan_experiment(document, {}, runs_dir=Path(folder))
         (run,), _ = runner.Runner(plan, progress).run()
         asked = used_mb()

@@ -24,7 +24,7 @@ from client_capacity import instant_server, read_source, say, write_workload
 from distributed import make_spec
 
 from medexam.experiments import Runner, plan_experiment
-from medexam.experiments.entry.progress_bar import ProgressBar
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run.workers.executor import SpreadExecutor
 from medexam.experiments.run.workers.processes import open_processes
 
@@ -58,7 +58,7 @@ def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
     """Questions a second, and milliseconds of processor time of one, where `many` processes ask."""
     with tempfile.TemporaryDirectory() as runs_dir:
         plan = plan_experiment(spec, {}, runs_dir=Path(runs_dir))
-        with ProgressBar(disable=True) as observer, open_processes(many) as launcher:
+        with RunProgress(disable=True) as observer, open_processes(many) as launcher:
             runner = TimedRunner(plan, observer, executor=None if many == 1 else SpreadExecutor(launcher))
             (run,), _ = runner.run()
     if run.metrics.n != number:

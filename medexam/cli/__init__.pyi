@@ -15,11 +15,8 @@ from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import refuse_others as refuse_others
 from .options import settings_as_flags as settings_as_flags
-from .progress.bars import open_bars as open_bars
-from .progress.run import TerminalProgress as TerminalProgress
 from .result_files import take_files as take_files
 from .settings import Setting as Setting
-from .terminal import Terminal as Terminal
 from .views.output import print_by_kind as print_by_kind
 from .views.output import print_json as print_json
 from .views.output import send_to_mlflow as send_to_mlflow

@@ -19,8 +19,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
+from medexam.cli.hashing import ReadingLine
 from medexam.cli.help.examples import add_examples
-from medexam.cli.progress.hashing import ReadingLine
 from medexam.cli.views.interrupts import interrupts_heard
 from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
 from medexam.cli.views.usage import usage_in_one_line

@@ -45,11 +45,11 @@ def demo(
 
     The answers of 1,020 questions ship with the package. They are scored and compared as any runs are.
     """
-    from medexam.cli.terminal import Terminal
     from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo.sentences import study_sentences
     from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
     from medexam.experiments.entry.report import Report
+    from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.report.tables import overview_tables
     from medexam.specs.catalogue import SAMPLE

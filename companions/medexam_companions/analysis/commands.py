@@ -34,8 +34,8 @@ def sequential(
     from functools import partial
 
     from medexam import Limits
-    from medexam.cli import INCOMPLETE, TerminalProgress, describe_stop, print_json, print_notice, send_to_mlflow
-    from medexam.experiments import Carriers, carry_out, default_runs_dir, plan_spec
+    from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
+    from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec
     from medexam.experiments.track.runs import track
     from medexam.specs import parse_overrides
     from medexam_companions.analysis.section import describe
@@ -49,7 +49,7 @@ def sequential(
         return plan_spec(spec, {**changes, **limit}, runs_dir=folder)
 
     def ask(plan: Plan) -> tuple[Sequence[AnyRun], Stop | None]:
-        return carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+        return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
 
     if (note := rule.note(plan_at(None).cells[0].total)) is not None:
         print_notice(note)

@@ -7,10 +7,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import medexam
-from medexam.cli import Terminal, print_json, print_tables, write_file
+from medexam.cli import print_json, print_tables, write_file
 from medexam.errors import SpecError
 from medexam.experiments import (
     AnyRun,
+    Terminal,
     cost_tables,
     default_runs_dir,
     find_runs,

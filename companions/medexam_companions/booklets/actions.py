@@ -7,9 +7,10 @@ from typing import cast
 import typer
 from rich.table import Table
 
-from medexam.cli import Terminal, open_bars, print_by_kind
+from medexam.cli import print_by_kind
 from medexam.datasets import parse_discipline
 from medexam.errors import DatasetError
+from medexam.experiments import Terminal, open_bars
 from medexam.questions import Discipline, Language
 from medexam.specs import BUILT, check_language
 from medexam_companions.booklets.building import BuildRequest, Built, build_exam

@@ -5,17 +5,9 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import (
-    INCOMPLETE,
-    JsonOption,
-    RunsDirOption,
-    Terminal,
-    print_json,
-    print_notice,
-    print_tables,
-    write_file,
-)
+from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, print_notice, print_tables, write_file
 from medexam.errors import SpecError
+from medexam.experiments import Terminal
 from medexam_companions.cliniqlink.container import Engine
 from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.submissions import Missing

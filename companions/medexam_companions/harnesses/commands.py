@@ -29,8 +29,8 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-    from medexam.cli import Terminal, print_json, print_notice, print_tables, take_files
-    from medexam.experiments import default_runs_dir, run_document
+    from medexam.cli import print_json, print_notice, print_tables, take_files
+    from medexam.experiments import Terminal, default_runs_dir, run_document
     from medexam.tables import NONE, Table, percent
 
     imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]

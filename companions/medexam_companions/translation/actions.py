@@ -10,19 +10,9 @@ from typing import Any
 import typer
 
 from medexam import Limits
-from medexam.cli import (
-    INCOMPLETE,
-    Terminal,
-    TerminalProgress,
-    describe_stop,
-    print_json,
-    print_lines,
-    print_notice,
-    print_tables,
-    send_to_mlflow,
-)
+from medexam.cli import INCOMPLETE, describe_stop, print_json, print_lines, print_notice, print_tables, send_to_mlflow
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments import Carriers, Plan, Stop, carry_out, default_runs_dir, run_paths
+from medexam.experiments import Carriers, Plan, RunProgress, Stop, Terminal, carry_out, default_runs_dir, run_paths
 from medexam.specs import BUILT, parse_overrides
 from medexam_companions.translation.commands import QualitySettings, TranslateSettings
 from medexam_companions.translation.outcome import TranslationOutcome, find_outcome, write_data_set
@@ -137,7 +127,7 @@ def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
     """Ask what is pending, as every run is asked; return why it stopped early."""
     plan = replace(plan, ways_out="or translate into another folder with --out DIR")
     carriers = Carriers(limits=Limits(failures=max_failures))
-    return carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)[1]
+    return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)[1]
 
 
 def _print(outcome: TranslationOutcome, written: tuple[Path, int] | None) -> None:

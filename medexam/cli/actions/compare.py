@@ -8,7 +8,6 @@ import typer
 from medexam.cli.flags.compare import CompareSettings, SectionSettings, WaySettings
 from medexam.cli.flags.result_files import ImportSettings
 from medexam.cli.result_files import replace_files
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.experiments.compare.equal_runs import describe_unequal
@@ -19,6 +18,7 @@ from medexam.experiments.compare.ranking import mixed_notes
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.compare.section import Finder
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.comparison_tables import comparison_latex, paired_report
 from medexam.experiments.report.language_tables import languages_latex, languages_report
 from medexam.experiments.report.run_blocks import comparison_blocks, language_blocks

@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from medexam.cli.options import INCOMPLETE, refuse, refuse_others
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.hosted import print_hosted
 from medexam.cli.views.machine import machine_rows
 from medexam.cli.views.output import print_json
 from medexam.errors import EngineError, SpecError
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.serve.cluster.checks import check_node
 from medexam.serve.cluster.node import JobNode
@@ -232,11 +232,9 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
         "guided answers": _guided(diagnosis, record.guided_by),
         **{f"OpenAI's {check.what}": check.describe() for check in diagnosis.api},
         **{f"log-probabilities by {verdict.way}": _verdict(verdict) for verdict in diagnosis.reads},
-        "remembers prompts": _memory(record.prefix_block) if record.prefix_told else "not told",
         "one call, one token": f"{record.call_s * 1000:.0f} ms",
         "prompts a second": f"{burst.prompts_per_s:.1f}, {burst.in_flight} in flight" if burst else "not measured",
         "tokens a second": f"{burst.tokens_per_s:.0f} written" if burst else "not measured",
-        "clock": _clock(diagnosis.clock_ahead_s),
     }
 
 
@@ -252,10 +250,6 @@ def _sampling(sampling: SamplingRecord) -> str:
     return f"{sampling.stated}; filled by the server: {fills}"
 
 
-def _memory(block: int | None) -> str:
-    return f"in blocks of {block} tokens" if block else "no"
-
-
 def _agreement(replicas: ReplicaComparison) -> str:
     if replicas.same_tokens is None:
         return "It is unknown whether the servers agree: fewer than two report log-probabilities."
@@ -267,14 +261,6 @@ def _agreement(replicas: ReplicaComparison) -> str:
         f"The servers agree to {replicas.difference:.1e} nats on the log-probabilities of {replicas.tokens} tokens, "
         "and use the same tokens."
     )
-
-
-def _clock(ahead_s: float | None) -> str:
-    if ahead_s is None:
-        return "not told"
-    if ahead_s == 0:
-        return "as here, to a second"
-    return f"{abs(ahead_s):.0f} s {'ahead' if ahead_s > 0 else 'behind'}"
 
 
 def _verdict(verdict: ReadCheck) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from medexam.cli.flags.index import BuildSettings
 from medexam.cli.options import INCOMPLETE
-from medexam.cli.progress.bars import EncodingProgress, open_bars
+from medexam.experiments.entry.bars import EncodingProgress, open_bars
 from medexam.experiments.run.ray.cluster import open_cluster
 from medexam.experiments.run.ray.indexing import build_index_on_ray
 from medexam.files import cache_dir

@@ -9,7 +9,6 @@ import typer
 from medexam.cli.flags.optimize import OptimizeSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.cli.views.optimize import (
-    TrialProgress,
     optimization_document,
     optimization_plan_document,
     print_optimization,
@@ -21,6 +20,7 @@ from medexam.experiments.optimize.optimization import Optimization, Optimization
 from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.optimizer import why_nothing_more
 from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.optimize.tracking import track_optimization
 from medexam.experiments.store.paths import default_runs_dir
 

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from medexam.cli.flags.report import ReportSettings
 from medexam.cli.options import LAYOUTS
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.listening import check_port
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
@@ -14,6 +13,7 @@ from medexam.errors import SpecError
 from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
 from medexam.experiments.entry.report import Report
 from medexam.experiments.entry.rereading import read_today
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.report.tables import check_plots
 from medexam.experiments.store.paths import default_runs_dir, run_paths

@@ -8,7 +8,6 @@ import typer
 from medexam.cli.actions.outcome import print_runs
 from medexam.cli.flags.run import PlanSettings, RunSettings
 from medexam.cli.options import INCOMPLETE, check_resumed
-from medexam.cli.progress.run import TerminalProgress
 from medexam.cli.views.debugging import debug_plan
 from medexam.cli.views.meaning import print_meaning, save_meaning
 from medexam.cli.views.output import print_json, send_to_mlflow
@@ -16,6 +15,7 @@ from medexam.cli.views.plan import print_plan
 from medexam.cli.views.runs import describe_stop, print_notice
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.entry.carry_out import Carriers, carry_out, plan_entries, plan_lines
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
@@ -57,7 +57,7 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     try:
-        runs, stop = carry_out(plan, carriers, partial(TerminalProgress, plan.cells), print_notice)
+        runs, stop = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
     except EngineError as error:
         from medexam.experiments.track.runs import track_failed
 

@@ -15,8 +15,8 @@ from types import FrameType
 
 from rich.markup import escape
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_tables
+from medexam.experiments.entry.terminal import Terminal
 from medexam.files import host_name
 from medexam.serve.cluster.job import Job, check_signs, job_script, submit
 from medexam.serve.cluster.node import JobNode

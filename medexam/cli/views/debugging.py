@@ -1,7 +1,7 @@
 """What `medexam run --debug` prints: one question of each cell, its calls, and its prediction."""
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.prediction import print_prediction
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.run.debugging import ask_one
 from medexam.serve.network.event_loop import background_loop

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
+from medexam.experiments.entry.terminal import Terminal
 from medexam.serve.diagnostics.hosted import HostedDiagnosis
 
 

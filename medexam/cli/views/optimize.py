@@ -1,76 +1,16 @@
 """What `medexam optimize` shows: what may be tried, a bar for each program that is asked, and the trials."""
 
-import sys
 from typing import Any
 
-from rich.progress import TaskID
 from rich.table import Table
-from rich.text import Text
 
-from medexam.cli.progress.bars import WorkProgress
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_lines, print_tables
 from medexam.distributions import WILSON
-from medexam.experiments.optimize.budget import Budget
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import Trial
-from medexam.predictions import Prediction
 from medexam.specs.names import short_name
-from medexam.text import visible
-
-
-class TrialProgress(WorkProgress):
-    """An `OptimizationObserver` that draws on standard error; without a terminal it writes a line a trial."""
-
-    def __init__(self) -> None:
-        self._budget: Budget | None = None
-        self._task: TaskID | None = None
-        self._best: Trial | None = None
-        self._in_flight = 0
-        self._done = 0
-        super().__init__(self._figures)
-
-    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
-        """Open the bar."""
-        self._budget = budget
-        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
-        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
-
-    def trial_ends(self, trial: Trial) -> None:
-        """Say how the program did."""
-        if self._best is None or trial.score > self._best.score:
-            self._best = trial
-        line = f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right"
-        if self._console.is_terminal:
-            self._console.print(line, highlight=False)
-        else:
-            sys.stderr.write(f"{visible(line)}\n")
-
-    def asked(self) -> None:
-        """Count a question as in flight."""
-        self._in_flight += 1
-
-    def answered(self, prediction: Prediction) -> None:  # noqa: ARG002
-        """Move the bar."""
-        self._in_flight -= 1
-        self._done += 1
-        if self._task is not None:
-            self._bars.update(self._task, completed=self._done)
-
-    def _figures(self) -> Text | None:
-        """Draw what is spent, and the best so far."""
-        budget = self._budget
-        if budget is None:
-            return None
-        limits = budget.limits
-        calls = f"{budget.calls:,}" + (f" of {limits.max_calls:,}" if limits.max_calls else "")
-        tokens = f"{budget.tokens:,}" + (f" of {limits.max_tokens:,}" if limits.max_tokens else "")
-        parts = [f"{calls} calls", f"{tokens} tokens", f"{self._in_flight} questions in flight"]
-        if self._best is not None:
-            parts.append(f"best so far: trial {self._best.number}, {self._best.right} right")
-        return Text(" · ".join(parts), overflow="fold")
 
 
 def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 from rich.panel import Panel
 from rich.text import Text
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.runs import print_tables
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.hosted import describe_records

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from medexam.cli.terminal import Terminal
+from medexam.experiments.entry.terminal import Terminal
 from medexam.predictions import Prediction
 from medexam.predictions.calls import ModelCall
 

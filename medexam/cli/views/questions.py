@@ -1,6 +1,6 @@
 """A question on the terminal, the right answer marked."""
 
-from medexam.cli.terminal import Terminal
+from medexam.experiments.entry.terminal import Terminal
 from medexam.questions import Gold, Question, Task, TaskGold
 
 

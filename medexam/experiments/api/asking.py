@@ -7,7 +7,7 @@ from pathlib import Path
 
 from medexam.errors import EngineError, TrackingError
 from medexam.experiments.entry.carry_out import Carriers, carry_out
-from medexam.experiments.entry.progress_bar import ProgressBar
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.stored_run import AnyRun
@@ -24,7 +24,9 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
     from medexam.experiments.track.runs import track_failed
 
     try:
-        carried_out, stop = carry_out(plan, carriers, partial(ProgressBar, disable=not progress), write_notice)
+        carried_out, stop = carry_out(
+            plan, carriers, partial(RunProgress, plan.cells, disable=not progress), write_notice
+        )
     except EngineError as error:
         send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
         raise

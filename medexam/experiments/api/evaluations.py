@@ -14,7 +14,7 @@ from dspy.utils.callback import with_callbacks
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.api.asking import send_to_mlflow, write_notice
 from medexam.experiments.api.results import Run
-from medexam.experiments.entry.progress_bar import ProgressBar
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.evaluate.executor import ObjectExecutor
 from medexam.experiments.evaluate.identity import metric_name
 from medexam.experiments.evaluate.planning import EvaluationPlan, plan_evaluation
@@ -189,7 +189,7 @@ class Evaluate(dspy.Evaluate):
             limits = Limits(**{**vars(limits), "failures": self.max_errors})
         for line in plan.plan.news:
             write_notice(line)
-        with ProgressBar(disable=not shows) as bar:
+        with RunProgress(disable=not shows) as bar:
             executor = ObjectExecutor(dspy.settings.lm, in_flight)
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
         send_to_mlflow(send, [stored], track=self._track, runs_dir=plan.plan.runs_dir)

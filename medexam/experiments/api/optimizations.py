@@ -6,40 +6,16 @@ from typing import Any
 from medexam.distributions import WILSON
 from medexam.experiments.api.asking import send_to_mlflow
 from medexam.experiments.api.settings import PartSource, gather
-from medexam.experiments.entry.progress_bar import WorkBar
-from medexam.experiments.optimize.budget import Budget
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.outcome import trials_table
-from medexam.experiments.optimize.plan import OptimizationPlan, plan_optimization
+from medexam.experiments.optimize.plan import plan_optimization
+from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.optimize.tracking import track_optimization
-from medexam.experiments.optimize.trials import Trial
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.predictions import Prediction
 from medexam.specs import load_document
 from medexam.specs.loading import SpecSource
-
-
-class TrialBar(WorkBar):
-    """An `OptimizationObserver` that draws a bar over the questions of all trials."""
-
-    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:  # noqa: ARG002
-        """Open the bar."""
-        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
-        self._open(f"{plan.optimizer.kind} {plan.spec.label}", total)
-
-    def trial_ends(self, trial: Trial) -> None:
-        """Say how the program did."""
-        self._say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
-
-    def asked(self) -> None:
-        """Show nothing before the answer."""
-
-    def answered(self, prediction: Prediction) -> None:  # noqa: ARG002
-        """Move the bar."""
-        if self._bar is not None:
-            self._bar.update()
 
 
 class Optimized(Displayed):
@@ -90,7 +66,7 @@ def optimize(
     planned = plan_optimization(
         load_document(spec), settings, runs_dir=Path(runs_dir or default_runs_dir()), fresh=fresh, only_look=False
     )
-    with TrialBar(disable=not progress) as observer:
+    with TrialProgress(disable=not progress) as observer:
         optimization = carry_out(planned, observer)
     send_to_mlflow(track_optimization, optimization, track=track, runs_dir=planned.folder.path.parent)
     return Optimized(optimization)

@@ -9,11 +9,11 @@ import typer
 import yaml
 
 from medexam.cli.options import INCOMPLETE
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.questions import print_task
 from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 from medexam.datasets.rows import Row
 from medexam.errors import SpecError
+from medexam.experiments.entry.terminal import Terminal
 from medexam.files import write_whole
 from medexam.specs import DatasetSpec, load_document
 from medexam.specs.columns import KeySpec

@@ -10,7 +10,6 @@ from rich.table import Table as RichTable
 from medexam.cli.data.actions.own import find_own
 from medexam.cli.flags.data_sample import SampleSettings
 from medexam.cli.options import refuse
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_by_kind, print_json
 from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_tables
@@ -19,6 +18,7 @@ from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check
 from medexam.datasets.loading import find_question
 from medexam.datasets.readers import count_explanations
 from medexam.errors import SpecError
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.experiments.report.dataset_tables import explanation_tables, statistics_tables
 from medexam.experiments.report.plots.datasets import statistics_plots

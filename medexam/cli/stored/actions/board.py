@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import read_current
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.leaderboard.page import write_leaderboard
 from medexam.experiments.report.shown import print_blocks

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import typer
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.runs import print_notice, print_tables
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.equal_runs import describe_unequal
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import METRICS, RunFolder, remove_runs, runs_inside

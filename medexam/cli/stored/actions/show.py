@@ -4,12 +4,12 @@ import difflib
 from pathlib import Path
 from typing import Any
 
-from medexam.cli.terminal import Terminal
 from medexam.cli.views.output import print_json
 from medexam.cli.views.prediction import print_prediction
 from medexam.cli.views.questions import print_question, print_task
 from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import describe_settings, describe_state

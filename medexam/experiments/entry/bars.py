@@ -1,12 +1,12 @@
 """Bars on standard error, drawn alike by every command, and the one for passages that are being encoded."""
 
-import sys
 from collections.abc import Callable, Iterable
 from datetime import timedelta
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from medexam.cli.terminal import Terminal
+from medexam.experiments.entry.terminal import Terminal
 from medexam.specs import ModelSpec
 from medexam.text import count_of
 
@@ -58,7 +58,7 @@ class _Bars(Progress):
             TextColumn("{task.fields[note]}"),
             _Times(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not draws(console),
         )
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -69,23 +69,29 @@ class _Bars(Progress):
             yield line
 
 
-def open_bars(below: Callable[[], RenderableType | None] = lambda: None) -> Progress:
-    """Open bars on standard error; without a terminal they draw nothing.
+def draws(console: Terminal) -> bool:
+    """Return whether bars are drawn: on a terminal, and in a notebook that has widgets."""
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+
+
+def open_bars(below: Callable[[], RenderableType | None] = lambda: None, *, disable: bool = False) -> Progress:
+    """Open bars on standard error; where none are drawn their lines alone are written, and nothing with `disable`.
 
     `below` gives a line to stand below them, None for none; it is called ten times a second by the thread that draws.
     """
-    return _Bars(Terminal(stderr=True), below)
+    return _Bars(Terminal(stderr=True, quiet=disable), below)
 
 
 class WorkProgress:
     """Bars that are drawn while a `with` block lasts: what the observers of runs and optimizations share.
 
-    `below` is that of `open_bars`.
+    `below` and `disable` are those of `open_bars`.
     """
 
-    def __init__(self, below: Callable[[], RenderableType | None] = lambda: None) -> None:
-        self._bars = open_bars(below)
+    def __init__(self, below: Callable[[], RenderableType | None], *, disable: bool) -> None:
+        self._bars = open_bars(below, disable=disable)
         self._console = self._bars.console
+        self._draws = draws(self._bars.console)
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -101,16 +107,22 @@ class WorkProgress:
         place = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
         has_name = model.loads_weights or model.name or model.profile
         engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {model.engine}"
-        self._console.print(f"Preparing {engine_label}{place} ...", highlight=False)
+        self._say(f"Preparing {engine_label}{place} ...")
 
     def stopping(self, in_flight: int) -> None:
         """Say that Ctrl-C was heard."""
-        self._console.print(
+        self._say(
             f"Stopping: waiting a few seconds for {count_of(in_flight, 'question')} in flight; "
-            "Ctrl-C again stops at once.",
-            highlight=False,
-            soft_wrap=True,
+            "the next interrupt (Ctrl-C) stops at once."
         )
+
+    def _say(self, line: str) -> None:
+        write_line(self._console, line)
+
+
+def write_line(console: Console, line: str) -> None:
+    """Write a line as it is, above the bars if there are any."""
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 class EncodingProgress:
@@ -131,7 +143,7 @@ class EncodingProgress:
             if count >= self._total:
                 return
             self._task = self._bars.add_task(self._label, total=self._total, note="passages")
-            if not self._bars.console.is_terminal:
+            if self._bars.disable:
                 note = f", {count:,} of which are encoded already" if count else ""
-                sys.stderr.write(f"{self._label}: {self._total:,} passages{note} ...\n")
+                write_line(self._bars.console, f"{self._label}: {self._total:,} passages{note} ...")
         self._bars.update(self._task, completed=count)

@@ -2,7 +2,6 @@
 index that it makes.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,24 +9,23 @@ from datetime import timedelta
 from rich.progress import TaskID
 from rich.text import Text
 
-from medexam.cli.progress.bars import EncodingProgress, WorkProgress
-from medexam.cli.progress.pace import Pace
+from medexam.experiments.entry.bars import EncodingProgress, WorkProgress
+from medexam.experiments.entry.pace import Pace
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.stored_run import AnyRun
 from medexam.predictions import Prediction
-from medexam.text import visible
 
 REDRAW_S = 0.25
 """Seconds between two computations of the figures on a terminal."""
 REPEAT_S = 30.0
-"""Seconds between two lines of figures without a terminal."""
+"""Seconds between two lines of figures without bars."""
 
 
-class TerminalProgress(WorkProgress):
-    """A `RunObserver` that draws on standard error; without a terminal it writes a line now and then."""
+class RunProgress(WorkProgress):
+    """A `RunObserver` that draws on standard error; without bars it writes a line now and then."""
 
-    def __init__(self, cells: Sequence[AnyCell] = ()) -> None:
-        """`cells` are all that the command asks."""
+    def __init__(self, cells: Sequence[AnyCell] = (), *, disable: bool = False) -> None:
+        """`cells` are all that are asked; with `disable` nothing is shown."""
         self._cells = [planned for planned in cells if planned.pending]
         self._begun: dict[str, int] = {}
         """Id of a run -> its number in the order of beginning, 1 the first."""
@@ -39,11 +37,11 @@ class TerminalProgress(WorkProgress):
         self._looked = self._began = 0.0
         self._figures = Text()
         self._encoding: EncodingProgress | None = None
-        super().__init__(self._draw_figures)
+        super().__init__(self._draw_figures, disable=disable)
 
     def retrieval_starts(self, planned: AnyCell) -> None:
         """Say that passages are being looked up."""
-        self._console.print(f"Looking up passages for {planned.label} ...", highlight=False)
+        self._say(f"Looking up passages for {planned.label} ...")
         self._encoding = None
 
     def passages_encoded(self, planned: AnyCell, count: int) -> None:
@@ -73,10 +71,8 @@ class TerminalProgress(WorkProgress):
         self._task = self._tasks[planned.run_id] = self._bars.add_task(
             self._label, total=total, completed=count, note=""
         )
-        if not self._console.is_terminal and planned.pending:
-            sys.stderr.write(
-                f"{visible(self._label)}: asking {len(planned.pending):,} of {total:,} questions ...\n"
-            )
+        if not self._draws and planned.pending:
+            self._say(f"{self._label}: asking {len(planned.pending):,} of {total:,} questions ...")
 
     def asked(self) -> None:
         """Count a question as in flight."""
@@ -84,27 +80,22 @@ class TerminalProgress(WorkProgress):
             self._pace.asked()
 
     def answered(self, prediction: Prediction) -> None:
-        """Count the answer; without a terminal, say now and then how it goes."""
+        """Count the answer; without bars, say now and then how it goes."""
         pace = self._pace
         if pace is None:
             return
         pace.answered(prediction)
-        if (now := time.monotonic()) - self._looked >= REPEAT_S and not self._console.is_terminal:
+        if (now := time.monotonic()) - self._looked >= REPEAT_S and not self._draws:
             self._looked = now
             figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
-            sys.stderr.write(
-                f"{visible(self._label)}: {pace.progress:,} of {pace.total:,} questions · {elapsed} elapsed · "
-                f"{figures}\n"
-            )
+            self._say(f"{self._label}: {pace.progress:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}")
 
     def cell_ends(self, run: AnyRun) -> None:
-        """Close the cell's bar; without a terminal, say that the run is on disk."""
+        """Close the cell's bar; without bars, say that the run is on disk."""
         self._draw_done()
         self._pace = self._task = None
-        if not self._console.is_terminal:
-            sys.stderr.write(
-                f"{visible(run.record.run_id)}: {run.metrics.n} of {len(run.record.questions)} questions\n"
-            )
+        if not self._draws:
+            self._say(f"{run.record.run_id}: {run.metrics.n} of {len(run.record.questions)} questions")
 
     def _draw_done(self) -> None:
         if self._pace is not None and self._task is not None:
