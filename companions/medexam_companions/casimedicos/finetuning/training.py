@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -11,17 +12,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from medexam.datasets import SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
 from medexam.metrics import count_outcomes, score_spans
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
-from medexam_companions.casimedicos.finetuning.lessons import Lesson, SpanFile, make_lessons, read_span_file
+from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.spans import SpanReader
 
 PREDICTIONS = "validation_predictions.jsonl"
+SHOWN = 5
+"""Questions that a line names."""
 _LABELS = ("start_positions", "end_positions")
 
 
@@ -44,32 +48,47 @@ def learn(stage: Stage, say: Callable[[str], None]) -> None:
 def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:
     spec = stage.spec
     read = partial(read_span_file, variant=stage.variant, unstructured=stage.is_last and spec.unstructured)
-    files = [read(path) for path in stage.train]
+    files = {path: read(path) for path in stage.train}
     validation = None if stage.validation is None else read(stage.validation)
-    if validation and not any(item.answers for item in validation.items):
-        raise DatasetError(f"{validation.path}: none of its questions has an answer to score against")
+    if validation and not any(item.answers for item in validation):
+        raise DatasetError(f"{stage.validation}: none of its questions has an answer to score against")
     loaded = load_reader(stage.model, "span", None, spec.device, spec.seed)
-    lessons = [make_lessons(file, loaded.tokenizer, spec.window, spec.shared) for file in files]
-    for line in [line for one in lessons for line in one.warnings()]:
-        say(line)
+    windows: list[Lesson] = []
+    data = {}
+    for path, items in files.items():
+        try:
+            lessons = make_lessons(items, loaded.tokenizer, spec.window, spec.shared)
+        except DatasetError as error:
+            raise DatasetError(f"{path}: {error}") from None
+        for reason, n in Counter(lessons.omissions.values()).items():
+            keys = [key for key, cause in lessons.omissions.items() if cause == reason]
+            examples = f"{', '.join(keys[:SHOWN])}{' ...' if n > SHOWN else ''}"
+            say(f"{path}: {n:,} of {len(items):,} questions are left out ({examples}): {reason}")
+        windows += lessons.windows
+        data[str(path)] = {
+            "questions": len(items),
+            "unanswerable": sum(not item.answers for item in items),
+            "windows": len(lessons.windows),
+            "left_out": lessons.omissions,
+        }
     start = time.monotonic()
-    losses = _train(loaded, [window for one in lessons for window in one.windows], stage)
+    losses = _train(loaded, windows, stage)
     record: dict[str, Any] = {
         "digest": stage.digest,
         "settings": spec.model_dump(mode="json") | {"variant": stage.variant},
         "base": {"name": loaded.weights.label, "revision": loaded.weights.revision},
-        "data": [one.document() for one in lessons],
+        "data": data,
         "device": loaded.device,
         "seconds": round(time.monotonic() - start, 1),
         "losses": losses,
         "environment": describe_environment(),
     }
     if validation is not None:
-        trained_on = {(item.question, item.context) for file in files for item in file.items}
-        repeats = [item.key for item in validation.items if (item.question, item.context) in trained_on]
+        trained_on = {(item.question, item.context) for items in files.values() for item in items}
+        repeats = [item.key for item in validation if (item.question, item.context) in trained_on]
         if repeats:
             say(
-                f"{validation.path}: {len(repeats):,} of {len(validation.items):,} questions are in the training data "
+                f"{stage.validation}: {len(repeats):,} of {len(validation):,} questions are in the training data "
                 "too, so the score counts what was memorised: leave them out to see what the model can do"
             )
         record["validation"] = _score(loaded, validation, stage, draft) | {"seen_in_training": repeats}
@@ -138,12 +157,12 @@ def _collate(tokenizer: Any, batch: Sequence[Lesson]) -> Any:
     return tensors
 
 
-def _score(loaded: LoadedReader, validation: SpanFile, stage: Stage, draft: Path) -> dict[str, Any]:
+def _score(loaded: LoadedReader, validation: Sequence[SpanItem], stage: Stage, draft: Path) -> dict[str, Any]:
     """Read a span for each question that has an answer, write them, and score them; empty where none is found."""
     spec = stage.spec
     loaded.model.eval()
     reader = SpanReader(loaded, spec.answer_tokens, spec.window, spec.shared, may_be_empty=True)
-    items = [item for item in validation.items if item.answers]
+    items = [item for item in validation if item.answers]
     spans = reader.read([(item.question, item.context) for item in items])
     texts = [span.text if span is not None else "" for span in spans]
     rows = ({"id": item.key, "prediction": text} for item, text in zip(items, texts, strict=True))
@@ -152,9 +171,6 @@ def _score(loaded: LoadedReader, validation: SpanFile, stage: Stage, draft: Path
     pairs = [(text, item.references) for item, text in zip(items, texts, strict=True)]
     negated = [pair for item, pair in zip(items, pairs, strict=True) if item.negated]
     return {
-        "path": str(validation.path.resolve()),
-        "sha256": validation.sha256,
-        "questions": len(validation.items),
         "squad": asdict(score_spans(pairs)),
         "spanish": asdict(score_spans(pairs, "spanish")),
         "negated": asdict(score_spans(negated)),

@@ -7,7 +7,8 @@ which a model of each language would be needed. Words of languages that Snowball
 import asyncio
 import math
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -35,125 +36,33 @@ _WORD = re.compile(r"\w+")
 
 
 class ReadingProgram(dspy.Module):
-    """A program that has a local model read, and asks no engine."""
+    """A program that has a local model read in a thread of its own, and asks no engine."""
 
     asks_model = False
 
-    def __init__(self, reader: TextReader) -> None:
+    def __init__(self, answer: Callable[[Any], ProgramOutput]) -> None:
         super().__init__()
-        self._reader = reader
+        self._answer = answer
 
     def forward(self, question: Any) -> ProgramOutput:
         """Answer one question."""
-        return self.say(question)
+        return self._answer(question)
 
     async def aforward(self, question: Any) -> ProgramOutput:
-        """Answer one question, in a thread of its own."""
-        return await asyncio.to_thread(self.say, question)
-
-    def say(self, question: Any) -> ProgramOutput:
-        """Return what both give."""
-        raise NotImplementedError
-
-    def _quote(self, text: str) -> Generation:
-        return Generation(text, "stop", self._reader.label, prompt_tokens=None, completion_tokens=None)
-
-
-class SpanExtraction(ReadingProgram):
-    """The span of a task's context that a question answering model found: predictions hold `text` and `span`."""
-
-    def say(self, question: Task) -> ProgramOutput:
-        """Return the answer."""
-        (span,) = self._reader.read(question, lambda task: [(task.question, task.context)])
-        if span is None or not span.text:
-            return ProgramOutput(answer=None, text=None, rationale=None)
-        return ProgramOutput(
-            answer=None,
-            text=span.text,
-            span=(span.start, span.end),
-            alignment="literal",
-            rationale=None,
-            generation=self._quote(span.text),
-        )
-
-
-class PassageProgram(ReadingProgram):
-    """A program that has the passages of a question read."""
-
-    def __init__(self, reader: TextReader, finder: PassageFinder) -> None:
-        super().__init__(reader)
-        self._finder = finder
-
-
-class SpanChoice(PassageProgram):
-    """The option with the largest share of its stems in the span that a question answering model found.
-
-    Of equal shares the longest option is taken, of equally long ones the first; so it is where the span shares nothing
-    with any option. A prediction's reply is the span; unanswered where no passage was found.
-    """
-
-    def say(self, question: Question) -> ProgramOutput:
-        """Return the answer; `hits` are the passages that were read."""
-
-        def pairs(item: Question) -> list[tuple[str, str]]:
-            return [(self._finder.asked(item).stem, hit.passage.text) for hit in self._finder.find(item)]
-
-        spans: list[Span] = [span for span in self._reader.read(question, pairs) if span is not None]
-        hits = list(self._finder.find(question))
-        if not spans:
-            return ProgramOutput(answer=None, rationale=None, hits=hits)
-        best = max(spans, key=lambda span: span.score)
-        answer = choose_by_overlap(self._finder.asked(question), best.text)
-        return ProgramOutput(answer=answer, rationale=None, generation=self._quote(best.text), hits=hits)
-
-
-class EntailedChoice(PassageProgram):
-    """The option whose hypothesis, the stem with the option, some sentence of the passages entails most.
-
-    A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
-    an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
-    unanswered where no passage was found.
-    """
-
-    def say(self, question: Question) -> ProgramOutput:
-        """Return the answer; `hits` are the passages that were read."""
-        hypotheses = list_hypotheses(question, self._finder)
-        read = self._reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, self._finder)])
-        hits = self._merge_hits(question)
-        if not hypotheses:
-            return ProgramOutput(answer=None, rationale=None, hits=hits)
-        best: dict[int, tuple[float, str]] = {}
-        for each, score in zip(hypotheses, read, strict=True):
-            if each.option not in best or score > best[each.option][0]:
-                best[each.option] = float(score), each.pair[0]
-        default = (_LEAST, "")
-        scores = {number: max(best.get(number, default)[0], _LEAST) for number in question.option_numbers}
-        answer = max(scores, key=scores.__getitem__)
-        return ProgramOutput(
-            answer=answer,
-            rationale=None,
-            generation=self._quote(best.get(answer, default)[1]),
-            hits=hits,
-            scores=OptionScores(scores, UNIT),
-        )
-
-    def _merge_hits(self, question: Question) -> list[Hit]:
-        """Merge the passages of all options, each once by its best score."""
-        hits = [hit for of_option in self._finder.find_per_option(question).values() for hit in of_option]
-        best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}
-        ordered = sorted(best.values(), key=lambda hit: -hit.score)
-        return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
+        """Answer one question without blocking."""
+        return await asyncio.to_thread(self._answer, question)
 
 
 def build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
     """Build the program of a `span_reader`."""
-    reader = _needed(context.reader)
-    return SpanExtraction(reader) if spec.answers_tasks else SpanChoice(reader, _needed(context.finder))
+    if spec.answers_tasks:
+        return ReadingProgram(partial(_extract_span, _needed(context.reader)))
+    return ReadingProgram(partial(_choose_by_span, _needed(context.reader), _needed(context.finder)))
 
 
 def build_entailment(_spec: EntailmentSpec, _language: Language, context: ProgramContext) -> dspy.Module:
     """Build the program of an `entailment`."""
-    return EntailedChoice(_needed(context.reader), _needed(context.finder))
+    return ReadingProgram(partial(_choose_entailed, _needed(context.reader), _needed(context.finder)))
 
 
 def _needed(part: Any) -> Any:
@@ -162,8 +71,83 @@ def _needed(part: Any) -> Any:
     return part
 
 
-def choose_by_overlap(question: Question, span: str) -> int:
-    """Return the printed number of the option with the largest share of its stems in `span`; see `SpanChoice`."""
+def _extract_span(reader: TextReader, task: Task) -> ProgramOutput:
+    """Answer with the span of a task's context: predictions hold `text` and `span`."""
+    (span,) = reader.read(task, lambda item: [(item.question, item.context)])
+    if span is None or not span.text:
+        return ProgramOutput(answer=None, text=None, rationale=None)
+    return ProgramOutput(
+        answer=None,
+        text=span.text,
+        span=(span.start, span.end),
+        alignment="literal",
+        rationale=None,
+        generation=_quote(span.text, reader),
+    )
+
+
+def _choose_by_span(reader: TextReader, finder: PassageFinder, question: Question) -> ProgramOutput:
+    """Choose the option with the largest share of its stems in the best span of all passages.
+
+    A prediction's reply is the span, `hits` are the passages; unanswered where no passage was found.
+    """
+
+    def pairs(item: Question) -> list[tuple[str, str]]:
+        return [(finder.asked(item).stem, hit.passage.text) for hit in finder.find(item)]
+
+    spans: list[Span] = [span for span in reader.read(question, pairs) if span is not None]
+    hits = list(finder.find(question))
+    if not spans:
+        return ProgramOutput(answer=None, rationale=None, hits=hits)
+    best = max(spans, key=lambda span: span.score)
+    answer = _choose_by_overlap(finder.asked(question), best.text)
+    return ProgramOutput(answer=answer, rationale=None, generation=_quote(best.text, reader), hits=hits)
+
+
+def _choose_entailed(reader: TextReader, finder: PassageFinder, question: Question) -> ProgramOutput:
+    """Choose the option whose hypothesis, the stem with the option, some sentence of the passages entails most.
+
+    A prediction's reply is the sentence that decided, and `option_scores` are log-probabilities of entailment, so that
+    an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
+    unanswered where no passage was found.
+    """
+    found = reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
+    best: dict[int, tuple[float, str]] = {}
+    for each, score in zip(list_hypotheses(question, finder), found, strict=True):
+        if each.option not in best or score > best[each.option][0]:
+            best[each.option] = float(score), each.pair[0]
+    hits = _merge_hits(finder, question)
+    if not best:
+        return ProgramOutput(answer=None, rationale=None, hits=hits)
+    scores = {number: max(best.get(number, (_LEAST, ""))[0], _LEAST) for number in question.option_numbers}
+    answer = max(scores, key=scores.__getitem__)
+    return ProgramOutput(
+        answer=answer,
+        rationale=None,
+        generation=_quote(best[answer][1], reader),
+        hits=hits,
+        scores=OptionScores(scores, UNIT),
+    )
+
+
+def _merge_hits(finder: PassageFinder, question: Question) -> list[Hit]:
+    """Merge the passages of all options, each once by its best score."""
+    hits = [hit for of_option in finder.find_per_option(question).values() for hit in of_option]
+    best = {hit.passage.id: hit for hit in sorted(hits, key=lambda hit: hit.score)}
+    ordered = sorted(best.values(), key=lambda hit: -hit.score)
+    return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
+
+
+def _quote(text: str, reader: TextReader) -> Generation:
+    return Generation(text, "stop", reader.label, prompt_tokens=None, completion_tokens=None)
+
+
+def _choose_by_overlap(question: Question, span: str) -> int:
+    """Return the printed number of the option with the largest share of its stems in `span`.
+
+    Of equal shares the longest option is taken, of equally long ones the first; so it is where the span shares nothing
+    with any option.
+    """
     span_stems = _stems(span, question.language)
 
     def rank(option: Option) -> tuple[float, int]:

@@ -40,7 +40,7 @@ def test_an_encoder_becomes_a_reader_once(medexam, train, tmp_path) -> None:
     (row,) = [line for line in out.splitlines() if " one" in line]
     assert "base" in row
     record = json.loads((tmp_path / "one" / "finetuning.json").read_text())
-    assert record["data"][0]["unanswerable"] == 1
+    assert record["data"][str(train)]["unanswerable"] == 1
     assert (tmp_path / "one" / "model.safetensors").exists()
     code, again, err = medexam(*command, "--out", "one", "--validation", train)
     assert (code, again, err) == (0, out, "")

@@ -92,13 +92,13 @@ def test_a_random_encoder_learns_real_explanations_by_heart(finetune, exercise, 
     assert done["validation"]["squad"]["f1"] > 95
     assert "20 of 20 questions are in the training data too" in err
     record = json.loads((out / "finetuning.json").read_text())
-    assert record["data"][0]["sha256"] == hashlib.sha256(exercise.read_bytes()).hexdigest()
+    assert record["data"][str(exercise)]["questions"] == 20
     assert record["base"]["revision"].startswith("sha256:")
     assert record["settings"]["seed"] == 42
     assert record["environment"]["packages"]["transformers"]
     # What the written model says is what was scored.
     reader = SpanReader(load_reader(out, "span", device="cpu"), 512)
-    items = read_span_file(exercise).items
+    items = read_span_file(exercise)
     spans = reader.read([(item.question, item.context) for item in items])
     said = _predictions(out)
     assert [span.text for span in spans] == [said[item.key] for item in items]
@@ -114,7 +114,7 @@ def test_a_reader_that_learnt_from_unanswerable_questions_predicts_nothing(finet
     validation.write_text(json.dumps(rows))
     files = {"model": save_encoder(tmp_path / "base", train), "train": train, "validation": validation}
     done, _ = finetune(tmp_path / "reader", **files, epochs=10, learning_rate=2e-3)
-    assert done["data"][0]["used"] == done["data"][0]["unanswerable"] == 6
+    assert done["data"][str(train)]["unanswerable"] == 6
     assert set(_predictions(tmp_path / "reader").values()) == {""}
     # The same model, asked for its best span all the same.
     reader = SpanReader(load_reader(tmp_path / "reader", "span", device="cpu"))
@@ -143,7 +143,7 @@ def span_file(folder: Path, *items: tuple[str, str, str | None, int]):
     ]
     path = folder / "spans.json"
     path.write_text(json.dumps(rows))
-    return read_span_file(path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,9 @@ def tokenizer(tmp_path_factory):
 def test_answers_are_labelled_in_every_window_that_holds_them_whole(tokenizer, tmp_path) -> None:
     words = ["heart", "blood", "kidney", "fever", "nerve", "bone", "lung", "dose", "drug", "cell"] * 4
     context, answer = " ".join(words), "fever nerve bone"
-    lessons = make_lessons(span_file(tmp_path, ("a", context, answer, context.index(answer))), tokenizer, 24, 6)
+    lessons = make_lessons(
+        read_span_file(span_file(tmp_path, ("a", context, answer, context.index(answer)))), tokenizer, 24, 6
+    )
     assert lessons.omissions == {}
     labelled = [one for one in lessons.windows if one["start_positions"]]
     assert len(lessons.windows) > len(labelled) >= 1
@@ -170,23 +172,28 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer, tmp_path) -
     long = " ".join(["heart blood kidney"] * 20)
     items = (("long", long, long, 0), ("off", "the heart", "heart", 1), ("none", "the heart", None, 0))
     good = ("good", " the heart is", " heart ", 4)
-    lessons = make_lessons(span_file(tmp_path, *items, good), tokenizer, 24, 6)
+    lessons = make_lessons(read_span_file(span_file(tmp_path, *items, good)), tokenizer, 24, 6)
     assert set(lessons.omissions) == {"long", "off"}
     # That a question has no answer is learnt too.
     places = [(one["start_positions"], one["end_positions"]) for one in lessons.windows]
     assert (len(places), places[0]) == (2, (0, 0))
-    assert lessons.document()["unanswerable"] == 1
-    said = "spans.json: 1 of 4 questions are left out (long): answers that fit into no window; raise"
-    assert said in next(iter(lessons.warnings()))
-    with pytest.raises(DatasetError, match=r"spans\.json: no question is left to learn from: answers that fit"):
-        make_lessons(span_file(tmp_path, items[0]), tokenizer, 24, 6)
+    with pytest.raises(DatasetError, match="no question is left to learn from: answers that fit"):
+        make_lessons(read_span_file(span_file(tmp_path, items[0])), tokenizer, 24, 6)
+
+
+def test_what_is_left_out_is_said(finetune, tmp_path) -> None:
+    items = (("off", "the heart", "heart", 1), ("good", " the heart is", " heart ", 4))
+    train = span_file(tmp_path, *items)
+    done, err = finetune(tmp_path / "o", model=save_bert(tmp_path / "base", 1), train=train, epochs=1)
+    assert "spans.json: 1 of 2 questions are left out (off): answers that are not at their offset" in err
+    assert list(done["data"][str(train)]["left_out"]) == ["off"]
 
 
 def test_what_cannot_be_done_is_said_before_it_is_begun(finetune, tmp_path) -> None:
     train, out = tmp_path / "t.json", tmp_path / "o"
     base = save_bert(tmp_path / "base", 1)
     assert "cannot be read" in finetune(out, model=base, train=train, code=2)[1]
-    span_file(tmp_path, ("1", "the heart", "heart", 4)).path.rename(train)
+    span_file(tmp_path, ("1", "the heart", "heart", 4)).rename(train)
     assert "exists already" in finetune(tmp_path, model=base, train=train, code=2)[1]
     assert "cannot be written" in finetune(train / "o", model=base, train=train, code=2)[1]
     config = json.loads((base / "config.json").read_text())
