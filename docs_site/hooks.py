@@ -23,6 +23,10 @@ COPIED = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
     "examples/README.md": "examples.md",
+    **{
+        path.relative_to(ROOT).as_posix(): f"{path.parent.name}.md"
+        for path in sorted(ROOT.glob("companions/medexam_companions/*/README.md"))
+    },
 }
 """Files beside `docs/` -> the pages that they are."""
 MADE = {

@@ -19,9 +19,15 @@ from medexam.serve import smollm2_folder
 
 __all__ = ["_untracked", "medexam"]
 ROOT = Path(__file__).parents[1]
+COMPANIONS = ROOT / "companions" / "medexam_companions"
 PAGES = {
     path.relative_to(ROOT).as_posix(): path
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "README.md")
+    for path in (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "examples" / "README.md",
+        *sorted(COMPANIONS.glob("*/README.md")),
+    )
 }
 """Name from the root -> file."""
 ENDS = {"|", ">", "2>&1", "&", ";"}
@@ -88,7 +94,16 @@ READ = {page: commands for page, path in PAGES.items() if (commands := commands_
 """Page -> its commands; pages without one are left out."""
 ALL = dict(walk_commands())
 """Words of a command -> the command."""
-LINES = {command.line: command for commands in READ.values() for command in commands}
+
+
+def _name(command: Command) -> str:
+    """The words that name it; empty if no command has this name and the core alone is here."""
+    names = [" ".join(command.words[:length]) for length in (1, 2)]
+    return next((name for name in names if name in ALL), names[0] if COMPANIONS.is_dir() else "")
+
+
+LINES = {command.line: command for commands in READ.values() for command in commands if _name(command)}
+"""Printed line -> the command, of those that are installed."""
 
 
 def test_pages_print_commands() -> None:
@@ -98,9 +113,8 @@ def test_pages_print_commands() -> None:
 
 @pytest.mark.parametrize("line", sorted(LINES))
 def test_a_printed_command_is_right_usage(line: str) -> None:
-    words = [word for word in LINES[line].words if word != "[…]"]
-    length = 1 if words[0] in ALL else 2
-    ALL[" ".join(words[:length])].make_context(words[0], words[length:])
+    name, words = _name(LINES[line]), [word for word in LINES[line].words if word != "[…]"]
+    ALL[name].make_context(name, words[len(name.split()) :])
 
 
 @pytest.fixture
