@@ -3,9 +3,8 @@ from .contrasts import difference_of_means as difference_of_means
 from .contrasts import mean_value as mean_value
 from .contrasts import right_by_place as right_by_place
 from .fitting import fit_items as fit_items
-from .item_quality import judge_items as judge_items
-from .item_quality import strong_runs as strong_runs
-from .item_quality import together as together
+from .item_response import judge_items as judge_items
+from .item_response import strong_runs as strong_runs
 from .overlap import QuestionGrams as QuestionGrams
 from .sequential import SequentialEnding as SequentialEnding
 from .sequential import SequentialTest as SequentialTest

@@ -48,7 +48,7 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     """
     groups = _group(scores, clusters)
     wins = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
-    fitted = fit_strengths(wins[None])[0]
+    fitted = fit_strengths(wins)
     covariance, freedom = find_covariance(groups, wins, fitted)
     runs = len(scores)
     single, (one, other) = np.eye(runs), np.triu_indices(runs, 1)
@@ -70,18 +70,16 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
 
 
 def fit_strengths(wins: Floats) -> Floats:
-    """Find the likeliest strengths, whose mean is 0; `wins[s, i, j]` counts wins of run i over j in sample s.
+    """Find the likeliest strengths, whose mean is 0, by Newton's method; `wins[i, j]` counts wins of run i over run j.
 
-    `PRIOR` is added to each count. Row s of the result holds the strengths in sample s. By Newton's method.
+    `PRIOR` is added to each count.
     """
-    runs = wins.shape[-1]
-    counts = wins + PRIOR * (1 - np.eye(runs))
-    games = counts + counts.swapaxes(1, 2)
-    strengths = np.zeros(wins.shape[:2])
+    counts = wins + PRIOR * (1 - np.eye(len(wins)))
+    games = counts + counts.T
+    strengths = np.zeros(len(wins))
     for _ in range(50):
         expected = _expected(strengths)
-        slope = (counts - games * expected).sum(axis=2)
-        step = np.linalg.solve(_curvature(games * expected * (1 - expected)), slope[..., None])[..., 0]
+        step = np.linalg.solve(_curvature(games * expected * (1 - expected)), (counts - games * expected).sum(axis=1))
         strengths += step
         if np.abs(step).max() < 1e-12:
             break
@@ -89,13 +87,10 @@ def fit_strengths(wins: Floats) -> Floats:
 
 
 def find_covariance(groups: "Sequence[UnitGroup]", wins: Floats, fitted: Floats) -> tuple[Floats, int]:
-    """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom.
-
-    `wins[i, j]` counts the wins of run i over run j.
-    """
-    expected = _expected(fitted[None])[0]
+    """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom."""
+    expected = _expected(fitted)
     counts = wins + PRIOR * (1 - np.eye(len(wins)))
-    inverse = np.linalg.inv(_curvature(((counts + counts.T) * expected * (1 - expected))[None])[0])
+    inverse = np.linalg.inv(_curvature((counts + counts.T) * expected * (1 - expected)))
     covariance, freedom = np.zeros_like(inverse), 0
     for group in groups:
         units = int(group.counts.sum())
@@ -144,19 +139,17 @@ def _of_questions(scores: Floats) -> UnitGroup:
 
 
 def _expected(strengths: Floats) -> Floats:
-    """Compute `[s, i, j]`: how likely run i wins over run j in sample s."""
-    return np.asarray(1 / (1 + np.exp(strengths[:, None] - strengths[:, :, None])))
+    """Compute `[i, j]`: how likely run i wins over run j."""
+    return np.asarray(1 / (1 + np.exp(strengths - strengths[:, None])))
 
 
 def _curvature(weights: Floats) -> Floats:
-    """Compute minus the second derivative of the likelihood, `weights[s, i, j]` being the variance of a pair's wins.
+    """Compute minus the second derivative of the likelihood, `weights[i, j]` being the variance of a pair's wins.
 
     Its rows sum to 0; adding 1 everywhere makes it regular and keeps the mean of the strengths at 0.
     """
-    runs = weights.shape[-1]
-    curvature = 1 - weights * (1 - np.eye(runs))
-    curvature[:, range(runs), range(runs)] = 1 + (weights * (1 - np.eye(runs))).sum(axis=2)
-    return np.asarray(curvature)
+    off_diagonal = weights * (1 - np.eye(len(weights)))
+    return np.asarray(1 + np.diag(off_diagonal.sum(axis=1)) - off_diagonal)
 
 
 def _half_widths(covariance: Floats, freedom: int, contrasts: Floats) -> Floats:

@@ -8,9 +8,13 @@ from medexam.experiments import Finder
 
 
 @dataclass(frozen=True)
-class ContaminationSettings:
+class AnalysisSettings:
     """What is looked for; runs on altered questions are without being asked for."""
 
+    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    item_response: Annotated[
+        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
+    ] = False
     cutoff: Annotated[
         str | None,
         Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
@@ -27,22 +31,9 @@ class ContaminationSettings:
     def finders(self) -> list[Finder]:
         """Return what finds it; raises `SpecError` for values that cannot be."""
         from medexam_companions.analysis.contamination import make_finder
-
-        return [make_finder(self.cutoff, self.overlap, self.overlap_words)]
-
-
-@dataclass(frozen=True)
-class ItemResponseSettings:
-    """What is fitted to the answers of all runs."""
-
-    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
-    item_response: Annotated[
-        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
-    ] = False
-
-    def finders(self) -> list[Finder]:
-        """Return what finds it."""
         from medexam_companions.analysis.item_response import find_item_response
         from medexam_companions.analysis.strengths import find_strengths
 
-        return [*([find_strengths] if self.strengths else []), *([find_item_response] if self.item_response else [])]
+        chosen = {find_strengths: self.strengths, find_item_response: self.item_response}
+        contamination = make_finder(self.cutoff, self.overlap, self.overlap_words)
+        return [*(finder for finder, is_chosen in chosen.items() if is_chosen), contamination]

@@ -1,28 +1,82 @@
 """`medexam compare --item-response`: which questions tell runs apart, and which keys people should look at again."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
-from medexam.tables import NONE, Captioned, Table, coefficient, percent
-from medexam_companions.analysis.fitting import ItemFit, fit_items
-from medexam_companions.analysis.item_quality import (
-    FEW_RUNS,
-    USELESS,
-    ItemQuality,
-    judge_items,
-    strong_runs,
-    together,
-)
+from medexam.tables import NONE, Captioned, Table, percent
+from medexam_companions.analysis.fitting import Floats, ItemFit, fit_items
 
 SHOWN = 10
-"""Questions of each kind in a table; `--json` holds all."""
-DEPENDENT = 0.3
-"""Runs whose residuals correlate by more are said to err together."""
+"""Questions of each kind in the table; `--json` holds all."""
+FEW_RUNS = 100
+"""With fewer runs the fit is called weak; guides for the two-parameter model ask for some hundred."""
+FEWEST_STRONG = 3
+USELESS = 0.35
+"""Discriminations under this are very low (Baker 2001, "The basics of item response theory")."""
+_FLAT = 0.2
+"""A difficulty is not given for smaller discriminations: it is their inverse, and has no meaning."""
+_QUANTILE = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class ItemQuality:
+    """One question."""
+
+    right: int
+    """Runs that have it right."""
+    discrimination: float
+    standard_error: float | None
+    """Of the discrimination; None if the runs hold no information on it."""
+    difficulty: float | None
+    """The ability that has it right in half of all cases; None if it hardly discriminates."""
+    strongest: float
+    """How likely the strongest run has it right."""
+    hard: bool
+    """Whether that is less than a uniform choice has."""
+    useless: bool
+    """Whether its discrimination is very low or negative, with its whole 95 % interval."""
+    suspicious: int | None
+    """The wrong option that all strong runs choose; None if they do not."""
+
+
+def strong_runs(fit: ItemFit) -> list[int]:
+    """List the positions of the upper half of the runs by ability, the strongest first, three or more."""
+    count = max(FEWEST_STRONG, (len(fit.abilities) + 1) // 2)
+    return [int(run) for run in np.argsort(-fit.abilities, kind="stable")[:count]]
+
+
+def judge_items(
+    fit: ItemFit, right: Floats, answers: Sequence[Sequence[int | None]], chances: Sequence[float]
+) -> list[ItemQuality]:
+    """Judge every question; row i of `right` and `answers` is run i, column j question j.
+
+    `chances[j]` is how likely a uniform choice has question j right.
+    """
+    strong = strong_runs(fit)
+    strongest = fit.chances(float(fit.abilities.max()))
+    qualities = []
+    for column, chance in enumerate(chances):
+        choices = {answers[run][column] for run in strong}
+        wrong = not right[strong, column].any() and len(choices) == 1
+        slope, error = float(fit.discriminations[column]), float(fit.discrimination_sds[column])
+        qualities.append(
+            ItemQuality(
+                right=int(right[:, column].sum()),
+                discrimination=slope,
+                standard_error=error if np.isfinite(error) else None,
+                difficulty=-float(fit.intercepts[column]) / slope if abs(slope) >= _FLAT else None,
+                strongest=float(strongest[column]),
+                hard=bool(strongest[column] < chance),
+                useless=slope + _QUANTILE * error < USELESS,
+                suspicious=next(iter(choices)) if wrong else None,
+            )
+        )
+    return qualities
 
 
 @dataclass(frozen=True)
@@ -34,111 +88,75 @@ class ItemResponse(ComparisonSection):
     """Of each run."""
     models: int
     """How many models asked by the strong runs there are, the controls' none counted as one."""
-    erring: tuple[int, int, float]
-    """Two runs that err together most, by position, and their correlation."""
-    questions: dict[str, ItemQuality]
-    golds: dict[str, int]
+    questions: Mapping[str, ItemQuality]
+    golds: Mapping[str, int]
     name = "item_response"
-
-    @property
-    def weak(self) -> bool:
-        """Whether there are too few runs for a sound fit."""
-        return len(self.accuracies) < FEW_RUNS
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """List abilities, then suspicious, useless and hard questions."""
-        captioned_tables = [self._abilities(names), self._suspicious(), self._useless(), self._hard()]
-        return [(table, caption) for table, caption in captioned_tables if table.rows]
-
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write how sound the fit is, and how many questions there are of each kind."""
-        standard_errors = [
-            quality.standard_error for quality in self.questions.values() if quality.standard_error is not None
+        abilities = [
+            (name, percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
+            for name, accuracy, ability, sd in sorted(
+                zip(names, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True),
+                key=lambda run: -run[2],
+            )
         ]
-        error = f"{float(np.median(standard_errors)):.2f}" if standard_errors else "unknown"
+        caption = "Two-parameter logistic model. Ability: in standard deviations of all runs; SD: of its posterior."
+        rows = [
+            (
+                *(key, kind, str(self.golds[key]), str(quality.suspicious or NONE), str(quality.right)),
+                f"{quality.discrimination:+.2f}",
+                NONE if quality.standard_error is None else f"{quality.standard_error:.2f}",
+                percent(quality.strongest),
+            )
+            for kind, qualities in self._kinds().items()
+            for key, quality in qualities[:SHOWN]
+        ]
+        review = (
+            f"The first {SHOWN} of each kind; --json has all. Suspicious: all {len(strong_runs(self.fit))} strong runs "
+            "choose the same wrong option: the key may be wrong, or the question is a trap. People have to look; "
+            "nothing is changed. Useless: weak runs have them right as often as strong ones, or more often: 95 % "
+            f"interval of the discrimination under {USELESS}. Hard: the strongest run has them right less often than a "
+            "uniform choice, by the model. SE: of the discrimination. Strongest: percent, of the strongest run."
+        )
+        columns = ("Question", "Kind", "Gold", "Chosen", "Right in", "Discrimination", "SE", "Strongest")
+        tables = [(Table("Abilities", ("Run", "Accuracy", "Ability", "SD"), tuple(abilities)), caption)]
+        return [*tables, (Table("Questions to review", columns, tuple(rows), text_columns=2), review)][: 1 + bool(rows)]
+
+    def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """Write how sound the fit is, and how many questions there are of each kind."""
+        errors = [each.standard_error for each in self.questions.values() if each.standard_error is not None]
+        weak, kinds = len(self.accuracies) < FEW_RUNS, self._kinds()
         remarks = []
-        if self.weak:
+        if weak:
             remarks.append(
                 f"The fit is weak: it has {len(self.accuracies)} runs and needs {FEW_RUNS} or more, and half of the "
-                f"discriminations have a standard error over {error}. The lists are hints for a review, not results."
+                f"discriminations have a standard error over {f'{np.median(errors):.2f}' if errors else 'unknown'}. "
+                "The lists are hints for a review, not results."
             )
-        first, second, correlation = self.erring
-        if correlation > DEPENDENT:
-            remarks.append(
-                f"{names[first]} and {names[second]} err together (residual correlation {coefficient(correlation)}), "
-                "which the model does not allow for: standard errors are too small."
-            )
-        if self.models == 1 and self._of("suspicious"):
+        if self.models == 1 and kinds["suspicious"]:
             remarks.append("All strong runs are of one model, so its mistakes may look like wrong keys.")
-        are = "may be" if self.weak else "are"
-        counts = ", ".join(f"{len(self._of(kind))} {are} {kind}" for kind in ("hard", "useless", "suspicious"))
+        counts = ", ".join(f"{len(kinds[kind])} {'may be' if weak else 'are'} {kind}" for kind in reversed(kinds))
         return [*remarks, f"Of {len(self.questions)} questions, {counts}."]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build the abilities by run and all findings of each question."""
         abilities = zip(keys, self.fit.abilities, self.fit.ability_sds, strict=True)
-        first, second, correlation = self.erring
         return {
-            "weak": self.weak,
+            "weak": len(self.accuracies) < FEW_RUNS,
             "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
             "strong": [keys[index] for index in strong_runs(self.fit)],
-            "erring_together": {"runs": [keys[first], keys[second]], "correlation": correlation},
-            "questions": {key: quality.model_dump(mode="json") for key, quality in self.questions.items()},
+            "questions": {key: asdict(quality) for key, quality in self.questions.items()},
         }
 
-    def _of(self, kind: str) -> list[tuple[str, ItemQuality]]:
-        """Select the questions of a kind."""
-        return [
-            (key, quality) for key, quality in self.questions.items() if getattr(quality, kind) not in (None, False)
-        ]
-
-    def _abilities(self, names: Sequence[str]) -> Captioned:
-        run_fits = zip(names, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True)
-        rows = tuple(
-            (name, percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
-            for name, accuracy, ability, sd in sorted(run_fits, key=lambda run_fit: -run_fit[2])
-        )
-        caption = "Two-parameter logistic model. Ability: in standard deviations of all runs; SD: of its posterior."
-        return Table("Abilities", ("Run", "Accuracy", "Ability", "SD"), rows), caption
-
-    def _suspicious(self) -> Captioned:
-        suspects = sorted(self._of("suspicious"), key=lambda pair: pair[1].discrimination)
-        rows = [
-            (key, str(self.golds[key]), str(quality.suspicious), str(quality.right), f"{quality.discrimination:+.2f}")
-            for key, quality in suspects
-        ]
-        caption = (
-            f"All {len(strong_runs(self.fit))} strong runs choose the same wrong option: the key may be wrong, or the "
-            "question is a trap. The lowest discrimination comes first. People have to look; nothing is changed."
-        )
-        return self._table("Suspicious", ("Gold", "Chosen", "Right in", "Discrimination"), rows, caption)
-
-    def _useless(self) -> Captioned:
-        useless_questions = sorted(self._of("useless"), key=lambda pair: pair[1].discrimination)
-        rows = [
-            (
-                key,
-                str(quality.right),
-                f"{quality.discrimination:+.2f}",
-                NONE if quality.standard_error is None else f"{quality.standard_error:.2f}",
-            )
-            for key, quality in useless_questions
-        ]
-        caption = f"Weak runs have them right as often as strong ones, or more often: 95 % interval under {USELESS}."
-        return self._table("Useless", ("Right in", "Discrimination", "SE"), rows, caption)
-
-    def _hard(self) -> Captioned:
-        hard_questions = sorted(self._of("hard"), key=lambda pair: pair[1].strongest)
-        rows = [(key, str(quality.right), percent(quality.strongest)) for key, quality in hard_questions]
-        caption = "The strongest run has them right less often than a uniform choice, by the model."
-        return self._table("Hard", ("Right in", "Strongest run, %"), rows, caption)
-
-    def _table(self, kind: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]], caption: str) -> Captioned:
-        """Build a table of the first questions of a kind, the key of each before the columns."""
-        count = f"first {SHOWN} of {len(rows)}" if len(rows) > SHOWN else str(len(rows))
-        title = f"{kind} questions{' to review' if self.weak else ''} ({count})"
-        note = " --json has all." if len(rows) > SHOWN else ""
-        return Table(title, ("Question", *columns), tuple(rows[:SHOWN])), caption + note
+    def _kinds(self) -> dict[str, list[tuple[str, ItemQuality]]]:
+        """Select the questions of each kind, the lowest discrimination or the hardest first."""
+        qualities = sorted(self.questions.items(), key=lambda pair: pair[1].discrimination)
+        return {
+            "suspicious": [pair for pair in qualities if pair[1].suspicious is not None],
+            "useless": [pair for pair in qualities if pair[1].useless],
+            "hard": sorted((pair for pair in qualities if pair[1].hard), key=lambda pair: pair[1].strongest),
+        }
 
 
 def find_item_response(compared: ComparisonScope) -> ItemResponse:
@@ -154,14 +172,12 @@ def find_item_response(compared: ComparisonScope) -> ItemResponse:
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
-    qualities = judge_items(fit, right, answers, [chances[key] for key in keys])
     strong = [cells[index] for index in strong_runs(fit)]
     golds = compared.sets[0].golds
     return ItemResponse(
         fit=fit,
         accuracies=tuple(map(float, right.mean(axis=1))),
         models=len({cell.model.label if cell.program.asks_model else None for cell in strong}),
-        erring=together(fit, right),
-        questions=dict(zip(keys, qualities, strict=True)),
+        questions=dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True)),
         golds={key: golds[key].number for key in keys},
     )

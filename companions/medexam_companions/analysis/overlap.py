@@ -6,7 +6,7 @@ so that what numbers the options counts for nothing. Texts stream by: only the q
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,8 @@ class QuestionGrams:
     """The n-grams of questions, over the context, the stem and the options in turn."""
 
     def __init__(self, questions: Iterable[Question], n: int = WORDS) -> None:
-        self.n = n
+        self.n, self.texts = n, 0
+        """How many words, and how many texts were searched."""
         self.too_short: set[str] = set()
         """Keys of questions with fewer words, which cannot overlap."""
         self._keys_by_gram: defaultdict[int, set[str]] = defaultdict(set)
@@ -44,6 +45,7 @@ class QuestionGrams:
         """Map the key of each question that shares an n-gram with a text to the number of texts that do so."""
         counts: defaultdict[str, int] = defaultdict(int)
         for text in texts:
+            self.texts += 1
             shared = [self._keys_by_gram[gram] for gram in self._grams(text) if gram in self._keys_by_gram]
             for key in set().union(*shared):
                 counts[key] += 1
@@ -59,56 +61,35 @@ class QuestionGrams:
 class Overlap:
     """What of the compared questions stands in a corpus."""
 
-    corpus: str
-    words: int
-    """How many words in a row are shared."""
-    texts: int
-    """Passages that were read."""
-    questions: int
-    too_short: int
-    """Questions with fewer words, which cannot overlap."""
-    shared: dict[str, int]
-    """Key of each question that overlaps -> with how many passages."""
+    found: Mapping[str, Any]
+    """The corpus, how many `words` in a row are shared, how many `passages` were read and `questions` compared; how
+    many of these have fewer words (`too_short`); and key of each that overlaps -> with how many passages (`shared`)."""
     sides: TwoSides | None
     """The runs on questions with and without overlap; None if there are none of one sort."""
 
     @property
     def sentence(self) -> str:
         """How many questions overlap."""
-        question_count = self.questions - self.too_short
-        share = f" ({percent(len(self.shared) / question_count)} %)" if question_count else ""
-        note = f"; {self.too_short:,} more have fewer words" if self.too_short else ""
+        shared, short = len(self.found["shared"]), self.found["too_short"]
+        count = self.found["questions"] - short
+        share = f" ({percent(shared / count)} %)" if count else ""
+        note = f"; {short:,} more have fewer words" if short else ""
         return (
-            f"{len(self.shared):,} of {question_count:,} questions{share} share {self.words} words in a row with one "
-            f"of the {self.texts:,} passages of {self.corpus}{note}."
+            f"{shared:,} of {count:,} questions{share} share {self.found['words']} words in a row with one of the "
+            f"{self.found['passages']:,} passages of {self.found['corpus']}{note}."
         )
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build what `--json` says."""
-        return {
-            "corpus": self.corpus,
-            "words": self.words,
-            "passages": self.texts,
-            "questions": self.questions,
-            "too_short": self.too_short,
-            "shared": self.shared,
-            "accuracy": self.sides and self.sides.document(keys),
-        }
+        return {**self.found, "accuracy": self.sides and self.sides.document(keys)}
 
 
 def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> Overlap:
-    """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `load_corpus` does."""
+    """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `corpus_texts` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
     grams = QuestionGrams(_as_printed(compared), words or WORDS)
-    text_count = 0
-
-    def counted() -> Iterator[str]:
-        nonlocal text_count
-        for text_count, text in enumerate(corpus_texts(corpus), start=1):  # noqa: B007
-            yield text
-
-    shared = grams.find(counted())
+    shared = grams.find(corpus_texts(corpus))
     keys = list(compared.scores[0])
     first = np.array([key in shared for key in keys])
     second = ~first & np.array([key not in grams.too_short for key in keys])
@@ -121,15 +102,15 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> O
         cause="texts like these in its training data",
     )
     sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
-    return Overlap(
-        corpus=corpus,
-        words=grams.n,
-        texts=text_count,
-        questions=len(keys),
-        too_short=len(grams.too_short),
-        shared={key: shared[key] for key in keys if key in shared},
-        sides=sides,
-    )
+    found = {
+        "corpus": corpus,
+        "words": grams.n,
+        "passages": grams.texts,
+        "questions": len(keys),
+        "too_short": len(grams.too_short),
+        "shared": {key: shared[key] for key in keys if key in shared},
+    }
+    return Overlap(found, sides)
 
 
 def _as_printed(compared: ComparisonScope) -> list[Question]:

@@ -14,7 +14,7 @@ from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed, why_no
 from medexam.experiments import ComparisonScope
 from medexam.metrics import Difference
 from medexam.tables import NONE, Captioned, Table, percent
-from medexam_companions.analysis.contrasts import difference_of_means
+from medexam_companions.analysis.contrasts import Floats, difference_of_means
 
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""
@@ -50,60 +50,52 @@ ACCURACY = SideMeasure("", "Accuracy, percent,", "percentage points", ("do bette
 
 
 @dataclass(frozen=True)
-class Side:
-    """The questions of one sort."""
-
-    n: int
-    exams: int
-    means: tuple[float, ...]
-    """Of each run, the control first: the accuracy, a fraction of 1, or the mean of another measure."""
-
-
-@dataclass(frozen=True)
 class TwoSides:
     """The runs on both sorts of questions."""
 
     words: SideWords
-    sides: tuple[Side, Side]
-    leftover_count: int
+    measure: SideMeasure
+    counts: tuple[int, int]
+    """Questions of each sort."""
+    exams: tuple[int, int]
+    """Their exams."""
+    leftover: int
     """Compared questions that are of neither sort."""
+    means: tuple[tuple[float, float], ...]
+    """Of each run on both sides, the control first: the accuracy, a fraction of 1, or the mean of another measure."""
     differences: tuple[Difference, ...]
-    """Of each run, the control first: its accuracy on the first side minus that on the second."""
+    """Of each run: its mean on the first side minus that on the second."""
     against: tuple[Difference, ...]
     """Of each run but the control: its difference minus the control's."""
     clusters: str
     """What the intervals resample if there are enough."""
-    measure: SideMeasure = ACCURACY
     scores: "TwoSides | None" = None
     """The same of how likely each run finds the options; None if a run has not read that."""
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """Build one table for each measure, a row for each run."""
-        return [self._table(names), *([] if self.scores is None else self.scores.tables(names))]
-
-    def _table(self, names: Sequence[str]) -> Captioned:
-        first, second = self.sides
+        against = [NONE, *map(signed, self.against)]
         rows = tuple(
-            (
-                name,
-                percent(first.means[position]),
-                percent(second.means[position]),
-                signed(self.differences[position]),
-                signed(self.against[position - 1]) if position else NONE,
-            )
-            for position, name in enumerate(names)
+            (name, *map(percent, means), signed(difference), beyond)
+            for name, means, difference, beyond in zip(names, self.means, self.differences, against, strict=True)
         )
-        resamplings = {difference.resampled for difference in (*self.differences, *self.against)}
-        method = describe_resampling(resamplings, "bootstrap", self.clusters)
+        method = describe_resampling(
+            {difference.resampled for difference in (*self.differences, *self.against)}, "bootstrap", self.clusters
+        )
+        questions = " and ".join(
+            f"{count:,} questions {phrase} ({exams:,} {self.clusters})"
+            for count, phrase, exams in zip(self.counts, self.words.phrases, self.exams, strict=True)
+        )
         caption = (
-            f"{self.measure.description} of {self._counted(0)} and {self._counted(1)}. Difference: the first minus the "
-            f"second, {self.measure.unit}, with 95 % intervals ({method}). Against control: minus the difference of "
-            f"{names[0]}, question by question."
+            f"{self.measure.description} of {questions}. Difference: the first minus the second, {self.measure.unit}, "
+            f"with 95 % intervals ({method}). Against control: minus the difference of {names[0]}, question by "
+            "question."
         )
-        if self.leftover_count:
-            caption += f" Left out, because {self.words.neither}: {self.leftover_count:,}."
+        if self.leftover:
+            caption += f" Left out, because {self.words.neither}: {self.leftover:,}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
-        return Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows), caption
+        table = Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows)
+        return [(table, caption), *([] if self.scores is None else self.scores.tables(names))]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write what may be said of each run but the control, and of how few exams there are."""
@@ -112,31 +104,27 @@ class TwoSides:
         ]
         if self.scores is not None:
             remarks += self.scores.sentences(names)
-        few = min(side.exams for side in self.sides)
+        few = min(self.exams)
         if self.measure == ACCURACY and few < FEW_CLUSTERS:
             remarks.append(f"One side ({self.words.title}) has only {few} {self.clusters}: its intervals are rough.")
         return remarks
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build what `--json` says; fractions of 1, and log-probabilities in nats."""
+        differences, against = (
+            [each.model_dump(mode="json") for each in of] for of in (self.differences, self.against)
+        )
+        sides = zip(self.words.headers, self.counts, self.exams, zip(*self.means, strict=True), strict=True)
         return {
-            "not_told": self.leftover_count,
+            "not_told": self.leftover,
             **{
-                header.lower(): {"n": side.n, "clusters": side.exams, "mean": dict(zip(keys, side.means, strict=True))}
-                for header, side in zip(self.words.headers, self.sides, strict=True)
+                header.lower(): {"n": count, "clusters": exams, "mean": dict(zip(keys, means, strict=True))}
+                for header, count, exams, means in sides
             },
-            "difference": {
-                key: difference.model_dump(mode="json") for key, difference in zip(keys, self.differences, strict=True)
-            },
-            "against_control": {
-                key: difference.model_dump(mode="json") for key, difference in zip(keys[1:], self.against, strict=True)
-            },
+            "difference": dict(zip(keys, differences, strict=True)),
+            "against_control": dict(zip(keys[1:], against, strict=True)),
             **({} if self.scores is None else {"log_probability": self.scores.document(keys)}),
         }
-
-    def _counted(self, position: int) -> str:
-        side = self.sides[position]
-        return f"{side.n:,} questions {self.words.phrases[position]} ({side.exams:,} {self.clusters})"
 
     def _sentence(self, name: str, control: str, difference: Difference) -> str:
         points = f"{signed(difference)} {self.measure.unit}"
@@ -160,40 +148,29 @@ def contrast_sides(
     words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: ComparisonScope
 ) -> TwoSides:
     """Contrast the runs on the scored items that `first` and `second` select, at least one each."""
-    accuracies = _contrast(words, first, second, compared, compared.matrix, ACCURACY)
-    likelihoods = _log_probabilities(compared)
-    scores = None if likelihoods is None else _contrast(words, first, second, compared, *likelihoods)
-    return replace(accuracies, scores=scores)
-
-
-def _contrast(
-    words: SideWords,
-    first: NDArray[np.bool_],
-    second: NDArray[np.bool_],
-    compared: ComparisonScope,
-    values: NDArray[np.float64],
-    measure: SideMeasure,
-) -> TwoSides:
     clusters = np.array(compared.clusters)
 
-    def contrast(scores: NDArray[np.float64]) -> Difference:
+    def contrast(scores: Floats) -> Difference:
         return difference_of_means(scores[first], [*clusters[first]], scores[second], [*clusters[second]])
 
-    def side(mask: NDArray[np.bool_]) -> Side:
-        return Side(int(mask.sum()), len(set(clusters[mask])), tuple(float(run[mask].mean()) for run in values))
+    def measured(values: Floats, measure: SideMeasure) -> TwoSides:
+        return TwoSides(
+            words=words,
+            measure=measure,
+            counts=(int(first.sum()), int(second.sum())),
+            exams=(len({*clusters[first]}), len({*clusters[second]})),
+            leftover=int((~first & ~second).sum()),
+            means=tuple((float(run[first].mean()), float(run[second].mean())) for run in values),
+            differences=tuple(map(contrast, values)),
+            against=tuple(contrast(run - values[0]) for run in values[1:]),
+            clusters=compared.statistics.clusters,
+        )
 
-    return TwoSides(
-        words=words,
-        sides=(side(first), side(second)),
-        leftover_count=int((~first & ~second).sum()),
-        differences=tuple(map(contrast, values)),
-        against=tuple(contrast(run - values[0]) for run in values[1:]),
-        clusters=compared.statistics.clusters,
-        measure=measure,
-    )
+    likelihoods = _log_probabilities(compared)
+    return replace(measured(compared.matrix, ACCURACY), scores=likelihoods and measured(*likelihoods))
 
 
-def _log_probabilities(compared: ComparisonScope) -> tuple[NDArray[np.float64], SideMeasure] | None:
+def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, SideMeasure] | None:
     """Read how likely run i finds the exam's words of question j, at row i and column j; None unless all read them
     alike.
 
@@ -201,18 +178,15 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[NDArray[np.float64], 
     scores. Scores must be by length or by the least likely tokens: others grow with the length.
     """
     cells = [folder.read_record().cell for folder in compared.folders]
-    askings = {
-        (cell.program.option_text_norm, cell.dataset.altered) if cell.program.option_text_norm else None
-        for cell in cells
-    }
+    (one, *others) = {(cell.program.option_text_norm, cell.dataset.alter) for cell in cells}
     rows = [[run[key].option_scores for key in compared.scores[0]] for run in compared.predictions]
-    (one, *others) = askings
-    if one is None or others or not all(scores for row in rows for scores in row):
-        return None
     norm, alter = one
-    if norm not in PER_LENGTH or alter.split()[:1] not in ([], ["question_continued"]):
+    how = alter and alter.how
+    if others or norm not in PER_LENGTH or how not in {None, "question_continued"}:
         return None
-    if not alter:
+    if not all(scores for row in rows for scores in row):
+        return None
+    if how is None:
         values, words = [[float(np.mean([*(scores or {}).values()])) for scores in row] for row in rows], "options"
     else:
         numbers = [[exam_set.golds[key].number for key in compared.scores[0]] for exam_set in compared.sets]

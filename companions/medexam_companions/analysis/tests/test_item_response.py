@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from medexam_companions.analysis import fit_items, judge_items, strong_runs, together
+from medexam_companions.analysis import fit_items, judge_items, strong_runs
 
 PRIOR_MEAN, PRIOR_SD = np.array([1.0, 0.0]), np.array([1.0, 2.0])
 """Of discrimination and intercept."""
@@ -107,10 +107,3 @@ def test_with_few_runs_the_errors_are_large_and_nothing_is_infinite() -> None:
     assert not any(each.useless for each in judged)
     # Nobody has it right, and all three choose the same.
     assert [each.suspicious for each in judged] == [None, None, 1, None]
-
-
-def test_runs_that_err_together_are_found() -> None:
-    right, _, rng = simulate(20, np.ones(300), np.zeros(300), 5)
-    right[12] = np.where(rng.random(300) < 0.9, right[4], right[12])
-    first, second, correlation = together(fit_items(right), right)
-    assert ({first, second}, correlation > 0.5) == ({4, 12}, True)
