@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -10,7 +11,7 @@ import dspy
 from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import Preview, Retrieval
+from medexam.experiments.plan.passage_lookup import GivenPassages, Retrieval, known_passages
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
 from medexam.model_identity import Answerer
@@ -144,7 +145,7 @@ class PlannedCell(Generic[S_co]):
         if self.retrieval is not None and self.asks_model:
             if self.retrieval.size is not None:
                 self.retrieval.recall(questions)
-            preview = Preview(self.retrieval)
+            preview = GivenPassages(partial(known_passages, self.retrieval), self.retrieval.settings.k)
             budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
             context = ProgramContext(
                 cell.model.max_tokens,

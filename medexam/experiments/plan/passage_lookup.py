@@ -217,24 +217,23 @@ class Retrieval:
         return translation
 
 
-class Preview:
-    """Passages for a look at a prompt: those known from before, else a mark for each; nothing is opened.
+class GivenPassages:
+    """Passages without a look-up: `give` says those of a question or of any text, at most so many."""
 
-    It finds the passages of questions and those of any text.
-    """
-
-    def __init__(self, retrieval: Retrieval) -> None:
-        self._retrieval = retrieval
+    def __init__(self, give: Callable[[Question | Task | Query, int], list[Hit]], k: int) -> None:
+        self._give, self._k = give, k
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show."""
-        if self._retrieval.size is not None and not self._retrieval.recall([question]):
-            return self._retrieval.find(question)
-        return _marks(self._retrieval.settings.k)
+        return self._give(question, self._k)
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """Map the printed number of each option to its passages."""
-        return {option.number: self.find(question) for option in question.options}
+        return {number: self.find(question) for number in question.option_numbers}
+
+    def asked(self, question: Question) -> Question:
+        """Return the question as it is."""
+        return question
 
     def read_supports(self, question: Question) -> Supports:
         """Map each passage to 0 nats for every option: all are kept."""
@@ -242,16 +241,22 @@ class Preview:
 
     def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
         """Return the passages of any texts."""
-        hits_by_query = self._retrieval.cache.read(queries, k) if self._retrieval.size is not None else {}
-        return [hits_by_query.get(query) or _marks(k) for query in queries]
+        return [self._give(query, k) for query in queries]
 
     async def asearch(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
         """Return the same; nothing here waits."""
         return self.search(queries, k)
 
 
-def _marks(k: int) -> list[Hit]:
-    return [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
+def known_passages(retrieval: Retrieval, asked: Question | Task | Query, k: int) -> list[Hit]:
+    """Return the passages that are known from before, for a look at a prompt; else a mark for each."""
+    hits: list[Hit] | None = None
+    if retrieval.size is not None and isinstance(asked, str):
+        hits = retrieval.cache.read([asked], k).get(asked)
+    elif retrieval.size is not None and not retrieval.recall([asked]):
+        hits = retrieval.find(asked)
+    marks = [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
+    return marks if hits is None else hits
 
 
 def _stem_and_options(question: Question | Task) -> tuple[str, dict[int, str]]:

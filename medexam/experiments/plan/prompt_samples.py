@@ -19,10 +19,10 @@ from typing import Any
 
 import dspy
 
+from medexam.experiments.plan.passage_lookup import GivenPassages
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.recording import OtherModelError, no_other_model
-from medexam.programs.retrieval.reading import Supports
 from medexam.programs.stored_calls import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
@@ -72,30 +72,6 @@ class _Recorder:
         return [Generation(text, "stop", "sample", 0, 0)] * dialogue.sampling.samples
 
 
-class _Passages:
-    """One passage for every question and text, and what a local reader makes of it."""
-
-    def find(self, question: Question | Task) -> list[Hit]:  # noqa: ARG002 - all find the same
-        """Return the passage."""
-        return [Hit(_PASSAGE, 1.0, 1)]
-
-    def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
-        """Return the passage for each option."""
-        return {number: self.find(question) for number in question.option_numbers}
-
-    def read_supports(self, question: Question) -> Supports:
-        """Return that it supports each option alike."""
-        return {_PASSAGE.id: dict.fromkeys(question.option_numbers, 0.0)}
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:  # noqa: ARG002 - there is one
-        """Return the passage for each text."""
-        return [[Hit(_PASSAGE, 1.0, 1)] for _ in queries]
-
-    async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """Return the same."""
-        return self.search(queries, k)
-
-
 @dataclass(frozen=True)
 class _First:
     """The first solved questions of a pool, whatever is asked: no encoder is loaded."""
@@ -116,7 +92,7 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
     for all of them, None alone.
     """
     program, language = cell.program, cell.dataset.language
-    passages: Any = _Passages()
+    passages: Any = GivenPassages(lambda *_: [Hit(_PASSAGE, 1.0, 1)], 1)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
