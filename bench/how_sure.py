@@ -11,13 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam_companions.item_response.bradley_terry import compare_strengths
-from medexam_companions.item_response.fitting import fit_items
-from medexam_companions.item_response.item_quality import judge_items
 from medexam.metrics import Difference
 from medexam.metrics.intervals import resample
 from medexam.metrics.paired.margins import judge_margin, score_test
 from medexam.metrics.paired.repeats import measure_noise, noise_floor
+from medexam_companions.analysis import compare_strengths, fit_items, judge_items
 
 EXAMS, SIZE = 30, 34
 N = EXAMS * SIZE

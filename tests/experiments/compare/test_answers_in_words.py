@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp
 import medexam as package
 from case_files import CLAIM, REST, write_cases
 from medexam.datasets import load_task_set
-from medexam.errors import DatasetError, SpecError
+from medexam.errors import DatasetError
 from medexam.predictions import Failure, Reason, Status
 from medexam.questions import Task
 from medexam.specs import DatasetSpec
@@ -119,19 +119,6 @@ def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
     assert tested["p_better"] == pytest.approx(known, abs=1e-9)
     assert tested["verdict"] != "equivalent"
     assert "claim is not shown to be equivalent to" in package.compare(*runs, equivalent_within=60).markdown()
-
-
-def test_runs_in_words_have_strengths_and_no_item_response(make_run) -> None:
-    runs = [make_run("rest", rest), make_run("half", half), make_run("claim", claim)]
-    strengths = found(*runs, strengths=True)["strengths"]["runs"]
-    assert {name: (each["wins"], each["losses"]) for name, each in strengths.items()} == {
-        "claim": (72, 0),
-        "half": (24, 24),
-        "rest": (0, 72),
-    }
-    assert strengths["claim"]["strength"] > strengths["half"]["strength"] > strengths["rest"]["strength"]
-    with pytest.raises(SpecError, match="these runs answer in words: leave it out"):
-        package.compare(*runs, item_response=True)
 
 
 def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
