@@ -1,11 +1,8 @@
 from .agreement import agree as agree
-from .agreement import compare_raters as compare_raters
 from .agreement import correlate as correlate
 from .agreement import measure_agreement as measure_agreement
 from .items import AuditItem as AuditItem
-from .items import audit_items as audit_items
 from .items import best_answers as best_answers
 from .items import choose_sample as choose_sample
-from .judging import compare_judges as compare_judges
 from .review_sheets import load_review_sheets as load_review_sheets
 from .review_sheets import render_sheet as render_sheet

@@ -4,86 +4,40 @@ Kappas of raters, and rank correlations with intervals. A shared task of 2025 ha
 answers in this way. Pure functions over items and marks; they know neither sheets nor run folders.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
 from medexam.metrics import RESAMPLES, SEED, Interval, cohens_kappa
+from medexam_companions.audit.items import AuditItem
 
-MARKS = 5
-"""Marks go from 1 to this."""
 FEWEST = 3
 """Of fewer items no correlation is given."""
 USABLE = 0.9
 """Share of the resamples in which both sides must vary, so that an interval is given."""
 _AT_ONCE = 1_000
 """Resamples that are held in memory together."""
+V = TypeVar("V", bound=Hashable)
+Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two raters agree on one aspect."""
+    """How far two raters agree."""
 
-    aspect: str
     raters: tuple[str, str]
     n: int
     """Items that both have marked."""
     same: float | None
     """Share of them with the same mark, from 0 to 1; None without any."""
     kappa: float | None
-    """Cohen's kappa with quadratic weights (Cohen 1968): 1 where all agree, 0 if chance explains
-    it. None if both give all items one and the same mark, or fewer than two items are marked by both."""
-
-
-def agree(aspect: str, marks: Mapping[str, Mapping[str, int]]) -> tuple[Agreement, ...]:
-    """Measure the agreement of every two raters on an aspect; `marks` holds the marks from 1 to 5 by rater and item."""
-    return tuple(
-        _agreement(aspect, pair, both_marked(marks[pair[0]], marks[pair[1]])) for pair in combinations(marks, 2)
-    )
-
-
-def both_marked(first: Mapping[str, int], second: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Pair the two marks of each item that both raters have marked, in the order of the first."""
-    return [(mark, second[item]) for item, mark in first.items() if item in second]
-
-
-def _agreement(aspect: str, raters: tuple[str, str], pairs: Sequence[tuple[int, int]]) -> Agreement:
-    same = sum(a == b for a, b in pairs) / len(pairs) if pairs else None
-    return Agreement(aspect, raters, len(pairs), same, _weighted_kappa(pairs))
-
-
-def _weighted_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
-    if len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2:
-        return None
-    table = np.zeros((MARKS, MARKS))
-    for a, b in pairs:
-        table[a - 1, b - 1] += 1
-    return cohens_kappa(table, quadratic=True)
-
-
-class ScoredItem(Protocol):
-    """What the statistics need of an `AuditItem`."""
-
-    @property
-    def key(self) -> str:
-        """The question's key."""
-
-    @property
-    def run(self) -> str:
-        """The run's id."""
-
-    @property
-    def group(self) -> str:
-        """What the question belongs to."""
-
-    @property
-    def scores(self) -> Mapping[str, float]:
-        """Automatic measure -> score of this answer."""
+    """Cohen's kappa, 1 where all agree and 0 if chance explains it; with quadratic weights (Cohen 1968) if the marks
+    are ordered. None if all marks are one and the same, or fewer than two items are marked by both."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +52,12 @@ class RankCorrelation:
 
     n: int
     """Items with a value on both sides."""
-    spearman: float | None
+    spearman: float | None = None
     """Spearman's rho."""
-    spearman_interval: Interval | None
-    kendall: float | None
+    spearman_interval: Interval | None = None
+    kendall: float | None = None
     """Kendall's tau-b, which allows for ties."""
-    kendall_interval: Interval | None
-
-
-@dataclass(frozen=True)
-class RaterPair:
-    """Two raters on one aspect."""
-
-    agreement: Agreement
-    correlation: RankCorrelation
+    kendall_interval: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +70,23 @@ class MeasureAgreement:
     by_run: Mapping[str, RankCorrelation]
 
 
+def agree(marks: Mapping[str, Mapping[str, V]], values: Sequence[V], *, ordered: bool = False) -> tuple[Agreement, ...]:
+    """Measure the agreement of every two raters; `marks` by rater and item, each one of `values`."""
+    return tuple(_agree(pair, marks, list(values), ordered) for pair in combinations(marks, 2))
+
+
+def _agree(raters: tuple[str, str], marks: Mapping[str, Mapping[str, V]], values: list[V], ordered: bool) -> Agreement:
+    first, second = (marks[rater] for rater in raters)
+    pairs = [(mark, second[item]) for item, mark in first.items() if item in second]
+    same = sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+    if len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2:
+        return Agreement(raters, len(pairs), same, None)
+    table = np.zeros((len(values), len(values)))
+    for one, other in pairs:
+        table[values.index(one), values.index(other)] += 1
+    return Agreement(raters, len(pairs), same, cohens_kappa(table, quadratic=ordered))
+
+
 def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> RankCorrelation:
     """Find the rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
 
@@ -131,77 +94,44 @@ def correlate(first: Sequence[float], second: Sequence[float], questions: Sequen
     """
     n = len(first)
     if n < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
-        return RankCorrelation(n, None, None, None, None)
+        return RankCorrelation(n)
     orders = _order(first), _order(second)
     (rho,), (tau,) = _coefficients(np.ones((1, n)), *orders)
     intervals = _intervals(*orders, questions)
     return RankCorrelation(n, float(rho), intervals[0], float(tau), intervals[1])
 
 
-def compare_raters(
-    aspect: str, marks: Mapping[str, Mapping[str, int]], questions: Mapping[str, str]
-) -> tuple[RaterPair, ...]:
-    """Compare every two raters on an aspect; `marks` by rater and item, `questions` maps an item to its question."""
-    rater_pairs = []
-    for agreement in agree(aspect, marks):
-        first, second = (marks[rater] for rater in agreement.raters)
-        pairs = both_marked(first, second)
-        shared = [questions[item] for item in first if item in second]
-        rater_pairs.append(RaterPair(agreement, correlate([a for a, _ in pairs], [b for _, b in pairs], shared)))
-    return tuple(rater_pairs)
-
-
-def mean_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
-    """Average the raters' marks of each item that at least one has marked; `marks` by rater and item."""
-    marks_by_item: dict[str, list[int]] = {}
-    for rater_marks in marks.values():
-        for item, mark in rater_marks.items():
-            marks_by_item.setdefault(item, []).append(mark)
-    return {item: sum(item_marks) / len(item_marks) for item, item_marks in marks_by_item.items()}
-
-
-def measure_agreement(items: Sequence[ScoredItem], marks: Sequence[float]) -> tuple[MeasureAgreement, ...]:
+def measure_agreement(items: Sequence[AuditItem], marks: Sequence[float]) -> tuple[MeasureAgreement, ...]:
     """Compare every measure that an item has with the people's mark; `marks[i]` is the mark of `items[i]`.
 
     Measures, groups and runs stand in the order of their first item.
     """
-    measures = dict.fromkeys(measure for item in items for measure in item.scores)
-    item_marks = list(zip(items, marks, strict=True))
+    marked = list(zip(items, marks, strict=True))
+
+    def compare(measure: str, part: Callable[[AuditItem], bool] = lambda _: True) -> RankCorrelation:
+        scored = [(item, mark) for item, mark in marked if measure in item.scores and part(item)]
+        scores = [item.scores[measure] for item, _ in scored]
+        return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])
+
+    groups, runs = (dict.fromkeys(getattr(item, part) for item in items) for part in ("group", "run"))
     return tuple(
         MeasureAgreement(
             measure,
-            _correlate_measure(measure, item_marks),
-            _by(measure, item_marks, lambda item: item.group),
-            _by(measure, item_marks, lambda item: item.run),
+            compare(measure),
+            {group: compare(measure, lambda item, group=group: item.group == group) for group in groups},  # type: ignore[misc]
+            {run: compare(measure, lambda item, run=run: item.run == run) for run in runs},  # type: ignore[misc]
         )
-        for measure in measures
+        for measure in dict.fromkeys(measure for item in items for measure in item.scores)
     )
 
 
-def _by(
-    measure: str, item_marks: Sequence[tuple[ScoredItem, float]], part_of: Callable[[ScoredItem], str]
-) -> dict[str, RankCorrelation]:
-    parts: dict[str, list[tuple[ScoredItem, float]]] = {}
-    for item, mark in item_marks:
-        parts.setdefault(part_of(item), []).append((item, mark))
-    return {part: _correlate_measure(measure, part_marks) for part, part_marks in parts.items()}
-
-
-def _correlate_measure(measure: str, item_marks: Sequence[tuple[ScoredItem, float]]) -> RankCorrelation:
-    scored = [(item, mark) for item, mark in item_marks if measure in item.scores]
-    scores = [item.scores[measure] for item, _ in scored]
-    return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])
-
-
-def _order(values: Sequence[float]) -> NDArray[np.float64]:
+def _order(values: Sequence[float]) -> Matrix:
     """Compare items: 1 in row `i`, column `j` where item `i` is greater, -1 where it is smaller, 0 if they tie."""
     row = np.asarray(values, dtype=np.float64)
     return np.sign(row[:, None] - row[None, :])
 
 
-def _intervals(
-    first: NDArray[np.float64], second: NDArray[np.float64], questions: Sequence[str]
-) -> tuple[Interval | None, Interval | None]:
+def _intervals(first: Matrix, second: Matrix, questions: Sequence[str]) -> tuple[Interval | None, Interval | None]:
     """Find the intervals of rho and tau-b over resamples of the questions.
 
     A resample is the number of times that each item is drawn, so that products of matrices give both coefficients of a
@@ -210,25 +140,21 @@ def _intervals(
     places = {question: place for place, question in enumerate(dict.fromkeys(questions))}
     if len(places) < 2:
         return None, None
-    question_of = np.array([places[question] for question in questions])
-    generator = np.random.default_rng(SEED)
-    chances = np.full(len(places), 1 / len(places))
-    rhos, taus = [], []
+    question_of = [places[question] for question in questions]
+    generator, chances = np.random.default_rng(SEED), np.full(len(places), 1 / len(places))
+    resamples = []
     for begin in range(0, RESAMPLES, _AT_ONCE):
         draws = generator.multinomial(len(places), chances, size=min(_AT_ONCE, RESAMPLES - begin))
-        rho, tau = _coefficients(draws[:, question_of].astype(np.float64), first, second)
-        rhos.append(rho)
-        taus.append(tau)
-    return _percentiles(np.concatenate(rhos)), _percentiles(np.concatenate(taus))
+        resamples.append(_coefficients(draws[:, question_of].astype(np.float64), first, second))
+    rhos, taus = (np.concatenate(side) for side in zip(*resamples, strict=True))
+    return _percentiles(rhos), _percentiles(taus)
 
 
-def _coefficients(
-    times: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _coefficients(times: Matrix, first: Matrix, second: Matrix) -> tuple[Matrix, Matrix]:
     """Compute rho and tau-b by resample; NaN where a side is constant. `times[r, i]`: how often `r` holds item `i`."""
     ranks, other_ranks = times @ first, times @ second
 
-    def pairs(kind: NDArray[np.float64]) -> NDArray[np.float64]:
+    def pairs(kind: Matrix) -> Matrix:
         return np.asarray(((times @ kind) * times).sum(axis=1))
 
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -238,7 +164,7 @@ def _coefficients(
     return rho, tau
 
 
-def _percentiles(coefficients: NDArray[np.float64]) -> Interval | None:
+def _percentiles(coefficients: Matrix) -> Interval | None:
     usable = coefficients[np.isfinite(coefficients)]
     if len(usable) < USABLE * len(coefficients):
         return None

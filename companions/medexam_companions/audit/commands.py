@@ -1,20 +1,34 @@
-"""`medexam audit`: a sample of answers for people to judge, and how far measures agree with them; asks no model."""
+"""`medexam audit`: a sample of answers for people to judge, and how far measures agree with them."""
 
+import shlex
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption
+from medexam.cli import JsonOption, RunsDirOption, print_json, print_tables, write_file
+from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from medexam.experiments import AnyRun
+    from medexam.tables import Captioned
+    from medexam_companions.audit.agreement import Agreement
+    from medexam_companions.audit.items import AuditItem
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
+RunsArgument = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+]
+MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 
 
 @app.command("judge")
 def judge_errors(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
-    ],
+    runs: RunsArgument,
     model: Annotated[str, typer.Option(metavar="MODEL", help="The judge, such as openai/gpt-4o-mini or embedded.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the wrong answers and the judge's run.")],
     per_group: Annotated[
@@ -34,7 +48,7 @@ def judge_errors(
     ] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    markdown: MarkdownOption = None,
 ) -> None:
     """Have a model say what kind of error each wrong answer is, and compare it with people who did so.
 
@@ -43,18 +57,76 @@ def judge_errors(
     For example:
         medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
-    from medexam_companions.audit.actions import judge_answers
+    import medexam
+    from medexam.experiments import Terminal, captioned, default_runs_dir, find_runs, heading, join_markdown, run_paths
+    from medexam.specs import parse_overrides
+    from medexam_companions.audit import judging
+    from medexam_companions.audit.agreement import agree
+    from medexam_companions.audit.items import choose_sample, read_all_items
 
-    judge_answers(
-        runs, model, out, per_group, below, instructions, seed, overrides or (), runs_dir, markdown, as_json=as_json
+    text = (instructions or judging.SHIPPED).read_text("utf-8")
+    items = read_all_items(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
+    sample = choose_sample(judging.choose_wrong(items, below), per_group, seed)
+    spec = judging.write_judging(out, sample, text, model)
+    settings = {name.replace(".", "__"): value for name, value in parse_overrides(overrides or ()).items()}
+    with redirect_stdout(sys.stderr):
+        stored = medexam.run(spec, runs_dir=out / "runs", track=False, **settings)[0].stored
+    kinds = judging.read_kinds(text)
+    verdicts = {key: each.text for key, each in stored.folder.read_predictions().items() if each.text in kinds}
+    agreements = agree({stored.model or "judge": verdicts, **judging.read_people(out, kinds)}, kinds)
+    tables = _kind_tables(stored, kinds, agreements)
+    sys.stderr.write(
+        f"medexam: the judge's prompt is {out / 'judge.md'}; people fill in copies of {out / judging.SHEET} under "
+        "names of their own, then run this again\n"
     )
+    if markdown is not None:
+        parts = ["# Kinds of errors", *captioned(tables), heading(2, "The judge's instructions"), text]
+        write_file(join_markdown(parts), markdown)
+    if as_json:
+        print_json(
+            {
+                "run": stored.folder.name,
+                "metrics": stored.metrics.model_dump(mode="json"),
+                "agreement": [vars(agreement) for agreement in agreements],
+                "costs": None if stored.costs is None else stored.costs.to_json(),
+                "instructions": text,
+            }
+        )
+    else:
+        print_tables(Terminal(), tables)
+
+
+def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[Agreement]") -> "list[Captioned]":
+    """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
+    from medexam.experiments import cost_tables
+    from medexam.tables import NONE, Table, coefficient, percent
+
+    metrics = run.metrics
+    groups = {name: measures for name, measures in {"All": metrics.measures, **metrics.by_group}.items() if measures}
+    rows = tuple(
+        (kind, *(percent(each[kind].value if kind in each else 0.0) for each in groups.values())) for kind in kinds
+    )
+    judged = next((measure.n for measure in metrics.measures.values()), 0)
+    caption = f"Percent of the wrong answers that {run.model} judged: {judged:,} of {metrics.selected:,}."
+    tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
+    if agreements:
+        pairs = tuple(
+            (
+                " and ".join(each.raters),
+                str(each.n),
+                percent(each.same),
+                NONE if each.kappa is None else coefficient(each.kappa),
+            )
+            for each in agreements
+        )
+        caption = "Answers that both judged, percent with the same kind, and Cohen's kappa."
+        tables.append((Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs), caption))
+    return [*tables, *cost_tables(run)]
 
 
 @app.command()
 def export(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
-    ],
+    runs: RunsArgument,
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to make for the sheets and the key.")],
     per_group: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many answers of each run in each group.")
@@ -75,9 +147,33 @@ def export(
     For example:
         medexam audit export 3c2aae --out audit --per-group 10 --raters 2
     """
-    from medexam_companions.audit.actions import export_answers
+    from medexam.experiments import default_runs_dir, find_runs, run_paths
+    from medexam_companions.audit.folder import INSTRUCTIONS, KEY, write_sheets
+    from medexam_companions.audit.items import best_answers, choose_sample, read_all_items
 
-    export_answers(runs, out, per_group, top, by, raters, seed, runs_dir)
+    folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
+    items = read_all_items(folders)
+    if by is not None and top is None:
+        raise SpecError("--by chooses the measure of --top: give --top with it, such as --top 1")
+    sample = choose_sample(items if top is None else best_answers(items, top, by), per_group, seed)
+    places = {folder.read_record().run_id: folder.path for folder in folders}
+    sheets = write_sheets(out, sample, raters, seed, places)
+    typer.echo(
+        f"{_describe(sample)}.\nGive each rater one of {', '.join(sheets)} and {INSTRUCTIONS}; keep {KEY} to yourself. "
+        f"Put the filled-in sheets back into {out}, then: medexam audit import {shlex.quote(str(out))}"
+    )
+
+
+def _describe(sample: "Sequence[AuditItem]") -> str:
+    """Say how many answers, of how many runs, to how many questions, and how many of these all runs share."""
+    runs_by_question: dict[str, set[str]] = {}
+    for item in sample:
+        runs_by_question.setdefault(item.key, set()).add(item.run)
+    runs = set[str]().union(*runs_by_question.values())
+    line = f"{len(sample)} answers of {len(runs)} runs to {len(runs_by_question)} questions"
+    shared = sum(run_ids == runs for run_ids in runs_by_question.values())
+    many = "all" if shared == len(runs_by_question) else shared
+    return line if len(runs) == 1 else f"{line}; every run is judged on {many} of these questions"
 
 
 @app.command("import")
@@ -91,7 +187,7 @@ def import_ratings(
     ] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None,
+    markdown: MarkdownOption = None,
 ) -> None:
     """Read filled-in sheets: how far raters agree with each other and each automatic measure with them.
 
@@ -100,6 +196,16 @@ def import_ratings(
     For example:
         medexam audit import audit --markdown audit.md
     """
-    from medexam_companions.audit.actions import read_sheets
+    from medexam.experiments import Terminal, default_runs_dir
+    from medexam_companions.audit.ratings import describe_changes, read_ratings
+    from medexam_companions.audit.report import audit_document, audit_markdown, audit_tables
 
-    read_sheets(folder, sheet or (), runs_dir, markdown, as_json=as_json)
+    ratings = read_ratings(folder, sheet or (), runs_dir or default_runs_dir())
+    sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
+    document = audit_document(ratings, folder)
+    if markdown is not None:
+        write_file(audit_markdown(document, ratings), markdown)
+    if as_json:
+        print_json(document)
+    else:
+        print_tables(Terminal(), audit_tables(document))

@@ -1,6 +1,6 @@
 """Kinds of errors, as a model judges them: wrong answers as the questions of a run, and people's kinds beside its own.
 
-The judge is an ordinary program, so that its prompt is planned, its replies kept and its tokens counted as any run's.
+The judge is an ordinary program, so that its prompt is planned, its replies stored and its tokens counted as any run's.
 """
 
 import hashlib
@@ -8,27 +8,20 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from medexam import Prediction
 from medexam.benchmarks import WordsBenchmark
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
 from medexam.inputs import read_regular
-from medexam.metrics import cohens_kappa
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
-from medexam_companions.audit.folder import CODE, shown_digest
+from medexam_companions.audit.folder import CODE
 from medexam_companions.audit.items import AuditItem
-from medexam_companions.audit.review_sheets import COMMENT, read_sheet_rows, render_sheet
+from medexam_companions.audit.review_sheets import COMMENT, load_review_sheets, render_sheet
 
-BENCHMARK = "error_kinds"
-"""The name of the benchmark in a spec."""
 ANSWERS = "wrong_answers.jsonl"
 INSTRUCTIONS = "judge.md"
 SHEET = "sheet.csv"
@@ -36,39 +29,8 @@ CATEGORY = "category"
 SHIPPED = Path(__file__).with_name(INSTRUCTIONS)
 """The judge's instructions; a file of one's own has its kinds in the same form."""
 _KIND = re.compile(r"^- ([\w-]+):", re.MULTILINE)
-_COLUMNS = (CODE, "question", "reference", "answer", CATEGORY, COMMENT)
-
-
-@dataclass(frozen=True)
-class WrongAnswer:
-    """One answer that a measure calls wrong."""
-
-    code: str
-    """Names it on the sheet, and its run nowhere there."""
-    run: str
-    key: str
-    """The question's key."""
-    question: str
-    reference: str
-    reply: str
-
-    def to_task(self) -> Task:
-        """Return what the judge is asked."""
-        text = f"Question:\n{self.question}\n\nRight answer:\n{self.reference}\n\nWrong answer:\n{self.reply}"
-        return Task(key=self.code, group=self.run, language="en", question=text)
-
-
-@dataclass(frozen=True)
-class KindAgreement:
-    """How far two judges choose the same kinds."""
-
-    judges: tuple[str, str]
-    n: int
-    """Answers that both judged."""
-    same: float | None
-    """The share with the same kind; None if `n` is 0."""
-    kappa: float | None
-    """Cohen's; None if `n` is 0 or all are of one kind."""
+_SHOWN = (CODE, "question", "reference", "reply")
+"""What the judge and people see of a wrong answer; the code names it, and its run nowhere there."""
 
 
 class ErrorKinds(WordsBenchmark):
@@ -78,8 +40,9 @@ class ErrorKinds(WordsBenchmark):
         """Load the wrong answers of the folder `spec.path`; raises `DatasetError` if they cannot be read."""
         if spec.path is None:
             raise DatasetError("dataset.path must name the folder that `medexam audit judge` made")
-        answers = read_wrong_answers(spec.path)
+        answers = _read_answers(spec.path)
         fingerprint = hashlib.sha256(read_regular(spec.path / ANSWERS)).hexdigest()
+        text = "Question:\n{question}\n\nRight answer:\n{reference}\n\nWrong answer:\n{reply}"
         return TaskSet(
             name=spec.called,
             language="en",
@@ -87,13 +50,13 @@ class ErrorKinds(WordsBenchmark):
             source=str(spec.path),
             fingerprint=fingerprint,
             golds_fingerprint=fingerprint,
-            questions=tuple(answer.to_task() for answer in answers),
-            golds={answer.code: TaskGold() for answer in answers},
+            questions=tuple(Task(each[CODE], each["run"], "en", text.format_map(each)) for each in answers),
+            golds={each[CODE]: TaskGold() for each in answers},
         )
 
     def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> Any:
         """Compute the share of each kind among the judged answers, over all runs and by run."""
-        judged = {key: said.text for key, said in predictions.items() if said.text is not None}
+        judged = {key: each.text for key, each in predictions.items() if each.text is not None}
         kinds = [kind for kind, _ in Counter(judged.values()).most_common()]
         scores = {kind: {key: float(verdict == kind) for key, verdict in judged.items()} for kind in kinds}
         return self.score_means(items, predictions, scores)
@@ -126,33 +89,29 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
     A folder with the same answers is continued, and its sheets stay. Raises `RunFolderError` if it holds others, or
     cannot be written.
     """
-    answers = [_name(item) for item in items]
-    lines = "".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers)
+    answers = [_describe(item) for item in items]
+    lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
+    ask = f"question -> answer: Literal[{', '.join(map(repr, read_kinds(instructions)))}]"
     spec = {
         "name": "judge",
         "description": f"A model says what kind of error each wrong answer is, by {INSTRUCTIONS}.",
-        "dataset": {"name": BENCHMARK, "path": str(folder.absolute())},
+        "dataset": {"name": "error_kinds", "path": str(folder.absolute())},
         "model": model,
         "program": {
             "name": "judge",
             "answer_format": "guided",
-            "steps": [
-                {
-                    "ask": f"question -> answer: Literal[{', '.join(map(repr, read_kinds(instructions)))}]",
-                    "instructions": str((folder / INSTRUCTIONS).absolute()),
-                }
-            ],
+            "steps": [{"ask": ask, "instructions": str((folder / INSTRUCTIONS).absolute())}],
         },
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        known = folder / ANSWERS
-        if known.exists() and read_regular(known).decode() != lines:
+        stored = folder / ANSWERS
+        if stored.exists() and read_regular(stored).decode() != lines:
             raise RunFolderError(f"{folder} holds other wrong answers: choose a new folder with --out")
-        if not known.exists():
-            write_whole(known, lines)
-            rows = [(answer.code, answer.question, answer.reference, answer.reply, "", "") for answer in answers]
-            (folder / SHEET).write_bytes(render_sheet(_COLUMNS, sorted(rows)))
+        if not stored.exists():
+            write_whole(stored, lines)
+            rows = sorted([*(answer[name] for name in _SHOWN), "", ""] for answer in answers)
+            (folder / SHEET).write_bytes(render_sheet((*_SHOWN, CATEGORY, COMMENT), rows))
         write_whole(folder / INSTRUCTIONS, instructions)
         write_whole(folder / "judge.yaml", json.dumps(spec, ensure_ascii=False, indent=2) + "\n")
     except OSError as error:
@@ -162,57 +121,31 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
     return folder / "judge.yaml"
 
 
-def read_wrong_answers(folder: Path) -> list[WrongAnswer]:
-    """Read the wrong answers of a folder; raises `DatasetError` if that is not possible."""
+def _describe(item: AuditItem) -> dict[str, str]:
+    code = hashlib.sha256(f"{item.run}\0{item.key}\0{item.digest}".encode()).hexdigest()[:10]
+    words = {"question": item.question, "reference": item.reference, "reply": item.reply}
+    return {CODE: code, "run": item.run, "key": item.key, **words}
+
+
+def _read_answers(folder: Path) -> list[dict[str, str]]:
     try:
-        lines = read_regular(folder / ANSWERS).decode().splitlines()
-        return [WrongAnswer(**json.loads(line)) for line in lines]
-    except (OSError, ValueError, TypeError) as error:
+        answers = [json.loads(line) for line in read_regular(folder / ANSWERS).decode().splitlines()]
+        return [{name: str(answer[name]) for name in (*_SHOWN, "run")} for answer in answers]
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{folder} holds no wrong answers ({error}): make it by `medexam audit judge`") from None
 
 
-def read_people(folder: Path, kinds: Sequence[str]) -> dict[str, dict[str, str]]:
+def read_people(folder: Path, kinds: Sequence[str]) -> dict[str, Mapping[str, str]]:
     """Map each sheet of the folder with a filled-in category to code and kind.
 
     Raises `DatasetError` naming the line of an unknown code or kind.
     """
-    codes = {answer.code for answer in read_wrong_answers(folder)}
-    people: dict[str, dict[str, str]] = {}
-    for path in sorted(folder.glob("*.csv")):
-        for line, row in read_sheet_rows(path, (CODE, CATEGORY)):
-            kind = row[CATEGORY].lower()
-            if row[CODE] not in codes:
-                raise DatasetError(f"{path}, line {line}: no wrong answer has the code {row[CODE]!r}")
-            if kind and kind not in kinds:
-                raise DatasetError(
-                    f"{path}, line {line}: {kind!r} is not a kind of error: write one of {', '.join(kinds)}"
-                )
-            if kind:
-                people.setdefault(path.stem, {})[row[CODE]] = kind
-    return people
-
-
-def compare_judges(judges: Mapping[str, Mapping[str, str]], kinds: Sequence[str]) -> list[KindAgreement]:
-    """Measure the agreement of every two judges, the first with each person first."""
-    return [_agreement(pair, judges[pair[0]], judges[pair[1]], kinds) for pair in combinations(judges, 2)]
-
-
-def _agreement(
-    pair: tuple[str, str], first: Mapping[str, str], second: Mapping[str, str], kinds: Sequence[str]
-) -> KindAgreement:
-    places = {kind: place for place, kind in enumerate(kinds)}
-    codes = [(places[kind], places[second[code]]) for code, kind in first.items() if code in second]
-    if not codes:
-        return KindAgreement(pair, 0, None, None)
-    table = np.zeros((len(kinds), len(kinds)))
-    for one, other in codes:
-        table[one, other] += 1
-    one_kind = len({place for both in codes for place in both}) == 1
-    return KindAgreement(
-        pair, len(codes), float(np.trace(table) / table.sum()), None if one_kind else cohens_kappa(table)
+    codes = {answer[CODE] for answer in _read_answers(folder)}
+    reviews = load_review_sheets(
+        sorted(folder.glob("*.csv")),
+        CODE,
+        (CATEGORY,),
+        lambda code: None if code in codes else "no wrong answer has that code",
+        {kind: kind for kind in kinds},
     )
-
-
-def _name(item: AuditItem) -> WrongAnswer:
-    digest = hashlib.sha256(f"{item.run}\0{item.key}\0{shown_digest(item)}".encode()).hexdigest()[:10]
-    return WrongAnswer(digest, item.run, item.key, item.question, item.reference, item.reply)
+    return {review.reviewer: review.marks[CATEGORY] for review in reviews if review.marks[CATEGORY]}

@@ -9,39 +9,34 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, decode, read_regular
 
-MARKS = range(1, 6)
-"""1 is worst, 5 is best."""
+MARKS: Mapping[str, int] = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5}
+"""What a cell may hold, the worst first -> the mark."""
 COMMENT = "comment"
 """The column for words of the reviewer's own; a sheet may lack it."""
-
-Explain = Callable[[str], str | None]
-"""From what a row says it judges to why that is wrong, in words; None if it is right."""
 
 _FORMULA = re.compile(r"[\s']*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 """How a cell begins that a spreadsheet may take for a formula, in full width too, behind any spaces and apostrophes."""
 
 
+V = TypeVar("V")
+
+
 @dataclass(frozen=True)
-class Review:
+class Review(Generic[V]):
     """One reviewer's filled-in sheet."""
 
     reviewer: str
     """The name of the file, without its ending."""
-    marks: Mapping[str, Mapping[str, int]]
-    """Aspect -> item -> mark from 1 to 5; what was left empty is not there."""
+    marks: Mapping[str, Mapping[str, V]]
+    """Aspect -> item -> mark; an empty cell is not there, nor in `comments`, by item."""
     comments: Mapping[str, str]
-    """By item; what was left empty is not there."""
     items: tuple[str, ...]
     """What the sheet asks about, filled in or not, in its order."""
-
-    def mean(self, aspect: str) -> float | None:
-        """Compute the mean mark; None if none was given."""
-        marks = self.marks[aspect].values()
-        return sum(marks) / len(marks) if marks else None
 
 
 def render_sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes:
@@ -52,28 +47,33 @@ def render_sheet(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bytes
     stream = io.StringIO(newline="")
     sheet = csv.writer(stream, quoting=csv.QUOTE_ALL)
     sheet.writerow(columns)
-    sheet.writerows([_guard(cell) for cell in row] for row in rows)
+    sheet.writerows([f"'{cell}" if _FORMULA.match(cell) else cell for cell in row] for row in rows)
     return stream.getvalue().encode("utf-8-sig")
 
 
 def load_review_sheets(
-    paths: Sequence[Path], item: str, aspects: Sequence[str], explain: Explain = lambda _: None
-) -> tuple[Review, ...]:
-    """Read the sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold the
-    marks.
+    paths: Sequence[Path],
+    item: str,
+    aspects: Sequence[str],
+    explain: Callable[[str], str | None] = lambda _: None,
+    values: Mapping[str, V] = MARKS,  # type: ignore[assignment]
+) -> tuple[Review[V], ...]:
+    """Read the sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold marks.
 
-    Raises `DatasetError` naming the line that is wrong (a mark that is none, an item twice, or one that `explain`
-    finds wrong), a file that is no such sheet, or two sheets of one name.
+    `explain` says why an item is wrong, None if it is right; `values` is what a cell may hold, in either case. Raises
+    `DatasetError` naming the line that is wrong (a mark that is none, or an item twice), a file that is no such sheet,
+    or two sheets of one name.
     """
-    reviews = tuple(_read_review(path, item, aspects, explain) for path in paths)
-    names = [review.reviewer for review in reviews]
+    names = [path.stem for path in paths]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DatasetError(f"two sheets are called {twice}: name each file after its reviewer")
-    return reviews
+    return tuple(_read_review(path, item, aspects, explain, values) for path in paths)
 
 
-def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain) -> Review:
-    marks: dict[str, dict[str, int]] = {aspect: {} for aspect in aspects}
+def _read_review(
+    path: Path, item: str, aspects: Sequence[str], explain: Callable[[str], str | None], values: Mapping[str, V]
+) -> Review[V]:
+    marks: dict[str, dict[str, V]] = {aspect: {} for aspect in aspects}
     comments: dict[str, str] = {}
     lines: dict[str, int] = {}
     for line, row in read_sheet_rows(path, (item, *aspects)):
@@ -82,11 +82,13 @@ def _read_review(path: Path, item: str, aspects: Sequence[str], explain: Explain
         if problem := "the first column is empty" if not subject else explain(subject):
             raise DatasetError(f"{where}: {problem}")
         if subject in lines:
-            raise DatasetError(f"{where}: it is in line {lines[subject]} too: keep one of the two")
+            raise DatasetError(f"{where}: it is in line {lines[subject]} too: delete one of the two")
         lines[subject] = line
         for aspect in aspects:
-            if (mark := _read_mark(row[aspect], f"{where}: {aspect}")) is not None:
-                marks[aspect][subject] = mark
+            if (cell := row[aspect].lower()) and cell not in values:
+                raise DatasetError(f"{where}: {aspect} is {cell!r}: give one of {', '.join(values)}, or leave it empty")
+            if cell:
+                marks[aspect][subject] = values[cell]
         if comment := row.get(COMMENT):
             comments[subject] = comment
     return Review(path.stem, marks, comments, tuple(lines))
@@ -121,23 +123,8 @@ def read_sheet_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, di
                     f"{path}, line {line}: has {len(cells)} cells under {len(header)} columns: put quotes around texts "
                     "with commas, as spreadsheets do"
                 )
-            filled = [*cells, *[""] * (len(header) - len(cells))]
-            yield line, {name: _unguard(cell.strip()) for name, cell in zip(header, filled, strict=False)}
+            texts = map(str.strip, [*cells, *[""] * (len(header) - len(cells))])
+            plain = (text[1:] if text.startswith("'") and _FORMULA.match(text) else text for text in texts)
+            yield line, dict(zip(header, plain, strict=False))
     except csv.Error as error:
         raise DatasetError(f"{path}, line {begins}: is no CSV ({error}): save the sheet again as CSV") from None
-
-
-def _read_mark(cell: str, where: str) -> int | None:
-    if not cell:
-        return None
-    if cell not in {str(mark) for mark in MARKS}:
-        raise DatasetError(f"{where} is {cell!r}: give a whole number from 1 to 5, or leave it empty")
-    return int(cell)
-
-
-def _guard(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _unguard(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

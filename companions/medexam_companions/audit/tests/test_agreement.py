@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from medexam_companions.audit import AuditItem, agree, compare_raters, correlate, measure_agreement
+from medexam_companions.audit import AuditItem, agree, correlate, measure_agreement
 
 MARKS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 4)), min_size=3, max_size=25)
 
@@ -113,9 +113,8 @@ def test_answers_to_one_question_are_drawn_together(sample) -> None:
 
 def test_raters_are_compared_where_both_have_marked() -> None:
     marks = {"ana": {"a": 1, "b": 3, "c": 4, "d": 5}, "luis": {"d": 5, "b": 2, "a": 1, "e": 4}}
-    (pair,) = compare_raters("correctness", marks, {code: code for code in "abcde"})
-    assert (pair.agreement.n, pair.correlation.n, pair.agreement.same) == (3, 3, pytest.approx(2 / 3))
-    assert pair.correlation.spearman == pytest.approx(1)
+    (pair,) = agree(marks, range(1, 6), ordered=True)
+    assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))
 
 
 def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
@@ -138,11 +137,11 @@ def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
 def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
     mine = {"q1": 1, "q2": 2, "q3": 3, "q4": 4, "q5": 5, "q6": 5}
     its = {"q1": 1, "q2": 3, "q3": 3, "q4": 5, "q5": 4, "q7": 1}
-    (found,) = agree("adequacy", {"a": mine, "b": its})
+    (found,) = agree({"a": mine, "b": its}, range(1, 6), ordered=True)
     table = [[0] * 5 for _ in range(5)]
     for key in ("q1", "q2", "q3", "q4", "q5"):
         table[mine[key] - 1][its[key] - 1] += 1
-    assert (found.aspect, found.raters, found.n) == ("adequacy", ("a", "b"), 5)
+    assert (found.raters, found.n) == (("a", "b"), 5)
     assert found.same == pytest.approx(2 / 5)
     assert found.kappa == pytest.approx(cohens_kappa(table, wt="quadratic").kappa)
     # By hand: weighted disagreement 3 observed, 5 x the mean of (i - j)^2 expected.
@@ -155,5 +154,5 @@ def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
     [({"q1": 1}, {"q2": 1}, (0, None, None)), ({"q1": 3, "q2": 3}, {"q1": 3, "q2": 3}, (2, 1.0, None))],
 )
 def test_nothing_in_common_and_one_and_the_same_mark_have_no_kappa(first, second, expected) -> None:
-    (found,) = agree("fluency", {"a": first, "b": second})
+    (found,) = agree({"a": first, "b": second}, range(1, 6), ordered=True)
     assert (found.n, found.same, found.kappa) == expected

@@ -191,7 +191,7 @@ def test_marks_of_answers_that_changed_since_are_left_out_and_named(export, take
             line["calls"] = [{"text": "Something else."}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     document, err = take_in("audit", "--markdown", "audit.md")
-    assert "medexam: 2 marks left out, because the answer has changed since it was rated: " in err
+    assert "medexam: 2 marks left out, because the answer has changed since it was rated, or has no reply: " in err
     assert all(f"{item['code']} (modelx, {item['key']})" in err for item in changed)
     assert (len(document["answers"]), len(document["changed"])) == (21, 2)
     assert "2 marks left out, because the answer has changed" in Path("audit.md").read_text()
@@ -256,7 +256,7 @@ def test_bad_input_is_one_line_with_a_way_out(export, medexam, write, runs, tmp_
         (("export", "longest", "--out", "new"), "run longest holds no reply to judge"),
         (("export", "modelx", "copy/modelx", "--out", "new"), "name each run once"),
         (("import", "audit"), "is marked yet"),
-        (("import", "audit", "--sheet", nine), "give a whole number from 1 to 5"),
+        (("import", "audit", "--sheet", nine), "give one of 1, 2, 3, 4, 5, or leave it empty"),
         (("import", "audit", "--sheet", "other/rater_1.csv"), f"of another sample ({read_key('other')['sample']}, not"),
         (("import", "audit", "--sheet", "code.csv"), f"line 2 ({sample}-999): no answer of this audit has that code"),
         (("import", "damaged"), "is not an audit's key (items.0"),

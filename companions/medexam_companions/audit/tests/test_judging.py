@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.audit import compare_judges
+from medexam_companions.audit import agree
 
 KINDS = ("knowledge", "reading", "reasoning", "calculation", "invention", "unexplained", "key", "other")
 
@@ -51,7 +51,7 @@ def test_wrong_answers_are_judged_and_compared_with_people(judge) -> None:
     _fill("ann", ["reading", "reading", "key"])
     _fill("ben", ["reading", "", "Key"])
     again = json.loads(judge("--json", "--markdown", "kinds.md")[0])
-    assert [(pair["judges"], pair["n"], pair["same"]) for pair in again["agreement"]] == [
+    assert [(pair["raters"], pair["n"], pair["same"]) for pair in again["agreement"]] == [
         (["scripted", "ann"], 3, pytest.approx(2 / 3)),
         (["scripted", "ben"], 2, 0.5),
         (["ann", "ben"], 2, 1.0),
@@ -63,7 +63,7 @@ def test_wrong_answers_are_judged_and_compared_with_people(judge) -> None:
 def test_doubtful_input_is_refused(judge) -> None:
     judge()
     _fill("ann", ["readng"])
-    assert "'readng' is not a kind of error: write one of knowledge, reading" in judge(expected=2)[1]
+    assert "category is 'readng': give one of knowledge, reading" in judge(expected=2)[1]
     Path("judged/ann.csv").unlink()
     assert "holds other wrong answers" in judge("--per-group", 1, expected=2)[1]
     Path("own.md").write_text("Say what is wrong.")
@@ -73,9 +73,9 @@ def test_doubtful_input_is_refused(judge) -> None:
 
 def test_kinds_and_kappa() -> None:
     judges = {"m": {"a": "key", "b": "key", "c": "other"}, "p": {"a": "key", "b": "other", "c": "other", "d": "key"}}
-    (pair,) = compare_judges(judges, KINDS)
+    (pair,) = agree(judges, KINDS)
     assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))
     # By hand: 2/3 observed, 2/3 * 1/3 + 1/3 * 2/3 expected.
     assert pair.kappa == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
-    (same,) = compare_judges({"m": {"a": "key"}, "p": {"a": "key"}}, KINDS)
+    (same,) = agree({"m": {"a": "key"}, "p": {"a": "key"}}, KINDS)
     assert (same.same, same.kappa) == (1.0, None)

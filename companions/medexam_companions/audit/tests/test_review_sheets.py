@@ -57,7 +57,7 @@ def test_two_sheets_of_one_name_are_refused(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("a,,6,\n", r"line 2 \(a\): mark is '6': give a whole number from 1 to 5"),
+        ("a,,6,\n", r"line 2 \(a\): mark is '6': give one of 1, 2, 3, 4, 5, or leave it empty"),
         ('a,"two\nlines",5,\nb,,five,\n', r"line 4 \(b\): mark is 'five'"),
         ("a,,1,\nb,,,\n\n,,,\na,,2,\n", r"line 6 \(a\): it is in line 2 too"),
         ("a,,1,\n,text,2,\n", r"line 3 \(no code\): the first column is empty"),
