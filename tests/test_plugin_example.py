@@ -74,16 +74,26 @@ def test_every_part_runs_by_its_short_name_and_is_reported_without_its_code(mede
     runs = json.loads(medexam("run", spec, "--runs-dir", "runs", "--json"))
     assert [run["metrics"]["accuracy"] for run in runs] == [1.0, 1.0]
     assert [run["metrics"]["own"]["brief"]["n"] for run in runs] == [8, 8]
-    assert runs[0]["program"] == "SecondThought-guided"
+    assert runs[0]["program"] == "second_thought-guided"
     lines = (Path(runs[1]["run_dir"]) / "predictions.jsonl").read_text().splitlines()
     assert {json.loads(line)["passages"][0]["id"] for line in lines} == {"2"}, "the glossary found them"
     assert json.loads(lines[0])["calls"][-1]["model"] == "echo"
     gone = json.loads(medexam("report", *(run["run_dir"] for run in runs), "--json", plugin=False))
     assert [run["metrics"] for run in gone] == [run["metrics"] for run in runs]
-    assert gone[0]["program"] == "SecondThought-guided"
+    assert gone[0]["program"] == "second_thought-guided"
     assert "Count the words of the replies" in " ".join(medexam("--help").split())
     (line,) = (line for line in medexam("lengths", runs[1]["run_dir"]).splitlines() if line.split()[-2:-1] == ["8"])
     assert int(line.split()[-1]) == 2 * len(lines), "{Answer: 1}, and so on"
+
+
+def test_a_section_of_a_comparison_brings_its_flag(medexam, installed):
+    spec = str(installed / "source" / "toys.yaml")
+    first, other = (run["run_dir"] for run in json.loads(medexam("run", spec, "--runs-dir", "compared", "--json")))
+    means = json.loads(medexam("compare", first, other, "--reply-words", "--json"))["reply_words"]
+    assert list(means.values())[1] == 2, "{Answer: 1}, and so on"
+    assert "Words a reply: " in " ".join(medexam("compare", first, other, "--reply-words").split())
+    assert "--reply-words" in medexam("compare", "--help")
+    assert "--reply-words" not in medexam("compare", "--help", plugin=False)
 
 
 def test_a_data_set_comes_with_its_reader_and_experiment_and_its_runs_are_read_without_them(medexam):

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import RunsDirOption, Terminal, print_tables
-from medexam.experiments import default_runs_dir, find_runs, run_paths
+from medexam.cli import RunsDirOption, print_tables
+from medexam.experiments import Terminal, default_runs_dir, find_runs, run_paths
 from medexam.tables import Table
 
 

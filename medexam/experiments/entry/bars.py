@@ -106,7 +106,7 @@ class WorkProgress:
         """Say that a model is being loaded or a server probed."""
         place = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
         has_name = model.loads_weights or model.name or model.profile
-        engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {model.engine}"
+        engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {short_name(model.engine)}"
         self._say(f"Preparing {engine_label}{place} ...")
 
     def stopping(self, in_flight: int) -> None:

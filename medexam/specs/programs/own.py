@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from medexam.plugins import is_own_name, resolve_name
+from medexam.plugins import is_own_name
 from medexam.questions import Language
 from medexam.specs.names import PROGRAMS, Args, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
@@ -133,9 +133,8 @@ class OwnSpec(ModuleSpec):
     @property
     def label(self) -> str:
         """Short name for tables and folders: the object's, and its arguments."""
-        _, attribute = resolve_name(self.kind, PROGRAMS)
         arguments = [f"{name}_{value}" for name, value in self.args.items() if isinstance(value, (int, float, str))]
-        return "-".join(["-".join([attribute, *arguments])[:60], *self.label_words])
+        return "-".join(["-".join([short_name(self.kind), *arguments])[:60], *self.label_words])
 
 
 class SignatureSpec(ModuleSpec):
