@@ -21,6 +21,7 @@ from rich.text import Text
 
 from medexam.experiments.entry.terminal import Terminal
 from medexam.specs import ModelSpec
+from medexam.specs.names import short_name
 from medexam.text import count_of
 
 BAR = 16
