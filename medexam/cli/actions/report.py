@@ -10,7 +10,7 @@ from medexam.cli.views.listening import check_port
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
-from medexam.experiments.entry.live_page import HOST, INDEX, LivePage, serve_page
+from medexam.experiments.entry.live_page import HOST, LivePage, serve_page
 from medexam.experiments.entry.report import Report
 from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.entry.terminal import Terminal
@@ -62,7 +62,6 @@ def _serve_runs(runs: Sequence[Path], root: Path, port: int) -> None:
         find_runs(run_paths(runs, root))
     page = LivePage(tuple(runs or [root]), root)
     sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
-    sys.stderr.write(f"All runs of {root}: http://{HOST}:{port}{INDEX}\n")
     serve_page(page, port)
 
 

@@ -81,7 +81,7 @@ class ReportSettings:
             metavar="PORT",
             min=1,
             max=65535,
-            help="Serve the page on 127.0.0.1 while questions are asked, until Ctrl-C; at /runs a list of all runs.",
+            help="Serve the page on 127.0.0.1 while questions are asked, until Ctrl-C.",
         ),
     ] = None
     runs_dir: RunsDirOption = None

@@ -12,22 +12,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
 from time import monotonic
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from medexam.errors import MedExamError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.page.document import render_page
-from medexam.experiments.report.page.run_index import render_index
-from medexam.experiments.report.tables import check_one_family, split_families
+from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.paths import run_paths
-from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, RunFolder, find_runs, runs_inside
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, RunFolder, find_runs
 
 HOST = "127.0.0.1"
-INDEX = "/runs"
-"""Path of the list of all runs."""
-CHOSEN = "/page"
-"""Path of the page of the runs that `?run=NAME&run=NAME` names."""
 EVERY_S = 5.0
 """Seconds between two looks; a page that takes long to make is made again after `REST` times as long."""
 REST = 5
@@ -50,38 +44,12 @@ class LivePage:
     _next_s: float | None = 1.0
     _state: object = None
     _due: float = 0.0
-    _chosen_lock: Lock = field(default_factory=Lock)
-    _chosen: tuple[object, bytes] = (None, b"")
 
     def current(self) -> tuple[bytes, float | None]:
         """Return the page as bytes, and in how many seconds to load it again; None if no question is pending."""
         if monotonic() >= self._due and self._lock.acquire(blocking=False):
             Thread(target=self._look, daemon=True).start()
         return self._body, self._next_s
-
-    def index(self) -> bytes:
-        """Return the list of all runs in `runs_dir`."""
-        return render_index(runs_inside(self.runs_dir), str(self.runs_dir)).encode("utf-8", "replace")
-
-    def chosen(self, names: Sequence[str]) -> bytes:
-        """Return the page of the runs in `runs_dir` whose folders have these names, or why there is none."""
-        folders = [folder for folder in runs_inside(self.runs_dir) if folder.name in names]
-        if not folders or len(folders) < len(set(names)):
-            return _notice(f"Choose runs of the list at {INDEX}.")
-        state = [_stamp(folder) for folder in folders]
-        # One page is made at a time, and the last one is kept: it may take seconds and much memory.
-        with self._chosen_lock:
-            if state != self._chosen[0]:
-                try:
-                    body = self._make([current_run(folder, lambda _line: None) for folder in folders])
-                except MedExamError as error:
-                    return _notice(str(error))
-                self._chosen = state, body
-            return self._chosen[1]
-
-    def _make(self, runs: Sequence[AnyRun]) -> bytes:
-        check_one_family(runs, "One page")
-        return "".join(render_page(runs, home=INDEX)).encode("utf-8", "replace")
 
     def _look(self) -> None:
         began = monotonic()
@@ -101,7 +69,7 @@ class LivePage:
         runs = [current_run(folder, lambda _line: None) for folder in folders]
         # A page shows the runs of one benchmark: those that began last.
         page_runs = next(family for family in split_families(runs) if runs[-1] in family)
-        self._body = self._make(page_runs)
+        self._body = "".join(render_page(page_runs)).encode("utf-8", "replace")
         self._next_s = None if all(run.complete for run in runs) else EVERY_S
         self._state = state
 
@@ -118,10 +86,6 @@ def serve_page(page: LivePage, port: int) -> None:
                 body = b""
             elif address.path == "/":
                 body, next_s = page.current()
-            elif address.path == INDEX:
-                body = page.index()
-            elif address.path == CHOSEN:
-                body = page.chosen(parse_qs(address.query).get("run", []))
             else:
                 body = b""
             if not body:

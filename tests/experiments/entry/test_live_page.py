@@ -1,7 +1,6 @@
 """`medexam report --watch`: the page of runs in progress, asked for over HTTP."""
 
 import os
-import shutil
 import signal
 import socket
 import time
@@ -39,13 +38,6 @@ def look(address, folder):
         assert get(address)[1]["Refresh"] == "1"
         log.write_text("".join(lines))
         until(lambda: not shows(address, "5 of 12"))
-        listed = get(address, "/runs")[0]
-        assert "3 runs in" in listed
-        assert "damaged" in listed
-        assert "b&lt;i&gt;-0123456789ab" in listed
-        assert "2 runs" in get(address, f"/page?run={folder.name}&run=b%3Ci%3E-0123456789ab")[0]
-        for outside in ("/page", "/page?run=..", f"/page?run={folder.name}&run=none"):
-            assert "Choose runs of the list" in get(address, outside)[0]
         for path, headers in (("/other", {}), ("/", {"Host": "evil.example:80"})):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 get(address, path, **headers)
@@ -55,11 +47,8 @@ def look(address, folder):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_page_follows_the_answers_and_lists_all_runs_to_this_machine_alone(ask, spec, medexam) -> None:  # noqa: F811
+def test_the_page_follows_the_answers_and_is_given_to_this_machine_alone(ask, spec, medexam) -> None:  # noqa: F811
     folder = ask(spec)[0].folder
-    shutil.copytree(folder, folder.with_name("b<i>-0123456789ab"))
-    (folder.parent / "broken").mkdir()
-    (folder.parent / "broken" / "spec.json").write_text("{")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,4 +56,4 @@ def test_the_page_follows_the_answers_and_lists_all_runs_to_this_machine_alone(a
         looked = pool.submit(look, f"http://127.0.0.1:{port}", folder)
         code, _, err = medexam("report", folder, "--runs-dir", folder.parent, "--watch", port)
         looked.result()
-    assert (code, f"http://127.0.0.1:{port}/runs" in err) == (0, True)
+    assert (code, f"http://127.0.0.1:{port}" in err) == (0, True)

@@ -74,8 +74,8 @@ def read_asset(name: str) -> str:
     return (files("medexam.experiments.report.page") / ASSETS / name).read_text(encoding="utf-8")
 
 
-def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str = "") -> Iterator[str]:
-    """Render the page in pieces; `home` is the address of the list of all runs, empty if there is none."""
+def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
+    """Render the page in pieces."""
     names = run_names(runs)
     plots, no_plots = list[tuple[str, str]](), None
     try:
@@ -90,7 +90,6 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
         title=overview.title,
         about=overview.about,
         verdict=overview.verdict,
-        home=home,
         command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
         overview=overview,
         warnings=warnings(runs, names),
@@ -103,11 +102,8 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = (), home: str 
     )
 
 
-def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'none'", **values: Any) -> Iterator[str]:
-    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else.
-
-    `forms` says in the policy's words where forms may lead.
-    """
+def fill_template(template: str, script_names: Sequence[str], **values: Any) -> Iterator[str]:
+    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else."""
     style, scripts = read_asset(STYLE), [read_asset(name) for name in script_names]
     templates = Environment(
         loader=PackageLoader("medexam.experiments.report.page", ASSETS),
@@ -119,14 +115,14 @@ def fill_template(template: str, script_names: Sequence[str], *, forms: str = "'
     templates.filters["code"] = mark_code
     policy = (
         f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
-        f"img-src data:; base-uri 'none'; form-action {forms}"
+        f"img-src data:; base-uri 'none'; form-action 'none'"
     )
     return templates.get_template(template).generate(
         version=__version__,
         policy=policy,
         style=Markup(style),  # noqa: S704 - the package's own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        **{"home": "", "command": "", "verdict": (), "blocks": ()} | values,
+        **{"command": "", "verdict": (), "blocks": ()} | values,
     )
 
 
