@@ -1,7 +1,7 @@
 """Prompts and solved examples, read from the YAML files in `words/` or from the user's own.
 
 A prompt file maps a language to the instructions of each kind of program, with `$form` where the answer format
-stands, and says whose turn they are; an example file maps a language to solved questions. Both are part of a run's
+stands and `$json` for the word JSON, which only `{Answer: n}` is called, and says whose turn they are; an example file maps a language to solved questions. Both are part of a run's
 identity.
 """
 
@@ -125,11 +125,12 @@ def load_prompt(files: WordFiles, language: Language) -> Prompt:
         raise SpecError(f"{source_name} has no prompt for {kind} in {files.language or language!r}")
     form = files.answer_form
     try:
-        instructions = Template(program_words.instructions).substitute(
-            form=render_answer(words.number, form), example=render_answer(1, form)
+        text = program_words.instructions if form == "braces" else program_words.instructions.replace(" $json", "")
+        instructions = Template(text).substitute(
+            form=render_answer(words.number, form), example=render_answer(1, form), json="JSON"
         )
     except (KeyError, ValueError) as error:
-        raise SpecError(f"{source_name}: {kind}: only $form and $example may follow a $: {error}") from None
+        raise SpecError(f"{source_name}: {kind}: only $form, $example and $json may follow a $: {error}") from None
     examples = load_examples(files.examples, files.language or language) if files.examples is not None else ()
     return Prompt(instructions.strip(), program_words.turn, examples)
 

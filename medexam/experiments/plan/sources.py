@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
+from medexam.datasets import find_files
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
 from medexam.experiments.plan.context_lookup import pin_reader, reader_identity
@@ -174,9 +175,13 @@ class Sources:
             raise SpecError("program.query_language: questions of your own have one language: leave it out")
         if cell.dataset.alter is not None:
             raise SpecError("program.query_language: altered questions have no translation to look up: leave it out")
-        # A path names the file of one language.
         dataset = cell.dataset
-        return self._question_set(DatasetSpec(name=dataset.name, language=language, as_published=dataset.as_published))
+        # A path may name the file of one language, beside which the other lies, or beside whose folder.
+        places = [] if dataset.path is None else [dataset.path, *list(dataset.path.expanduser().parents)[:2]]
+        path = next((place for place in places if place.is_dir() and find_files(dataset.name, language, place)), None)
+        return self._question_set(
+            DatasetSpec(name=dataset.name, language=language, path=path, as_published=dataset.as_published)
+        )
 
 
 def _by_key(question_set: AnySet) -> dict[str, Question]:

@@ -147,6 +147,22 @@ def test_queries_in_another_language_find_the_translations_passages(ask, lexical
     assert all(one.score >= two.score for one, two in filter(None, passages(english).values()))
 
 
+def test_translations_lie_beside_the_questions_in_the_users_own_folder(ask, lexical, tmp_path) -> None:
+    exam = {"year": 2020, "category": "medicine", "name": "Cuaderno_2020_0_M", "image": None, "ra": 1}
+    for language, stem in (("en", "vitamin deficiency in children"), ("es", "carencia de vitaminas en la infancia")):
+        (tmp_path / "exams" / language).mkdir(parents=True)
+        answers = [{"aid": number, "atext": f"{stem} {number}"} for number in range(1, 5)]
+        row = {**exam, "qid": 1, "qtext": stem, "answers": answers}
+        (tmp_path / "exams" / language / "rows.jsonl").write_text(json.dumps(row))
+    folder, lexical["dataset"] = tmp_path / "exams", {"name": "headqa_v2"}
+    (english,) = ask(lexical, dataset__path=folder, runs_dir=tmp_path / "en")
+    spanish = {"dataset__language": "es", "program__query_language": "en"}
+    for number, path in enumerate((folder, folder / "es" / "rows.jsonl")):
+        (run,) = ask(lexical, dataset__path=path, runs_dir=tmp_path / f"es{number}", **spanish)
+        assert passages(run) == passages(english)
+    assert all(passages(english).values())
+
+
 def test_relevance_needs_no_model_and_takes_the_option_with_the_best_passage(ask, document) -> None:
     (run,) = ask(document, program={"kind": "relevance", "retriever": document["program"]["retriever"]})
     assert (run.model, run.complete) == (None, True)
