@@ -2,22 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from medexam import MedExamError
-from medexam.cli import (
-    INCOMPLETE,
-    Terminal,
-    print_json,
-    print_lines,
-    print_notice,
-    print_tables,
-    write_file,
-)
+from medexam.cli import INCOMPLETE, print_json, print_lines, print_notice, print_tables, write_file
 from medexam.errors import SpecError
-from medexam.experiments import captioned, join_markdown, print_blocks, render_plot, write_pictures
+from medexam.experiments import Terminal, captioned, join_markdown, print_blocks, render_plot, write_pictures
 from medexam.retrievers import read_languages, read_manifest
 from medexam.specs import SAMPLED, DatasetSpec, parse_overrides, validate
 from medexam.tables import Table
@@ -47,10 +38,10 @@ def print_list(*, as_json: bool) -> None:
         paper_entries = [entry for entry in entries if entry.paper.layout == paper]
         rows = []
         for entry in paper_entries:
-            obstacle = f" (not made: {entry.item.obstacle})" if entry.item.obstacle else ""
-            rows.append((entry.name, f"{entry.item.title}{obstacle}", ", ".join(entry.item.specs)))
+            more = f"not made: {entry.item.obstacle}" if entry.item.obstacle else ", ".join(entry.item.specs)
+            rows.append((entry.name, f"{entry.item.title} ({more})" if more else entry.item.title))
         title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
-        table = Table(title, ("Name", "What", "Specs"), tuple(rows), text_columns=3)
+        table = Table(title, ("Name", "What"), tuple(rows), text_columns=2)
         print_tables(Terminal(), [(table, "")])
     print_lines(Terminal(), ["medexam reproduce NAME makes one; medexam plan SPEC says what one of its specs needs"])
 
@@ -80,24 +71,14 @@ def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None
         print_json(product.document)
     else:
         print_blocks(Terminal(), [*product.blocks, *([entry.item.note] if entry.item.note else [])])
-    if not product.complete:
+    if not all(run.complete for run in product.runs):
         sys.stderr.write(f"medexam: {name} is incomplete; the same command asks what is pending\n")
         raise typer.Exit(INCOMPLETE)
 
 
-def place_on_map(
-    folder: Path,
-    dataset: str | None,
-    language: str,
-    limit: int | None,
-    sample: int,
-    seed: int,
-    out: Path,
-    *,
-    as_json: bool,
-) -> None:
+def place_on_map(folder: Path, dataset: str | None, language: str, sample: int, out: Path, *, as_json: bool) -> None:
     """Draw an index's passages and an exam's questions, and say what was drawn."""
-    spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language, "limit": limit, "seed": seed})
+    spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language})
     encoder = read_manifest(folder).encoder
     languages = read_languages(encoder.source)
     if languages is not None and spec.language not in languages:
@@ -111,25 +92,12 @@ def place_on_map(
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MedExamError(f"cannot write {out}: {error.strerror or error}; choose another place with --out") from None
-    corpus_map = make_map(folder, spec, sample=sample, seed=seed, say=print_notice)
+    corpus_map = make_map(folder, spec, sample=sample, say=print_notice)
     (path,) = write_pictures([render_plot(corpus_map.plot("map"))], out, "--out")
     print_notice(f"wrote {path}")
-    document: dict[str, Any] = {"map": str(path.resolve()), **corpus_map.document()}
     if as_json:
-        print_json(document)
+        print_json({"map": str(path.resolve()), **corpus_map.document()})
         return
-    passages, questions = document["passages"], document["questions"]
-    lines = {
-        "map": path,
-        "passages": f"{passages['drawn']:,} of {passages['in_index']:,}: {_counts(passages['by_source'])}",
-        "questions": f"{questions['drawn']:,} of {corpus_map.exam.name} {corpus_map.exam.language}: "
-        f"{_counts(questions['by_discipline'])}",
-        "encoder": encoder.label,
-        "trust": f"{corpus_map.trustworthiness:.3f} of 1: how far neighbours on the map are neighbours in the index",
-    }
-    for name, value in lines.items():
-        typer.echo(f"{name:<10} {value}")
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    typer.echo(corpus_map.caption)
+    for name, groups in {"passages": corpus_map.passages, "questions": corpus_map.questions}.items():
+        typer.echo(f"{name}: {', '.join(f'{group} {count:,}' for group, count in groups.counts.items())}")

@@ -59,11 +59,7 @@ def draw(
         str | None, typer.Option(help="A data set of exams; by default that of the shipped sample.")
     ] = None,
     language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="How many questions, spread over the exams; all by default.")
-    ] = None,
     sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 30_000,
-    seed: Annotated[int, typer.Option(min=0, help="Draws passages and questions, and fixes the projection.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR|FILE", help="A folder, or FILE.png, .pdf or .svg; map.png in the index by default."),
@@ -73,4 +69,4 @@ def draw(
     """Draw passages by source, their density, and questions by discipline on a UMAP projection."""
     from medexam_companions.papers.actions import place_on_map
 
-    place_on_map(folder, dataset, language, limit, sample, seed, out or folder, as_json=as_json)
+    place_on_map(folder, dataset, language, sample, out or folder, as_json=as_json)

@@ -53,11 +53,6 @@ class Product:
     runs: Sequence[AnyRun] = ()
     """Those that it was made from; empty for what describes a data set."""
 
-    @property
-    def complete(self) -> bool:
-        """Whether every question of its runs is scored."""
-        return all(run.complete for run in self.runs)
-
 
 def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str], None]) -> Product:
     """Make an entry that describes a data set, or maps a corpus; `overrides` are keys of its spec's parts."""

@@ -3,11 +3,10 @@
 It draws figures 9 to 11 of HEAD-QA v2 with UMAP and matplotlib, which come with the extra `companions`.
 """
 
-import importlib.util
-import os
+import importlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ import numpy as np
 from medexam import MedExamError
 from medexam.datasets import load_exam_set
 from medexam.experiments import Plot
-from medexam.files import cache_dir
 from medexam.questions import Discipline, ExamSet
 from medexam.retrievers import IndexManifest, open_index
 from medexam.specs import DatasetSpec
@@ -36,8 +34,8 @@ UMAP_SETTINGS: dict[str, Any] = {"n_neighbors": 15, "min_dist": 0.1, "metric": "
 """UMAP's own defaults, with the cosine."""
 LEAST = UMAP_SETTINGS["n_neighbors"] + 1
 """The fewest vectors that can be fitted."""
-MOST = 30_000
-"""The most passages that are drawn unless a user asks for others."""
+SEED = 0
+"""Draws passages and the order of points, and fixes the projection."""
 JUDGED = 2_000
 """Rows among which the trustworthiness is measured; its memory grows with their square."""
 DISCIPLINE_COLORS = {
@@ -78,9 +76,9 @@ class PlacedGroups:
         """Group -> its points; the largest group first, equal ones by name."""
         return dict(sorted(Counter(self.groups).items(), key=lambda item: (-item[1], item[0])))
 
-    def of(self, *names: str) -> "Places":
-        """Return the places of some groups' points, `[m, 2]`."""
-        return self.places[np.isin(np.array(self.groups, dtype=object), names)]
+    def of(self, name: str) -> "Places":
+        """Return the places of a group's points, `[m, 2]`."""
+        return self.places[np.array(self.groups, dtype=object) == name]
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,6 @@ class CorpusMap:
     """By discipline."""
     trustworthiness: float
     """Of the passages' places, from 0 to 1, which is best."""
-    seed: int
 
     def document(self) -> dict[str, Any]:
         """Return what the map shows and how it was made, JSON-ready."""
@@ -113,7 +110,7 @@ class CorpusMap:
             "dataset": self.exam.name,
             "language": self.exam.language,
             "questions": {"drawn": len(self.questions.groups), "by_discipline": self.questions.counts},
-            "umap": {**UMAP_SETTINGS, "seed": self.seed},
+            "umap": {**UMAP_SETTINGS, "seed": SEED},
             "trustworthiness": self.trustworthiness,
         }
 
@@ -133,20 +130,18 @@ class CorpusMap:
         return Plot(name, self.caption, (PANEL, PANEL), partial(_draw, corpus_map=self, parts=parts))
 
 
-def make_map(
-    folder: Path, spec: DatasetSpec, *, sample: int = MOST, seed: int = 0, say: Callable[[str], None]
-) -> CorpusMap:
+def make_map(folder: Path, spec: DatasetSpec, *, sample: int, say: Callable[[str], None]) -> CorpusMap:
     """Place an index's passages and an exam's questions on one plane.
 
-    UMAP is fitted to at most `sample` passages, drawn by `seed`. The stem of each question that `spec` selects goes
-    through the query side of the index's own encoder and is projected among them. The same index, questions, sample
-    and seed give the same map. `say` gets a line for each step.
+    UMAP is fitted to at most `sample` passages, drawn at random. The stem of each question that `spec` selects goes
+    through the query side of the index's own encoder and is projected among them. The same index, questions and
+    sample give the same map. `say` gets a line for each step.
 
     Raises `MedExamError` without umap-learn or with fewer passages than UMAP's neighbourhoods, `IndexStaleError` where
     the index or its encoder cannot be used, and `DatasetError` where the questions cannot.
     """
     retriever = open_index(folder)
-    rows = _draw_rows(len(retriever), sample, seed)
+    rows = _draw_rows(len(retriever), sample, SEED)
     if len(rows) < LEAST:
         raise MedExamError(
             f"{folder}: {len(rows)} passages are too few for a map, which needs {LEAST}; "
@@ -158,15 +153,14 @@ def make_map(
     queries = retriever.encoder.encode_queries(stems)
     say(f"fit {len(rows):,} of {len(retriever):,} passages ...")
     vectors = retriever.vectors_of(rows)
-    umap = fit_projection(vectors, seed)
+    umap = fit_projection(vectors, SEED)
     return CorpusMap(
         folder,
         retriever.manifest,
         exam,
         PlacedGroups(umap.embedding_, tuple(passage.source for passage in retriever.passages_of(rows))),
         PlacedGroups(umap.transform(queries), tuple(question.exam.discipline for question in exam.questions)),
-        measure_trust(vectors, umap.embedding_, seed),
-        seed,
+        measure_trust(vectors, umap.embedding_, SEED),
     )
 
 
@@ -177,16 +171,13 @@ def fit_projection(vectors: "NDArray[np.float32]", seed: int) -> Any:
     shows their directions. The places begin at the two principal components, and one thread is used, because threads
     finish in any order. Raises `MedExamError` with the install line without umap-learn.
     """
-    spec = importlib.util.find_spec("umap")
-    if spec is None or spec.origin is None:
-        raise MedExamError("the corpus map needs umap-learn: pip install 'medexam[companions]'")
-    if not os.access(Path(spec.origin).parent, os.W_OK):
-        # Its first import compiles for half a minute and keeps the code beside the module.
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir() / "numba"))
-    with warnings.catch_warnings():
-        # It tells everyone that its neural variant, which is not used here, would need TensorFlow.
-        warnings.simplefilter("ignore", ImportWarning)
-        module = importlib.import_module("umap")
+    try:
+        with warnings.catch_warnings():
+            # It tells everyone that its neural variant, which is not used here, would need TensorFlow.
+            warnings.simplefilter("ignore", ImportWarning)
+            module = importlib.import_module("umap")
+    except ImportError as error:
+        raise MedExamError(f"the corpus map needs umap-learn ({error}): pip install 'medexam[companions]'") from None
     umap = module.UMAP(**UMAP_SETTINGS, init="pca", random_state=seed, transform_seed=seed, n_jobs=1)
     return umap.fit(np.ascontiguousarray(vectors, dtype=np.float32))
 
@@ -277,7 +268,7 @@ def _draw_questions(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
     """Draw every question as a point over the density of all passages, in an order that hides no discipline."""
     _shade(axes, view)
     questions = corpus_map.questions
-    order = np.random.default_rng(corpus_map.seed).permutation(len(questions.groups))
+    order = np.random.default_rng(SEED).permutation(len(questions.groups))
     colors = np.array([DISCIPLINE_COLORS[Discipline(group)] for group in questions.groups])
     size = min(max(12_000 / max(len(order), 1), 3.0), 20.0)
     axes.scatter(*questions.places[order].T, s=size, c=colors[order], alpha=0.7, linewidths=0)
@@ -301,18 +292,12 @@ def _shade(axes: Any, view: _View) -> None:
     axes.imshow(shade, extent=extent, origin="lower", cmap="Greys", vmin=0, vmax=1.4 * float(shade.max()))
 
 
-def _sources(passages: PlacedGroups) -> "list[tuple[str, Places, str, Any]]":
-    """List name, places, colour and line of each source, the largest first; those that no look is left for are one."""
-    names, hues = list(passages.counts), len(SOURCE_COLORS)
-    most = hues * len(SOURCE_LINES)
-    own = names if len(names) <= most else names[: most - 1]
-    sources = [
-        (name, passages.of(name), SOURCE_COLORS[place % hues], SOURCE_LINES[(place + place // hues) % hues])
-        for place, name in enumerate(own)
-    ]
-    if others := names[len(own) :]:
-        sources.append((f"{len(others):,} other sources", passages.of(*others), SOURCE_COLORS[-1], SOURCE_LINES[-1]))
-    return sources
+def _sources(passages: PlacedGroups) -> "Iterator[tuple[str, Places, str, Any]]":
+    """Yield name, places, colour and line of each source, the largest first; looks repeat behind 25 of them."""
+    hues = len(SOURCE_COLORS)
+    for place, name in enumerate(passages.counts):
+        color, line = SOURCE_COLORS[place % hues], SOURCE_LINES[(place + place // hues) % len(SOURCE_LINES)]
+        yield name, passages.of(name), color, line
 
 
 def _levels(density: "Density") -> list[float]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
@@ -100,13 +100,6 @@ class Grid(FrozenModel):
     rows: dict[str, tuple[float | None, ...]]
     """Name of the row -> a figure for each column; None where the paper prints none."""
 
-    @model_validator(mode="after")
-    def _rows_are_whole(self) -> Self:
-        for name, figures in self.rows.items():
-            if len(figures) != len(self.columns):
-                raise ValueError(f"row {name!r} has {len(figures)} figures for {len(self.columns)} columns")
-        return self
-
     def figure(self, row: str, column: str) -> float | None:
         """Return the figure that stands there; None if none does."""
         if row not in self.rows or column not in self.columns:
@@ -182,20 +175,6 @@ class Paper(FrozenModel):
     """Number of a table -> its figures. A row is `MODEL STRATEGY LANGUAGE`, in a table of runs `STRATEGY LANGUAGE`."""
     reproduce: dict[str, PaperItem] = Field(default_factory=dict)
     """What `medexam reproduce` makes or lists: `table-2` and the like, in the order of the list."""
-
-    @model_validator(mode="after")
-    def _figures_have_a_place(self) -> Self:
-        tables = {table.number: table for table in self.tables}
-        for number, grid in self.figures.items():
-            if number not in tables:
-                if f"table-{number}" not in self.reproduce:
-                    raise ValueError(f"there is no table {number} for its figures")
-                continue
-            table = tables[number]
-            columns = set(table.measures) if table.rows == "models" else {*self.exams, table.whole}
-            if unknown := set(grid.columns) - columns:
-                raise ValueError(f"table {number} has no column {min(unknown)!r}")
-        return self
 
     def takes(self, table: TableLayout, kind: str, split: str | None) -> bool:
         """Return whether a run of this kind of program and split, None for selected questions, stands in `table`."""

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from medexam.errors import SpecError
 from medexam.experiments import AnyRun, Block, ExamRun, captioned, join_markdown, ranking_notes, render_latex
 from medexam.metrics import AVERAGES, Interval, Tally
 from medexam.tables import NONE, Table
-from medexam_companions.papers.paper import Paper, TableLayout, all_papers
+from medexam_companions.papers.paper import Grid, Paper, TableLayout, all_papers
 from medexam_companions.papers.printed_averages import printed_accuracy, printed_interval
 
 PAPER, DIFFERENCE = "paper", "difference"
@@ -116,39 +116,43 @@ class PaperTable:
         whole = {self.layout.whole: (None, measures[0])} if self.layout.whole else {}
         return {exam: (exam, measures[0]) for exam in self.paper.exams} | whole
 
-    def cells(self, run: ExamRun) -> dict[str, FigureCell | None]:
-        """Heading -> the run's figure beside the paper's; None if the run has scored nothing there."""
-        return {heading: self._cell(run, heading) for heading in self.figures}
+    @cached_property
+    def cells(self) -> dict[str, dict[str, FigureCell | None]]:
+        """Run -> heading -> its figure beside the paper's; None if the run has scored nothing there."""
+        grid = self._grid
+        cells: dict[str, dict[str, FigureCell | None]] = {}
+        for run in self.runs:
+            row = f"{self.strategy(run)} {_language(run)}"
+            row = f"{run.model} {row}" if self.of_models else row
+            for heading, (part, measure) in self.figures.items():
+                value, interval = self._value(run, part, measure)
+                published = grid and grid.figure(row, heading if self._by_exam else measure)
+                difference = None
+                if value is not None and published is not None and self.paper.measures[measure].comparable:
+                    # A zero is added so that what rounds to -0 has no minus.
+                    difference = round(value - published, 6) + 0.0
+                cell = None if value is None else FigureCell(value, interval, published, difference)
+                cells.setdefault(_key(run), {})[heading] = cell
+        return cells
 
-    def _cell(self, run: ExamRun, heading: str) -> FigureCell | None:
-        part, measure = self.figures[heading]
+    def _value(self, run: ExamRun, part: str | None, measure: str) -> tuple[float | None, Interval | None]:
+        """Compute a run's figure in the unit of the paper, rounded as it is there, and its interval."""
         if self._by_exam:
             exams = self._exams(run, part)
-            value = EXAM_AVERAGES[measure](exams)
-            interval = printed_interval(exams, cast(Literal["accuracy", "points"], measure))
-        else:
-            fraction = getattr(run.metrics, measure)
-            value = None if fraction is None else round(100 * fraction, self.paper.decimals) + 0.0
-            ends = getattr(run.metrics, f"{measure}_interval")
-            interval = None if ends is None else (100 * ends[0], 100 * ends[1])
-        if value is None:
-            return None
-        published = self._published(run, heading, measure)
-        is_compared = published is not None and self.paper.measures[measure].comparable
-        # A zero is added so that what rounds to -0 has no minus.
-        return FigureCell(value, interval, published, round(value - published, 6) + 0.0 if is_compared else None)  # type: ignore[operator]
+            return EXAM_AVERAGES[measure](exams), printed_interval(exams, measure)
+        fraction, ends = getattr(run.metrics, measure), getattr(run.metrics, f"{measure}_interval")
+        value = None if fraction is None else round(100 * fraction, self.paper.decimals) + 0.0
+        return value, None if ends is None else (100 * ends[0], 100 * ends[1])
 
-    def _published(self, run: ExamRun, heading: str, measure: str) -> float | None:
-        grid = self.paper.figures.get(self.layout.number or 0)
-        if grid is None or self.dataset != self.paper.dataset:
-            return None
-        row = f"{self.strategy(run)} {_language(run)}"
-        return grid.figure(f"{run.model} {row}" if self.of_models else row, heading if self._by_exam else measure)
+    @property
+    def _grid(self) -> Grid | None:
+        """What the paper prints in this table; None of another data set."""
+        return self.paper.figures.get(self.layout.number or 0) if self.dataset == self.paper.dataset else None
 
     @property
     def legend(self) -> str:
         """How the table is read, and which figures are the paper's."""
-        cells = [cell for run in self.runs for cell in self.cells(run).values() if cell is not None]
+        cells = [cell for row in self.cells.values() for cell in row.values() if cell is not None]
         lines = [self.paper.legend, *(self.paper.measures[measure].legend for measure in self.layout.measures)]
         if any(cell.published is not None for cell in cells) or self.layout.references:
             lines.append(f"{PAPER.capitalize()}: the figures of the paper (arXiv {self.paper.arxiv}).")
@@ -184,7 +188,9 @@ class PaperTable:
                 best |= {(own_rows[row], column) for row in self._best_rows(runs, heading)}
         headers = [f"{block} {column}".strip() for block in self.blocks for column in columns]
         names = ("Strategy", "Model") if self.of_models else ("Solver",)
-        rows += self._references()
+        for name in self.layout.references if self._grid is not None else ():
+            figures = [self._grid and self._grid.figure(name, heading) for heading in self.figures]
+            rows.append((name, *(NONE if figure is None else self._print(figure) for figure in figures), ""))
         title = f"{self.layout.name} · {self.dataset}"
         return Table(title, (*names, *headers), tuple(rows), best=frozenset(best), text_columns=len(names))
 
@@ -213,7 +219,7 @@ class PaperTable:
                     "mixed": run.mixed,
                     "status": run.status,
                     "n": self._scored(run),
-                    "figures": {heading: cell and cell.document() for heading, cell in self.cells(run).items()},
+                    "figures": {heading: cell and cell.document() for heading, cell in self.cells[_key(run)].items()},
                 }
                 for run in self.runs
             ],
@@ -229,10 +235,10 @@ class PaperTable:
         pending.
         """
         present = [run for run in runs if run is not None]
-        cells = [None if run is None else self.cells(run)[heading] for run in runs]
+        cells = [None if run is None else self.cells[_key(run)][heading] for run in runs]
         values = [None if cell is None else cell.value for cell in cells]
         is_same = len({frozenset(run.record.questions) for run in present}) == 1
-        if not is_same or not all(run.complete for run in present) or len(set(values) - {None}) + (None in values) < 2:
+        if not is_same or not all(run.complete for run in present) or len({*values} - {None}) < 2:
             return []
         best = min if self.figures[heading][1] == LOWER_IS_BETTER else max
         top = best(value for value in values if value is not None)
@@ -243,13 +249,6 @@ class PaperTable:
         """Whether the columns are the paper's exams."""
         return not self.of_models and bool(self.paper.exams)
 
-    def _references(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows that no run can have."""
-        grid = self.paper.figures.get(self.layout.number or 0)
-        for name in self.layout.references if grid is not None and self.dataset == self.paper.dataset else ():
-            figures = [grid.figure(name, heading) if grid else None for heading in self.figures]
-            yield (name, *(NONE if figure is None else self._print(figure) for figure in figures), "")
-
     def _solver(self, run: ExamRun) -> str:
         """Return the paper's name of the solver if it is the same; else what stands for it."""
         strategy = self.layout.strategy(run.program)
@@ -258,7 +257,7 @@ class PaperTable:
 
     def _texts(self, run: ExamRun | None) -> Iterator[tuple[str, str, str]]:
         """Yield a run's own figure, the paper's and the difference for each column, n last."""
-        for cell in [None] * len(self.figures) if run is None else self.cells(run).values():
+        for cell in [None] * len(self.figures) if run is None else self.cells[_key(run)].values():
             if run is None or cell is None:
                 yield NONE, NONE, NONE
                 continue
@@ -344,6 +343,10 @@ def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
             table_runs = [run for run in exam_runs if paper.takes(layout, run.record.cell.program.kind, _split(run))]
             if table_runs:
                 yield PaperTable(name, layout, paper, table_runs)
+
+
+def _key(run: ExamRun) -> str:
+    return str(run.folder.path)
 
 
 def _dataset(run: AnyRun) -> str:

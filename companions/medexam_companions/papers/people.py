@@ -9,75 +9,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Self
+from typing import Any
 
 import yaml
-from pydantic import Field, model_validator
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments import AnyRun, run_names
-from medexam.frozen_model import FrozenModel
-from medexam.questions import Discipline, Exam
+from medexam.questions import Exam
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table, decimal, percent
 
 FILE = resources.files("medexam_companions.papers") / "published" / "exam_boards.yaml"
 TITLE = "Against people"
 
-Page = Annotated[str, Field(pattern=r"^https?://\S+$")]
-"""The address of a page that states a figure."""
-
-
-class Sitting(FrozenModel):
-    """One exam as people sat it."""
-
-    discipline: Discipline
-    year: int
-    """HEAD-QA's year, in which the exam was called; it was held early in the next one."""
-    ten_best: float = Field(gt=0)
-    """The average of the ten best papers, in points: 3 right - wrong."""
-    source: Page
-
-
-class ExamBoards(FrozenModel):
-    """What is known of the people, and the rule by which they passed."""
-
-    datasets: tuple[str, ...]
-    """Those that hold whole exams."""
-    pass_share: float = Field(gt=0, lt=1)
-    """The pass mark as a fraction of the ten best papers' average."""
-    pass_sources: tuple[Page, ...] = Field(min_length=1)
-    counted: int
-    """The most questions that counted in an exam below; fewer where more were annulled than there were spare ones."""
-    counted_sources: tuple[Page, ...] = Field(min_length=1)
-    sittings: tuple[Sitting, ...]
-
-    @model_validator(mode="after")
-    def _one_row_an_exam(self) -> Self:
-        rows = Counter((sitting.discipline, sitting.year) for sitting in self.sittings)
-        for (discipline, year), times in rows.items():
-            if times > 1:
-                raise ValueError(f"{discipline} {year} is given {times} times")
-        for sitting in self.sittings:
-            if sitting.ten_best > 3 * self.counted:
-                raise ValueError(f"{sitting.discipline} {sitting.year}: {sitting.ten_best} is more than the maximum")
-        return self
-
-    def find(self, exam: Exam) -> Sitting | None:
-        """Find what is known of the people in `exam`; None where nothing is."""
-        exam_key = (exam.discipline, exam.year)
-        return next((sitting for sitting in self.sittings if (sitting.discipline, sitting.year) == exam_key), None)
-
-    def pass_mark(self, sitting: Sitting) -> float:
-        """Compute the fewest points that passed, to four decimals."""
-        return round(self.pass_share * sitting.ten_best, 4)
-
 
 @cache
-def load_exam_boards() -> ExamBoards:
-    """Load what the data file says of the people."""
-    return ExamBoards.model_validate(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+def load_exam_boards() -> dict[str, Any]:
+    """Load what the data file says of the people, and the rule by which they passed."""
+    boards: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return boards
+
+
+def find_sittings() -> dict[tuple[str, int], dict[str, Any]]:
+    """Map discipline and year, that in which an exam was called, to what is known of the people in it."""
+    return {(each["discipline"], each["year"]): each for each in load_exam_boards()["sittings"]}
 
 
 @dataclass(frozen=True)
@@ -142,11 +98,11 @@ def set_against_people(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], li
 
 def _may_be_known(run: AnyRun) -> bool:
     """Return whether a look at the data set can find anything."""
-    boards, dataset, metrics = load_exam_boards(), run.record.cell.dataset, run.metrics
+    dataset, metrics = run.record.cell.dataset, run.metrics
     return (
         dataset.alter is None
-        and dataset.name in boards.datasets
-        and any(each.discipline in metrics.by_discipline and each.year in metrics.by_year for each in boards.sittings)
+        and dataset.name in load_exam_boards()["datasets"]
+        and any(name in metrics.by_discipline and year in metrics.by_year for name, year in find_sittings())
     )
 
 
@@ -159,23 +115,14 @@ def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
 
 
 def _beside_people(run: AnyRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
-    boards = load_exam_boards()
-    rows = []
+    share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), []
     for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
-        sitting, scores = boards.find(exam), run.metrics.by_exam.get(exam.name)
+        sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by_exam.get(exam.name)
         if sitting is not None and scores is not None and scores.n == size and scores.points is not None:
-            rows.append(
-                AgainstPeople(
-                    exam=exam.name,
-                    discipline=exam.discipline,
-                    year=sitting.year,
-                    n=scores.n,
-                    points=scores.points,
-                    ten_best=sitting.ten_best,
-                    pass_mark=boards.pass_mark(sitting),
-                    source=sitting.source,
-                )
-            )
+            best = sitting["ten_best"]
+            figures = {"points": scores.points, "ten_best": best, "pass_mark": round(share * best, 4)}
+            place = {"exam": exam.name, "discipline": exam.discipline, "year": sitting["year"], "n": scores.n}
+            rows.append(AgainstPeople(**place, **figures, source=sitting["source"]))
     return rows
 
 
@@ -203,7 +150,7 @@ def _caption() -> str:
     boards = load_exam_boards()
     return (
         "Points: 3 right - wrong. Ten best: the average of the ten best people. Pass mark: "
-        f"{percent(boards.pass_share).removesuffix('.0')} % of that, the Ministry's rule for these exams. Only exams "
-        f"that were asked and scored whole. At most {boards.counted} questions counted for people; n counts the data "
-        "set's questions, spare ones included, so points are out of 3 n."
+        f"{percent(boards['pass_share']).removesuffix('.0')} % of that, the Ministry's rule for these exams. Only "
+        f"exams that were asked and scored whole. At most {boards['counted']} questions counted for people; n counts "
+        "the data set's questions, spare ones included, so points are out of 3 n."
     )
