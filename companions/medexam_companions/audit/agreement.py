@@ -4,16 +4,17 @@ Kappas of raters, and rank correlations with intervals. A shared task of 2025 ha
 answers in this way. Pure functions over items and marks; they know neither sheets nor run folders.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
 from medexam.metrics import RESAMPLES, SEED, Interval, cohens_kappa
+from medexam_companions.audit.folder import KeyEntry
 from medexam_companions.audit.items import AuditItem
 
 FEWEST = 3
@@ -60,16 +61,6 @@ class RankCorrelation:
     kendall_interval: Interval | None = None
 
 
-@dataclass(frozen=True)
-class MeasureAgreement:
-    """One automatic measure against the people's mark."""
-
-    measure: str
-    overall: RankCorrelation
-    by_group: Mapping[str, RankCorrelation]
-    by_run: Mapping[str, RankCorrelation]
-
-
 def agree(marks: Mapping[str, Mapping[str, V]], values: Sequence[V], *, ordered: bool = False) -> tuple[Agreement, ...]:
     """Measure the agreement of every two raters; `marks` by rater and item, each one of `values`."""
     return tuple(_agree(pair, marks, list(values), ordered) for pair in combinations(marks, 2))
@@ -101,28 +92,31 @@ def correlate(first: Sequence[float], second: Sequence[float], questions: Sequen
     return RankCorrelation(n, float(rho), intervals[0], float(tau), intervals[1])
 
 
-def measure_agreement(items: Sequence[AuditItem], marks: Sequence[float]) -> tuple[MeasureAgreement, ...]:
+def measure_agreement(items: Sequence[AuditItem | KeyEntry], marks: Sequence[float]) -> list[dict[str, Any]]:
     """Compare every measure that an item has with the people's mark; `marks[i]` is the mark of `items[i]`.
 
-    Measures, groups and runs stand in the order of their first item.
+    Each has its correlation `overall`, `by_group` and `by_run`. Measures, groups and runs stand in the order of their
+    first item.
     """
-    marked = list(zip(items, marks, strict=True))
 
-    def compare(measure: str, part: Callable[[AuditItem], bool] = lambda _: True) -> RankCorrelation:
-        scored = [(item, mark) for item, mark in marked if measure in item.scores and part(item)]
-        scores = [item.scores[measure] for item, _ in scored]
-        return correlate([mark for _, mark in scored], scores, [item.key for item, _ in scored])
+    def compare(measure: str, part: str = "", name: str = "") -> RankCorrelation:
+        pairs = [
+            (item, mark)
+            for item, mark in zip(items, marks, strict=True)
+            if measure in item.scores and (not part or getattr(item, part) == name)
+        ]
+        scores = [item.scores[measure] for item, _ in pairs]
+        return correlate([mark for _, mark in pairs], scores, [item.key for item, _ in pairs])
 
-    groups, runs = (dict.fromkeys(getattr(item, part) for item in items) for part in ("group", "run"))
-    return tuple(
-        MeasureAgreement(
-            measure,
-            compare(measure),
-            {group: compare(measure, lambda item, group=group: item.group == group) for group in groups},  # type: ignore[misc]
-            {run: compare(measure, lambda item, run=run: item.run == run) for run in runs},  # type: ignore[misc]
-        )
+    names = {part: list(dict.fromkeys(getattr(item, part) for item in items)) for part in ("group", "run")}
+    return [
+        {
+            "measure": measure,
+            "overall": compare(measure),
+            **{f"by_{part}": {name: compare(measure, part, name) for name in names[part]} for part in names},
+        }
         for measure in dict.fromkeys(measure for item in items for measure in item.scores)
-    )
+    ]
 
 
 def _order(values: Sequence[float]) -> Matrix:

@@ -26,29 +26,6 @@ CORRECTNESS = "correctness"
 COMPLETENESS = "completeness"
 ASPECTS = (CORRECTNESS, COMPLETENESS)
 COLUMNS = (CODE, "question", "reference", "answer", *ASPECTS, COMMENT)
-_HOW = """\
-How to mark
-
-Each row holds a question, the reference answer, and an answer to judge.
-Write a whole number from 1 to 5 under correctness and under completeness; leave empty what you cannot judge.
-Judge each answer by itself, without looking at another rater's sheet. A comment is welcome.
-An apostrophe before = + - @ at the beginning of a text is not part of it.
-Leave the codes as they are, and save the file as CSV in UTF-8. Its name becomes yours in the results.
-
-Correctness:
-  1  wrong, or harmful if acted on
-  2  mostly wrong
-  3  partly right
-  4  right but for details
-  5  fully right
-
-Completeness:
-  1  nothing of what the reference holds
-  2  little of it
-  3  about half of it
-  4  most of it
-  5  all of it
-"""
 _CONSONANTS = "bcdfghjklmnpqrstvwxz"
 """A code of these is no word, no number and no month to a spreadsheet."""
 
@@ -135,7 +112,7 @@ def write_sheets(
                 shown = ((code, by_code[code]) for code in order)
                 rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in shown]
                 folder.write_bytes(f"{sheet}.csv", render_sheet(COLUMNS, rows))
-            folder.write_text(INSTRUCTIONS, _HOW)
+            folder.write_text(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
             folder.write_json(KEY, key.model_dump(mode="json"))
     except OSError as error:
         raise RunFolderError(f"cannot make {path} ({error}): choose another folder with --out") from None

@@ -12,7 +12,6 @@ from medexam.metrics import RESAMPLES, SEED
 from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
 from medexam_companions.audit.folder import ASPECTS, CORRECTNESS, KeyEntry
-from medexam_companions.audit.items import AuditItem
 from medexam_companions.audit.ratings import Ratings, describe_changes
 
 Document = dict[str, Any]
@@ -32,8 +31,8 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
     marks = {aspect: ratings.marks(aspect) for aspect in ASPECTS}
     means = {aspect: _average_marks(marks[aspect]) for aspect in ASPECTS}
     correctness = means[CORRECTNESS]
-    rated = [_to_item(entry) for entry in entries if entry.code in correctness]
-    measured = measure_agreement(rated, [correctness[entry.code] for entry in entries if entry.code in correctness])
+    rated = [entry for entry in entries if entry.code in correctness]
+    measured = measure_agreement(rated, [correctness[entry.code] for entry in rated])
     return {
         "audit": str(path.resolve()),
         "sample": ratings.key.sample,
@@ -51,7 +50,11 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
         "raters": [row for aspect in ASPECTS for row in _compare_raters(aspect, marks[aspect], entries)],
         "by_run": _means_by(entries, means, lambda entry: entry.run),
         "by_group": _means_by(entries, means, lambda entry: entry.group),
-        "measures": [asdict(each) for each in measured],
+        "measures": [
+            {"measure": each["measure"], "overall": asdict(each["overall"])}
+            | {part: {name: asdict(found) for name, found in each[part].items()} for part in ("by_group", "by_run")}
+            for each in measured
+        ],
         "changed": [{"code": entry.code, "run": entry.run, "key": entry.key} for entry in ratings.changed],
         "unseen": dict(ratings.unseen),
         "answers": [
@@ -64,10 +67,6 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
             for entry in entries
         ],
     }
-
-
-def _to_item(entry: KeyEntry) -> AuditItem:
-    return AuditItem(entry.key, entry.run, entry.group, "", "", "", entry.scores)
 
 
 def _compare_raters(
