@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from medexam.errors import SpecError
-from medexam.plugins import added_names
-from medexam.specs.names import PROGRAMS
 from medexam.specs.secret_values import check_secrets
 
 OWN = "own"
@@ -106,11 +104,8 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
             yield f"{where}: needs a kind"
         elif item["type"] == "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in item["ctx"]["expected_tags"].split(",")]
-            if ADDED in tags:
-                tags[tags.index(ADDED) : tags.index(ADDED) + 1] = added_names(PROGRAMS)
-            tags = [tag if tag != OWN else "your own as package.module:Name or ./file.py:Name" for tag in tags]
             tag = item["ctx"]["tag"]
-            yield f"{where}.kind: no kind is called {tag!r}: {_unknown(tag, tags, '')}"
+            yield f"{where}.kind: {unknown_kind(tag, tags)}"
         elif item["type"] == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         elif item["type"] == "value_error":
@@ -148,6 +143,12 @@ def _told(value: Any) -> str:
     """Return a value as an error repeats it: in no more than a line."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} [...]"
+
+
+def unknown_kind(kind: str, names: Sequence[str]) -> str:
+    """Say that no kind is called so, and which are near."""
+    names = [name if name != OWN else "your own as package.module:Name or ./file.py:Name" for name in names]
+    return f"no kind is called {kind!r}: {_unknown(kind, names, '')}"
 
 
 def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = ()) -> str:

@@ -9,11 +9,20 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import AfterValidator, Discriminator, PlainValidator, Tag, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    PlainValidator,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+)
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.specs.base import Spec
+from medexam.specs.dataset import STORED
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
@@ -34,7 +43,7 @@ from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, Zero
 from medexam.specs.programs.shipped_flows import as_kind
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
-from medexam.specs.validation import ADDED, OWN
+from medexam.specs.validation import ADDED, OWN, PlacedError, unknown_kind
 
 _Shipped = (
     ZeroShotSpec
@@ -94,6 +103,7 @@ class _AllKinds(Mapping[str, type[ProgramSpec]]):
         return sum(1 for _ in self)
 
 
+_ASIDE = "aside"
 ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
 """Kind of program, of this package and of installed ones -> its spec."""
 
@@ -101,15 +111,25 @@ ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
 def _tag(program: object) -> str | None:
     """Return the kind of a spec, or of the data for one; `ADDED` or `OWN` where it is none of this package."""
     kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
-    if not isinstance(kind, str) or kind in KINDS:
+    if not isinstance(kind, str) or kind in KINDS or kind == _ASIDE:
         return kind
-    if kind in ALL_KINDS:
-        return ADDED
-    return OWN if is_own_name(kind, PROGRAMS) else kind
+    return OWN if is_own_name(kind, PROGRAMS) and kind not in ALL_KINDS else ADDED
 
 
-def _validate_added(program: Any) -> ProgramSpec:
-    return program if isinstance(program, ProgramSpec) else ALL_KINDS[program["kind"]].model_validate(program)
+class GoneSpec(ProgramSpec):
+    """A program of a stored run whose package is not installed."""
+
+    model_config = ConfigDict(extra="allow")
+    kind: str
+
+
+def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
+    if isinstance(program, ProgramSpec):
+        return program
+    spec = GoneSpec if info.context == STORED else None
+    if (spec := ALL_KINDS.get(program["kind"], spec)) is None:
+        raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
+    return spec.model_validate(program)
 
 
 if TYPE_CHECKING:
@@ -134,7 +154,7 @@ else:
         Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
     ]
     """The `program` part of a spec; the steps of a kind that ships count as that kind."""
-    AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag("aside")])], Discriminator(_tag)]
+    AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag(_ASIDE)])], Discriminator(_tag)]
     """What a step asks in: the words of a kind, or of what is asked beside the question."""
 
 # What a step uses is a program, and steps stand in steps.

@@ -107,6 +107,17 @@ def test_a_shared_turn_that_is_lost_or_changed_is_named(ask, spec, tmp_path, dam
     assert "\n" not in str(caught.value)
 
 
+def test_a_run_of_a_kind_whose_package_is_gone_is_read(ask, spec, tmp_path) -> None:
+    (run,) = ask({**spec, "program": {"kind": "blind", "option": 2}})
+    record = run.folder / "spec.json"
+    document = json.loads(record.read_text())
+    document["cell"]["program"] = {"kind": "mine", "reader": "x"}
+    record.write_text(json.dumps(document))
+    read = medexam.load_run(run.folder)
+    assert (read.program, read.metrics.accuracy) == ("mine", run.metrics.accuracy)
+    assert "mine" in (run.folder / "report.md").read_text()
+
+
 HOLD = """
 import sys, time
 from pathlib import Path

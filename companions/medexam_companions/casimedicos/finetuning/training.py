@@ -137,7 +137,7 @@ def _train(loaded: LoadedReader, windows: Sequence[Lesson], stage: Stage) -> lis
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-    losses = [(entry["step"], float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry]
+    losses = [(int(entry["step"]), float(entry["loss"])) for entry in trainer.state.log_history if "loss" in entry]
     if not all(isfinite(loss) for _, loss in losses):
         raise EngineError(f"{stage.train[0]}: the loss is not a number: lower learning_rate")
     return losses
