@@ -42,7 +42,12 @@ def reproduce(
     show_list: Annotated[bool, typer.Option("--list", help="List all tables and figures.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a table or figure of a paper again, beside the printed one."""
+    """Make a table or figure of a paper again, beside the printed one.
+
+    For example:
+        medexam reproduce --list
+        medexam reproduce headqa-v1/table-5
+    """
     from medexam_companions.papers.actions import make_entry, print_list
 
     if show_list and name is not None:
@@ -66,7 +71,11 @@ def draw(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw passages by source, their density, and questions by discipline on a UMAP projection."""
+    """Draw passages by source, their density, and questions by discipline on a UMAP projection.
+
+    For example:
+        medexam index map passages-index
+    """
     from medexam_companions.papers.actions import place_on_map
 
     place_on_map(folder, dataset, language, sample, out or folder, as_json=as_json)
