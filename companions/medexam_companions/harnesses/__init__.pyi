@@ -1,4 +1,4 @@
-from .exports.writing import export_runs as export_runs
+from .exports.formats import export_runs as export_runs
 from .imports.importing import Importer as Importer
 from .imports.reading import read_results as read_results
 from .imports.samples import ResultsError as ResultsError

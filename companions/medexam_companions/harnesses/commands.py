@@ -62,13 +62,10 @@ def import_results(
         print_notice(f"{run.folder.path}")
 
 
-RunsArgument = Annotated[
-    list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
-]
-
-
 def export(
-    runs: RunsArgument,
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
+    ],
     to: Annotated[
         Literal["lm-eval", "inspect", "every-eval-ever", "hub"],
         typer.Option(help="The format; hub is a data set for the Hugging Face hub with its card."),
@@ -84,7 +81,7 @@ def export(
     """
     from medexam.cli import print_json, read_current
     from medexam.experiments import default_runs_dir, find_runs, run_paths
-    from medexam_companions.harnesses.exports.writing import export_runs
+    from medexam_companions.harnesses.exports.formats import export_runs
 
     stored_runs = read_current(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
     paths = export_runs(stored_runs, to, out)

@@ -4,18 +4,20 @@ Questions that failed or are pending are left out: nobody has answered them. A n
 counted from A as the exam prints them, since other harnesses show letters.
 """
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from medexam import Prediction, Question, __version__
+from medexam import Prediction, __version__
 from medexam.errors import SpecError
 from medexam.experiments import AnyRun, load_items
 from medexam.files import file_name
 from medexam.predictions import Status
-from medexam.questions import Gold, Task, TaskGold
+from medexam.questions import Task, TaskGold
 from medexam.specs import CellSpec
 
 
@@ -28,31 +30,17 @@ class ExportedAnswer:
     gold: Any
     prediction: Prediction
     scores: Mapping[str, float]
-    """Measure -> score of this answer, 0 to 1; empty for a question in words without a reply."""
-    answer: str | None
-    """The letter of the chosen option, or the answer in words; None if there is none."""
-    target: str
-    """The letter of the right option, or what is expected."""
+    """Of answers in words: measure -> score, 0 to 1; empty for a question without a reply."""
 
-    @classmethod
-    def of_choice(cls, question: Question, gold: Gold, prediction: Prediction) -> "ExportedAnswer":
-        """Describe the answer to a question with numbered options."""
-        letters = dict(zip(question.option_numbers, ascii_uppercase, strict=False))
-        answer = None if prediction.answer is None else letters[prediction.answer]
-        scores = {"accuracy": float(gold.accepts(prediction.answer))}
-        return cls(question, gold, prediction, scores, answer, letters[gold.number])
-
-    @classmethod
-    def of_words(
-        cls, task: Task, gold: TaskGold, prediction: Prediction, scores: Mapping[str, float]
-    ) -> "ExportedAnswer":
-        """Describe an answer in words."""
-        return cls(task, gold, prediction, scores, prediction.text, "\n".join(expected_texts(task, gold)))
+    @property
+    def in_words(self) -> bool:
+        """Whether the question has no numbered options."""
+        return isinstance(self.item, Task)
 
     @property
     def right(self) -> bool:
         """Whether a right option was chosen."""
-        return self.scores.get("accuracy") == 1
+        return not self.in_words and bool(self.gold.accepts(self.prediction.answer))
 
     @property
     def options(self) -> list[str]:
@@ -60,17 +48,54 @@ class ExportedAnswer:
         return [getattr(option, "text", option) for option in self.item.options]
 
     @property
+    def answer(self) -> str | None:
+        """The letter of the chosen option, or the answer in words; None if there is none."""
+        return self.prediction.text if self.in_words else self._letter(self.prediction.answer)
+
+    @property
     def reply(self) -> str:
         """The reply; the answer if the model wrote none, and nothing if there is none either."""
         return self.prediction.reply if self.prediction.reply is not None else self.answer or ""
 
+    def _letter(self, number: int | None) -> str | None:
+        return None if number is None else ascii_uppercase[self.item.option_numbers.index(number)]
+
     @property
-    def token_usage(self) -> dict[str, int]:
-        """Tokens read and written, as other harnesses name them; empty if the engine reported none."""
-        counts = self.prediction.prompt_tokens, self.prediction.completion_tokens
-        if counts[0] is None or counts[1] is None:
-            return {}
-        return {"input_tokens": counts[0], "output_tokens": counts[1], "total_tokens": counts[0] + counts[1]}
+    def values(self) -> dict[str, Any]:
+        """What the files of other harnesses hold of it, by the names in `formats.yaml`."""
+        prediction, item = self.prediction, self.item
+        counts = prediction.prompt_tokens, prediction.completion_tokens
+        usage = dict(
+            zip(("input_tokens", "output_tokens", "total_tokens"), (*counts, sum(c or 0 for c in counts)), strict=True)
+        )
+        values = {
+            "key": item.key,
+            "options": self.options,
+            "reply": self.reply,
+            "answer": self.answer or "",
+            "usage": None if None in counts else usage,
+            "latency_s": prediction.latency_s,
+            "latency_ms": None if prediction.latency_s is None else 1000 * prediction.latency_s,
+            "stop_reason": "max_tokens" if prediction.finish_reason == "length" else "stop",
+        }
+        if self.in_words:
+            names = ("question", "context", "given_answer", "given_reasoning")
+            texts = {name: getattr(item, name) for name in names}
+            return {**values, **texts, "printed": item.question, "target": "\n".join(expected_texts(item, self.gold))}
+        target = str(self._letter(self.gold.number))
+        return {
+            **values,
+            "question": item.asked,
+            "printed": item.printed,
+            "target": target,
+            "exam": item.exam.name,
+            "year": item.exam.year,
+            "discipline": item.exam.discipline,
+            "hash": hashlib.sha256((item.asked + target).encode()).hexdigest(),
+            "right": self.right,
+            "score": float(self.right),
+            "verdict": "C" if self.right else "N" if self.answer is None else "I",
+        }
 
 
 @dataclass(frozen=True)
@@ -94,26 +119,25 @@ class ExportedRun:
             for key, prediction in run.folder.read_predictions().items()
             if prediction.status is not Status.FAILED
         }
-        answered = [item for item in items.questions if item.key in predictions]
-        if not answered:
+        measures = run.benchmark.score(items, predictions).items if items.in_words else {}
+        answers = tuple(
+            ExportedAnswer(
+                item,
+                items.golds[item.key],
+                predictions[item.key],
+                {name: scores[item.key] for name, scores in measures.items() if item.key in scores},
+            )
+            for item in items.questions
+            if item.key in predictions
+        )
+        if not answers:
             raise SpecError(f"{run.folder.name} has no answer yet, so there is nothing to export: run its spec first")
-        triples = [(item, items.golds[item.key], predictions[item.key]) for item in answered]
-        if not items.in_words:
-            return cls(run, items, tuple(ExportedAnswer.of_choice(*triple) for triple in triples))
-        measures = run.benchmark.score(items, predictions).items
-        scores = {
-            item.key: {name: by_key[item.key] for name, by_key in measures.items() if item.key in by_key}
-            for item in answered
-        }
-        return cls(run, items, tuple(ExportedAnswer.of_words(*each, scores[each[0].key]) for each in triples))
+        return cls(run, items, answers)
 
     @property
     def in_words(self) -> bool:
         """Whether the questions are answered in words."""
         return bool(self.items.in_words)
-
-    def __iter__(self) -> Iterator[ExportedAnswer]:
-        return iter(self.answers)
 
     @property
     def cell(self) -> CellSpec:
@@ -134,14 +158,10 @@ class ExportedRun:
         return self.run.model or f"medexam/{self.run.program}"
 
     @property
-    def medexam_version(self) -> str:
-        """The version of this package that asked."""
-        return str(self.run.environment.get("medexam") or __version__)
-
-    @property
-    def started_at(self) -> str:
-        """When the run began, in ISO 8601 with its time zone."""
-        return str(self.run.environment.get("started_at") or self.ended_at)
+    def model_id(self) -> str:
+        """`DEVELOPER/MODEL`; a model whose developer is not known is one of `unknown`."""
+        model = self.model.strip("/")
+        return model if model.count("/") == 1 else f"unknown/{model.rpartition('/')[2]}"
 
     @property
     def ended_at(self) -> str:
@@ -156,16 +176,42 @@ class ExportedRun:
             return {name: measure.value for name, measure in metrics.measures.items()}
         return {"accuracy": sum(answer.right for answer in self.answers) / len(self.answers)}
 
-    @property
-    def accuracy(self) -> float:
-        """Share of the exported answers that are right, 0 to 1."""
-        return float(self.means["accuracy"] or 0)
-
-    @property
-    def standard_error(self) -> float:
-        """Of the accuracy, from the sample's variance as other harnesses state it; 0 for one answer."""
-        n = len(self.answers)
-        return float((self.accuracy * (1 - self.accuracy) / (n - 1)) ** 0.5) if n > 1 else 0.0
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """What the files of other harnesses hold of it, by the names in `formats.yaml`."""
+        run, record, dataset, n = self.run, self.run.record, self.cell.dataset, len(self.answers)
+        engine = (run.environment.get("engine") or {}).get("engine")
+        is_set = self.cell.program.asks_model and self.cell.model.temperature is not None
+        ended_s, accuracy = datetime.fromisoformat(self.ended_at).timestamp(), self.means.get("accuracy") or 0.0
+        return {
+            "task": self.task,
+            "model": self.model,
+            "model_id": self.model_id,
+            "engine": {"name": str(engine)} if engine else None,
+            "decoding": {"temperature": self.cell.model.temperature} if is_set else {},
+            "dataset": dataset.called,
+            "language": dataset.language,
+            "source": record.dataset_source,
+            "dataset_version": record.dataset_version,
+            "dataset_fingerprint": record.dataset_fingerprint,
+            "program": self.cell.program.model_dump(mode="json"),
+            "program_label": run.program,
+            "program_name": f"medexam {run.program}",
+            "spec_digest": record.spec_digest,
+            "asked_by": "the printed question; medexam's own prompt is that of its program",
+            "version": str(run.environment.get("medexam") or __version__),
+            "started_at": str(run.environment.get("started_at") or self.ended_at),
+            "ended_at": self.ended_at,
+            "ended_s": ended_s,
+            "retrieved": str(ended_s),
+            "status": "success" if run.complete else "cancelled",
+            "selected": len(record.questions),
+            "n": n,
+            "keys": [answer.item.key for answer in self.answers],
+            "accuracy": accuracy,
+            # From the sample's variance, as other harnesses state it.
+            "standard_error": (accuracy * (1 - accuracy) / (n - 1)) ** 0.5 if n > 1 else 0.0,
+        }
 
 
 def expected_texts(task: Task, gold: TaskGold) -> list[str]:

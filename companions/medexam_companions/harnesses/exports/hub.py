@@ -21,16 +21,7 @@ from medexam_companions.harnesses.exports.answers import ExportedAnswer, Exporte
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""
-CARD = "README.md"
-_CHOICE_NOTE = (
-    "`gold` and `answer` are the printed numbers of options, as in `option_numbers`. If a question stayed unanswered, "
-    "`answer` is empty, `reason` says why, and `right` is false: its mean is the accuracy."
-)
-_WORDS_NOTE = (
-    "`gold` holds the expected texts and `text` the answer; `scores` maps each measure to its score, 0 to 1. If a "
-    "question stayed unanswered, `text` is empty and `reason` says why. `start` and `end` are the characters of "
-    "`context` that a quoted `text` takes. `outputs` is what a module returned, as JSON."
-)
+CARD, _CARD_TEMPLATE = "README.md", "card.md"
 _TYPES = {
     **dict.fromkeys(("year", "gold", "answer", "start", "end"), pa.int32()),
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()),
@@ -52,7 +43,7 @@ def write_hub(runs: Sequence[ExportedRun], folder: Path) -> list[Path]:
     paths = []
     for run in runs:
         path = folder / "data" / f"{run.run.folder.name}.parquet"
-        rows = [_row(run, answer) for answer in run]
+        rows = [_row(run, answer) for answer in run.answers]
         types = _TYPES | ({"gold": pa.list_(pa.string())} if run.in_words else {})
         schema = pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
         with whole_file(path) as draft:
@@ -120,7 +111,7 @@ def _description(runs: Sequence[ExportedRun]) -> str:
         (
             f"`{run.run.folder.name}`",
             run.run.program,
-            str(run.model),
+            run.model,
             f"{run.cell.dataset.called}, version {run.run.record.dataset_version}, {run.cell.dataset.language}",
             f"{len(run.answers):,}",
             percent(next(iter(run.means.values()), None)),
@@ -129,18 +120,12 @@ def _description(runs: Sequence[ExportedRun]) -> str:
     )
     headers = ("configuration", "program", "model", "questions of", "n", "score, %")
     sources = dict.fromkeys(
-        f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
-        f"(licence: {run.items.licence or 'not known'})"
+        on_one_line(
+            f"- {run.cell.dataset.called}: {run.items.citation or 'no citation is known'} "
+            f"(licence: {run.items.licence or 'not known'})"
+        )
         for run in runs
     )
-    notes = [_CHOICE_NOTE] * any(not run.in_words for run in runs) + [_WORDS_NOTE] * any(run.in_words for run in runs)
-    parts = [
-        "# Answers to medical exams",
-        "Answers of language models to questions, one by one, written by medexam.",
-        render_table(Table("Answers", headers, rows, text_columns=4)),
-        *notes,
-        "## Sources of the questions",
-        "\n".join(map(on_one_line, sources)),
-        "Questions and answers are side by side here: leave these files out of what models are trained on.",
-    ]
-    return "\n\n".join(parts) + "\n"
+    template = Path(__file__).with_name(_CARD_TEMPLATE).read_text(encoding="utf-8")
+    table = render_table(Table("Answers", headers, rows, text_columns=4))
+    return template.format(table=table, sources="\n".join(sources))

@@ -52,7 +52,6 @@ def read_choices(
     than our data. Raises `ResultsError` if too many answers without a verdict name no option.
     """
     triples = [(*pairs[question.key], items.golds[question.key]) for question in items.questions]
-    _check_numbers(path, triples)
     choices = _read_column((sample.choice, sample, question) for sample, question, _ in triples)
     targets = _read_column((sample.target, sample, question) for sample, question, _ in triples)
     unreadable = [
@@ -71,38 +70,25 @@ def read_choices(
     return predictions, len(unreadable), other_gold
 
 
-def told_call(sample: HarnessSample, reply: str | None, model: str | None) -> ModelCall:
-    """Return what a file tells of the call of a sample: not what was sent."""
-    told = reply is not None or sample.prompt_tokens is not None or sample.completion_tokens is not None
-    return ModelCall(
-        text=reply,
-        finish_reason="stop" if told else None,
-        model=model,
-        prompt_tokens=sample.prompt_tokens,
-        completion_tokens=sample.completion_tokens,
-    )
+def told_fields(key: str, sample: HarnessSample, reply: str | None, model: str | None) -> dict[str, Any]:
+    """Return what a file tells of the call of a sample, as fields of a prediction: not what was sent."""
+    counts = {"prompt_tokens": sample.prompt_tokens, "completion_tokens": sample.completion_tokens}
+    is_told = any(value is not None for value in (reply, *counts.values()))
+    call = ModelCall(text=reply, finish_reason="stop" if is_told else None, model=model, **counts)
+    return {"question": key, "calls": (call,), "latency_s": sample.latency_s}
 
 
-def _check_numbers(path: Path, triples: Sequence[Pair]) -> None:
-    """Raise `ResultsError` if answers without a verdict are numbers that seem to count from 0: each would be taken for
-    the option before the one that is meant.
-    """
-    labels = (
-        (_LABEL.fullmatch(sample.choice), question)
-        for sample, question, _ in triples
-        if isinstance(sample.choice, str) and sample.right is None
-    )
-    numbers = [(int(label[1]), question) for label, question in labels if label and label[1].isdigit()]
-    has_last = any(number == max(question.option_numbers) for number, question in numbers)
-    if any(number == 0 for number, _ in numbers) and not has_last:
+def _check_unreadable(path: Path, triples: Sequence[Pair], unreadable: Sequence[str], most: float) -> None:
+    """Raise `ResultsError` if too many answers without a verdict cannot be read, or if they seem to count from 0."""
+    answers = [(sample.choice, question) for sample, question, _ in triples if sample.right is None]
+    texts = [(text, str(question.option_numbers[-1])) for text, question in answers if isinstance(text, str)]
+    labels = [(label[1], last) for text, last in texts if (label := _LABEL.fullmatch(text))]
+    if any(label == "0" for label, _ in labels) and not any(label == last for label, last in labels):
         raise ResultsError(
             f"{path}: the answers seem to count from 0: one is 0, and none is the number of a last option. Write "
             "the printed numbers, from 1, or letters; leave unanswered questions empty"
         )
-
-
-def _check_unreadable(path: Path, triples: Sequence[Pair], unreadable: Sequence[str], most: float) -> None:
-    total = sum(sample.right is None for sample, _, _ in triples)
+    total = len(answers)
     if len(unreadable) <= max(most, MOST_UNREADABLE) * total:
         return
     examples = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
@@ -203,12 +189,7 @@ def _answer(sample: HarnessSample, gold: Gold, choice: int | None, target: int |
 def _make_prediction(
     sample: HarnessSample, question: Question, answer: int | None, results: Results, shared: Mapping[str, Any]
 ) -> Prediction:
-    fields: dict[str, Any] = {
-        **shared,
-        "question": question.key,
-        "calls": (told_call(sample, sample.reply, results.model),),
-        "latency_s": sample.latency_s,
-    }
+    fields = {**shared, **told_fields(question.key, sample, sample.reply, results.model)}
     if answer is None:
         unparsed = sample.reply is not None or _is_text(sample.choice)
         reason = Reason.UNPARSED if unparsed else Reason.EMPTY if sample.right is None else Reason.NOT_TOLD

@@ -9,13 +9,8 @@ from medexam.datasets import RowError, parse_exam
 _STEMS = ("question", "qtext", "query", "stem", "Question", "problem", "sent1", "input", "prompt", "text")
 _OPTIONS = ("options", "choices", "answers", "endings", "mc1_targets")
 _OPTION_TEXTS = ("text", "atext", "option", "content", "value")
-_COLUMNS = (
-    ("opa", "opb", "opc", "opd", "ope"),
-    ("A", "B", "C", "D", "E"),
-    ("ending0", "ending1", "ending2", "ending3", "ending4"),
-    ("option_a", "option_b", "option_c", "option_d", "option_e"),
-)
-"""Names of columns that hold an option each."""
+_COLUMNS = {"op": "abcde", "": "ABCDE", "ending": "01234", "option_": "abcde"}
+"""How the names of columns that hold an option each begin -> how they end."""
 _IDS = ("key", "id", "question_id", "qid", "ID")
 _LETTERED = re.compile(r"(?m)^[ \t]*[(\[]?([A-J])[.):\]\uff0e\uff1a\u3001][ \t]*(?=\S)")
 """The beginning of a line that shows an option."""
@@ -69,8 +64,8 @@ def read_option_texts(document: Mapping[str, Any]) -> tuple[str, ...]:
         for name in _OPTIONS:
             if options := listed_texts(record.get(name)):
                 return options
-    for columns in _COLUMNS:
-        values = [document.get(name) for name in columns]
+    for opening, endings in _COLUMNS.items():
+        values = [document.get(f"{opening}{ending}") for ending in endings]
         texts = [str(value) for value in values if value not in (None, "")]
         if len(texts) >= 2 and values[: len(texts)] == [value for value in values if value not in (None, "")]:
             return tuple(texts)

@@ -31,7 +31,6 @@ from medexam_companions.harnesses.imports.samples import (
     text_or_none,
 )
 
-Paths = tuple[str, ...]
 PREDICTION = "prediction"
 """How the measure of a run is called, or begins, where the file has answers and no verdicts."""
 NORMS: Mapping[str, tuple[str, str, Callable[[str], int]]] = {
@@ -58,39 +57,39 @@ class Opened:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where one harness keeps what; where no path is named, a record has the names of the fields of a sample."""
+    """Where one harness keeps what; fields without a comment are paths in a record, with a space between several."""
 
     harness: str
     title: str
-    known_by: tuple[str, ...]
+    known_by: Sequence[str]
     """Names; a file whose document, first record or columns have all names of one entry is of this layout."""
     open: Callable[[Any, Path], Opened]
     """Opens a JSON document, or None for any other file, and the file's path."""
-    prompt: Paths = ("prompt",)
-    options: Paths = ("options",)
+    prompt: str = "prompt"
+    options: str = "options"
     """Without them, or if they hold labels alone, the options are those that the prompt shows."""
-    choice: Paths = ("choice",)
-    target: Paths = ("target",)
-    reply: Paths = ("reply",)
-    verdicts: Paths = ("verdicts",)
+    choice: str = "choice"
+    target: str = "target"
+    reply: str = "reply"
+    verdicts: str = "verdicts"
     """To what says right or wrong by measure, or to a value that does."""
-    measure: str = PREDICTION
-    """The measure of a value alone."""
-    likelihoods: Paths = ("likelihoods",)
+    likelihoods: str = "likelihoods"
     """To a number for each option."""
-    tokens: tuple[str, str] = ("prompt_tokens", "completion_tokens")
+    prompt_tokens: str = "prompt_tokens"
+    completion_tokens: str = "completion_tokens"
     latency_s: str = "latency_s"
-    task: Paths = ()
+    task: str = ""
     """This and the next are paths in `about`, with what it says of the measure under `measure`."""
-    model: Paths = ()
-    version: Paths = ()
-    stated: Paths = ("measure.stated",)
-    protocol: Mapping[str, Paths] = field(default_factory=dict)
+    model: str = ""
+    version: str = ""
+    stated: str = "measure.stated"
+    protocol: Mapping[str, str] = field(default_factory=dict)
     """Line of `report --protocol` -> the settings that it shows."""
     model_folder: str = ""
     """A pattern of the path to the file, whose group is the model's name."""
     trials: str = "trial"
-    beside: tuple[str, ...] = ()
+    """What the harness calls one of several answers to a question."""
+    beside: Sequence[str] = ()
     """Names of further files that the answers stand in."""
 
 
@@ -134,18 +133,18 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
         has_scores = any(sample.scores for sample in group)
         unit, norm, _ = NORMS[measure.partition("-")[0]] if has_scores else (None, None, None)
         about = {**opened.about, "measure": opened.measures.get(measure, {})}
-        task = find(about, *layout.task) or path.name.removesuffix(".gz").rpartition(".")[0]
+        task = find(about, layout.task) or path.name.removesuffix(".gz").rpartition(".")[0]
         result = Results(
             layout.harness,
             re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task).rpartition("/")[2]),
             f"{measure}-{layout.trials}-{trial}" if several else measure,
             group,
             title=layout.title,
-            version=text_or_none(find(about, *layout.version)),
-            model=folder[1] if folder else text_or_none(find(about, *layout.model)),
+            version=text_or_none(find(about, layout.version)),
+            model=folder[1] if folder else text_or_none(find(about, layout.model)),
             score_unit=unit,
             score_norm=norm,
-            stated=None if several else read_number(find(about, *layout.stated), most=1),
+            stated=None if several else read_number(find(about, layout.stated), most=1),
             protocol={line: _show(about, paths) for line, paths in layout.protocol.items()},
             companions=tuple(path.with_name(name) for name in layout.beside),
         )
@@ -155,24 +154,24 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
 
 def _read_samples(layout: Layout, record: Record) -> Iterator[tuple[str, HarnessSample]]:
     """Yield the sample of a record under each measure."""
-    verdicts = find(record, *layout.verdicts)
+    verdicts = find(record, layout.verdicts)
     if verdicts is not None and not isinstance(verdicts, Mapping):
-        verdicts = {layout.measure: verdicts}
+        verdicts = {PREDICTION: verdicts}
     if record.get("failed"):
         yield from ((str(measure), HarnessSample(failed=True)) for measure in verdicts or [""])
         return
-    stem = last_question(find(record, *layout.prompt))
-    options = tuple(text.strip() for text in listed_texts(find(record, *layout.options)))
-    likelihoods, compared = find(record, *layout.likelihoods) or (), record.get("compared", options)
+    stem = last_question(find(record, layout.prompt))
+    options = tuple(text.strip() for text in listed_texts(find(record, layout.options)))
+    likelihoods, compared = find(record, layout.likelihoods) or (), record.get("compared", options)
     sample = HarnessSample(
         ids=record.get("ids", ()),
         stem=stem,
         options=lettered_options(stem or "") if are_labels(options) else options,
-        choice=read_choice(find(record, *layout.choice)),
-        target=read_choice(find(record, *layout.target)),
-        reply=text_or_none(find(record, *layout.reply)),
-        prompt_tokens=read_count(find(record, layout.tokens[0])),
-        completion_tokens=read_count(find(record, layout.tokens[1])),
+        choice=read_choice(find(record, layout.choice)),
+        target=read_choice(find(record, layout.target)),
+        reply=text_or_none(find(record, layout.reply)),
+        prompt_tokens=read_count(find(record, layout.prompt_tokens)),
+        completion_tokens=read_count(find(record, layout.completion_tokens)),
         latency_s=read_number(find(record, layout.latency_s)),
     )
     for measure, value in (verdicts or {PREDICTION: None}).items():
@@ -203,10 +202,10 @@ def _with_likelihoods(
     return replace(sample, choice=scores.index(max(scores)), scores=scores)
 
 
-def _show(about: Record, paths: Paths) -> str:
+def _show(about: Record, paths: str) -> str:
     """Write settings as a line of a protocol, without empty ones; of a long one its beginning and a digest."""
     settings: dict[str, Any] = {}
-    for path in paths:
+    for path in paths.split():
         value = find(about, path)
         settings |= value if isinstance(value, Mapping) else {path.rpartition(".")[2]: value}
     lines = []

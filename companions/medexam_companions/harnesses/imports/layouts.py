@@ -1,8 +1,4 @@
-"""The formats of other harnesses as data: where a file holds the question, the reply, the answer and what is right.
-
-A path is names and places in a record; the first that is there counts. `open` of a layout makes one record for each
-question and trial, if a file holds them otherwise.
-"""
+"""Opens the files of other harnesses, whose layouts stand in `layouts.yaml`: one record for each question and trial."""
 
 import ast
 import html
@@ -11,6 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from medexam.inputs import UnreadableError, check_archive, first_line, open_parquet, parquet_rows, parse_json, read_json
+from medexam.specs import parse_yaml
 from medexam_companions.harnesses.imports.document import read_ids
 from medexam_companions.harnesses.imports.layout import Layout, Opened
-from medexam_companions.harnesses.imports.lm_eval import LM_EVAL
+from medexam_companions.harnesses.imports.lm_eval import open_lm_eval
 from medexam_companions.harnesses.imports.samples import (
     Record,
     find,
@@ -47,10 +45,8 @@ def find_layout(document: object) -> Layout | None:
     """Find the layout of a JSON document, of a line or of a table's columns; None if it is of none."""
     records = [record for record in (document, *_entries(document)[:1]) if isinstance(record, Mapping)]
     names = [{str(name).partition(":")[0] for name in record} for record in records]
-    return next(
-        (each for each in LAYOUTS for known in each.known_by if any(set(known.split()) <= fields for fields in names)),
-        None,
-    )
+    known = ((layout, set(fields.split())) for layout in layouts().values() for fields in layout.known_by)
+    return next((layout for layout, fields in known if any(fields <= each for each in names)), None)
 
 
 def _entries(document: Any) -> list[Any]:
@@ -138,17 +134,18 @@ def _every_eval_ever(record: Record) -> Record:
 
 
 def _open_lighteval(_: Any, path: Path) -> Opened:
-    return Opened({name: _literal(value) for name, value in row.items()} for row in _rows(path))
+    return Opened(_lighteval(path))
 
 
-def _rows(path: Path) -> Iterator[Record]:
+def _lighteval(path: Path) -> Iterator[Record]:
     with open_parquet(path) as file:
-        yield from parquet_rows(file)
+        for row in parquet_rows(file):
+            yield {name: _parse(row[name]) for name in ("doc", "model_response", "metric")}
 
 
-def _literal(value: Any) -> Any:
-    """Parse an object that Python has written as text, as some versions do; return any other value as it is."""
-    if not isinstance(value, str) or not value.startswith("{"):
+def _parse(value: Any) -> Any:
+    """Parse an object that lighteval has written as Python shows it, as it does where rows do not fit one another."""
+    if not isinstance(value, str):
         return value
     return ast.literal_eval(_SHOWN.sub(lambda match: match[1] or match[2] or "1e999", value))
 
@@ -168,9 +165,7 @@ def _opencompass(record: Record) -> Record:
 
 
 def _open_evalscope(_: Any, path: Path) -> Opened:
-    records = list(read_lines(path))
-    models = {find(record, "model") for record in records}
-    return Opened(records, {"model": models.pop() if len(models) == 1 else None})
+    return Opened(read_lines(path), next(read_lines(path), {}))
 
 
 def _open_simple_evals(document: Any, _: Path) -> Opened:
@@ -180,9 +175,14 @@ def _open_simple_evals(document: Any, _: Path) -> Opened:
 
 
 def _simple_evals(messages: list[Record], report: str) -> Record:
-    fields = {name: html.unescape(value).strip() for name, value in _REPORT.findall(report)}
-    reply = messages[-1]["content"] if messages[-1]["role"] == "assistant" else None
-    return {"prompt": messages, "reply": reply, **{name: value for name, value in fields.items() if value}}
+    fields = {name: html.unescape(value).strip() or None for name, value in _REPORT.findall(report)}
+    return {
+        "prompt": messages,
+        "reply": messages[-1]["content"] if messages[-1]["role"] == "assistant" else None,
+        "extracted": fields.get("Extracted Answer"),
+        "target": fields.get("Correct Answer"),
+        "verdicts": {"score": fields["Score"]} if "Score" in fields else None,
+    }
 
 
 def _open_helm(document: Any, path: Path) -> Opened:
@@ -246,115 +246,25 @@ def _unperturbed(entries: Iterable[Record], *names: str) -> list[Record]:
 def _mapped(reply: object, pattern: str | None) -> str:
     """Return the part of a reply that HELM looks up among the labels."""
     text = (text_or_none(reply) or "").strip()
-    match = re.search(pattern, text) if pattern else None
-    return text if not pattern else "" if match is None else match[1] if match.groups() else match[0]
+    match = re.search(pattern or "(?s)(.*)", text)
+    return "" if match is None else match[1] if match.groups() else match[0]
 
 
-_SCORE, _MESSAGE = "sample_score.score", "model_output.choices.0.message.content"
-INSPECT = Layout(
-    "inspect",
-    "Inspect",
-    ("eval status version",),
-    _open_inspect,
-    prompt=("sample.input",),
-    options=("sample.choices",),
-    target=("sample.target",),
-    reply=("sample.output.completion",),
-    tokens=("sample.output.usage.input_tokens", "sample.output.usage.output_tokens"),
-    latency_s="sample.output.time",
-    task=("task",),
-    model=("model",),
-    version=("packages.inspect_ai",),
-    stated=("measure.metrics.accuracy.value",),
-    protocol={
-        "prompt": ("plan.steps",),
-        "decoding": ("plan.config", "model_generate_config"),
-        "their data": ("dataset.name", "dataset.location", "dataset.samples", "dataset.shuffled"),
-    },
-    trials="epoch",
-)
-LAYOUTS = (
-    LM_EVAL,
-    INSPECT,
-    Layout(
-        "every_eval_ever",
-        "Every Eval Ever",
-        ("evaluation_id sample_id interaction_type input",),
-        _open_every_eval_ever,
-        prompt=("input.raw",),
-        options=("input.choices",),
-        reply=("output.raw.0",),
-        tokens=("token_usage.input_tokens", "token_usage.output_tokens"),
-        task=("measure.evaluation_name",),
-        model=("model_info.id",),
-        version=("eval_library.version",),
-        stated=("measure.score_details.score",),
-        protocol={
-            "harness": ("eval_library",),
-            "answer": ("measure.metric_config.evaluation_description", "measure.metric_config.metric_id"),
-            "decoding": ("measure.generation_config.generation_args",),
-            "their data": ("measure.source_data",),
-        },
-    ),
-    Layout(
-        "helm",
-        "HELM",
-        ("adapter_spec request_states",),
-        _open_helm,
-        tokens=("stats.num_prompt_tokens", "stats.num_output_tokens"),
-        task=("task",),
-        model=("model",),
-        beside=(_STATS,),
-    ),
-    Layout(
-        "lighteval",
-        "lighteval",
-        ("doc model_response metric",),
-        _open_lighteval,
-        prompt=("doc.query",),
-        options=("doc.choices",),
-        choice=("model_response.text.0",),
-        target=("doc.gold_index",),
-        reply=("model_response.text.0",),
-        verdicts=("metric",),
-        likelihoods=("model_response.logprobs",),
-        model_folder=r"/details/(.+)/[^/]+/[^/]+$",
-    ),
-    Layout(
-        "opencompass",
-        "OpenCompass",
-        ("prediction origin_prompt", "prompt origin_prediction", "prompt pred refr", "prediction label"),
-        _open_opencompass,
-        prompt=("origin_prompt", "prompt"),
-        choice=("predictions", "prediction", "pred"),
-        target=("references", "gold", "refr"),
-        reply=("origin_prediction", "prediction"),
-        verdicts=("correct", "is_correct"),
-        model_folder=r"/(?:predictions|results)/([^/]+)/[^/]+$",
-    ),
-    Layout(
-        "evalscope",
-        "EvalScope",
-        ("index sample_score", "index model_output"),
-        _open_evalscope,
-        prompt=("input", "messages"),
-        choice=(f"{_SCORE}.extracted_prediction", _MESSAGE),
-        reply=(f"{_SCORE}.prediction", _MESSAGE),
-        verdicts=(f"{_SCORE}.value",),
-        measure="acc",
-        tokens=("model_output.usage.input_tokens", "model_output.usage.output_tokens"),
-        model=("model",),
-        model_folder=r"/(?:predictions|reviews)/([^/]+)/[^/]+$",
-    ),
-    Layout(
-        "simple_evals",
-        "simple-evals",
-        ("convos",),
-        _open_simple_evals,
-        choice=("Extracted Answer", "reply"),
-        target=("Correct Answer",),
-        verdicts=("Score",),
-        measure="score",
-    ),
-)
-"""Every layout; the first by whose names a file is known."""
+_OPENERS = {
+    "lm_eval": open_lm_eval,
+    "inspect": _open_inspect,
+    "every_eval_ever": _open_every_eval_ever,
+    "helm": _open_helm,
+    "lighteval": _open_lighteval,
+    "opencompass": _open_opencompass,
+    "evalscope": _open_evalscope,
+    "simple_evals": _open_simple_evals,
+}
+
+
+@cache
+def layouts() -> Mapping[str, Layout]:
+    """Return every layout by its harness; a file is of the first by whose names it is known."""
+    path = Path(__file__).with_name("layouts.yaml")
+    table = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    return {name: Layout(name, open=_OPENERS[name], **entry) for name, entry in table.items()}

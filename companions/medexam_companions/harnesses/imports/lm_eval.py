@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam_companions.harnesses.imports.document import read_ids, read_option_texts, read_stem
-from medexam_companions.harnesses.imports.layout import PREDICTION, Layout, Opened, are_labels
+from medexam_companions.harnesses.imports.layout import PREDICTION, Opened, are_labels
 from medexam_companions.harnesses.imports.samples import MISSHAPEN, Record, read_beside, read_lines
 
 _NAME = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
@@ -23,7 +23,8 @@ _OWN = {
 """Fields of a sample that are no measure."""
 
 
-def _open(_: Any, path: Path) -> Opened:
+def open_lm_eval(_: Any, path: Path) -> Opened:
+    """Open a file of samples, with the file of results beside it."""
     name = _NAME.fullmatch(path.name)
     report: Record = read_beside(path, f"results_{name['date']}.json") if name else {}
     task = name["task"] if name else ""
@@ -86,23 +87,3 @@ def _reply(record: Record, name: str) -> str | None:
     while isinstance(value, list) and value:
         value = value[0]
     return value if isinstance(value, str) else None
-
-
-_WORDS = ("description", "doc_to_text", "doc_to_choice", "target_delimiter", "fewshot_delimiter", "gen_prefix")
-_IGNORED = ("ignore_case", "ignore_punctuation", "ignore_numbers", "regexes_to_ignore")
-LM_EVAL = Layout(
-    "lm_eval",
-    "lm-evaluation-harness",
-    ("doc_id doc resps",),
-    _open,
-    model=("model_name", "config.model"),
-    version=("lm_eval_version",),
-    protocol={
-        "prompt": (*(f"task.{name}" for name in _WORDS), "system_instruction", "chat_template_sha"),
-        "demonstrations": ("task.num_fewshot",),
-        "answer": ("task.output_type", "measure.metric.metric", "measure.filter"),
-        "normalisation": tuple(f"measure.metric.{name}" for name in _IGNORED),
-        "decoding": ("task.generation_kwargs", "config.gen_kwargs"),
-        "their data": ("task.dataset_path", "task.dataset_name", "task.test_split", "version"),
-    },
-)

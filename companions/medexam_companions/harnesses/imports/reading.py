@@ -5,7 +5,7 @@ from typing import Any
 
 from medexam.inputs import UnreadableError, open_parquet, read_json
 from medexam_companions.harnesses.imports.layout import read_layout
-from medexam_companions.harnesses.imports.layouts import INSPECT, find_layout
+from medexam_companions.harnesses.imports.layouts import find_layout, layouts
 from medexam_companions.harnesses.imports.plain_table import read_plain_table
 from medexam_companions.harnesses.imports.samples import Results, ResultsError, read_lines
 from medexam_companions.harnesses.imports.submission import is_submission, read_submission
@@ -39,7 +39,7 @@ def _read(path: Path, measure: str | None) -> list[Results]:
         )
     ending = Path(path.name.removesuffix(".gz")).suffix
     head, document = _open(path, ending)
-    layout = INSPECT if ending == ".eval" else find_layout(document if head is None else head)
+    layout = layouts()["inspect"] if ending == ".eval" else find_layout(document if head is None else head)
     if layout is not None:
         return read_layout(layout, path, document)
     if isinstance(document, dict) and any(fields <= document.keys() for fields in _TOTALS):

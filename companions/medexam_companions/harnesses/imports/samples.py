@@ -87,9 +87,12 @@ class Results:
     """Further files that the answers stand in; usually empty."""
 
 
-def find(record: Any, *paths: str) -> Any:
-    """Find the first value that is there at a path of names and places, such as `choices.0.message`; else None."""
-    for path in paths:
+def find(record: Any, paths: str) -> Any:
+    """Find the first value that is there at a path of names and places, such as `choices.0.message`; else None.
+
+    A space stands between paths.
+    """
+    for path in paths.split():
         value = record
         for name in path.split("."):
             if isinstance(value, list) and name.isdecimal() and int(name) < len(value):

@@ -12,23 +12,21 @@ from typing import Any
 from medexam.inputs import UnreadableError, read_json
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError, text_or_none
 
-OUTPUTS: Mapping[str, tuple[str, ...]] = {
-    "true_false": ("true_false.json", "TF.json"),
-    "multiple_choice": ("multiple_choice.json", "MC.json"),
-    "list": ("list.json",),
-    "short": ("short.json",),
-    "short_inverse": ("short_inverse.json",),
-    "multi_hop": ("multi_hop.json",),
-    "multi_hop_inverse": ("multi_hop_inverse.json",),
-}
-"""Format -> the names of its file: the one that the released scorer reads, then that of the questions."""
+_FORMATS = ("true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")
+_OTHER_NAMES = {"true_false": "TF.json", "multiple_choice": "MC.json"}
+"""Format -> the name of the file of its questions, if it is not the format's, which the released scorer reads."""
 _EXPECTED = ("correct_answer", "answer", "incorrect_explanation", "incorrect_reasoning_step")
 """Fields of an input that hold what is expected."""
 
 
 def is_submission(path: Path) -> bool:
     """Return whether `path` is a folder with an output of a format."""
-    return path.is_dir() and any((path / name).is_file() for names in OUTPUTS.values() for name in names)
+    return path.is_dir() and any(_outputs(path, group) for group in _FORMATS)
+
+
+def _outputs(folder: Path, group: str) -> list[Path]:
+    names = dict.fromkeys((f"{group}.json", _OTHER_NAMES.get(group, f"{group}.json")))
+    return [folder / name for name in names if (folder / name).is_file()]
 
 
 def read_submission(folder: Path) -> Results:
@@ -36,12 +34,12 @@ def read_submission(folder: Path) -> Results:
     samples: list[HarnessSample] = []
     files: list[Path] = []
     notes: list[str] = []
-    for group, names in OUTPUTS.items():
-        paths = [folder / name for name in names if (folder / name).is_file()]
+    for group in _FORMATS:
+        paths = _outputs(folder, group)
         if len(paths) > 1:
             raise ResultsError(f"{folder}: {paths[0].name} and {paths[1].name} are of one format: leave one out")
         if not paths:
-            notes.append(f"{names[0]} is missing: the format scores 0 in the published profile")
+            notes.append(f"{group}.json is missing: the format scores 0 in the published profile")
             continue
         if paths[0].is_symlink():
             raise ResultsError(f"{paths[0]}: is a symbolic link: put the file itself there")
@@ -49,15 +47,8 @@ def read_submission(folder: Path) -> Results:
         samples += _read_format(paths[0], group, notes)
     if not samples:
         raise ResultsError(f"{folder}: holds no question: {'; '.join(notes)}")
-    return Results(
-        "cliniqlink",
-        folder.resolve().name,
-        "responses",
-        samples,
-        "ClinIQLink",
-        notes=tuple(notes),
-        companions=tuple(files),
-    )
+    name = folder.resolve().name
+    return Results("cliniqlink", name, "responses", samples, "ClinIQLink", notes=tuple(notes), companions=tuple(files))
 
 
 def _read_format(path: Path, group: str, notes: list[str]) -> Iterator[HarnessSample]:
@@ -98,18 +89,18 @@ def _sample(item: Mapping[str, Any], group: str, response: object) -> HarnessSam
         given_answer=text_or_none(given) if group.endswith("inverse") else None,
         # The answer that a question itself shows says nothing of what is expected.
         target=None if expected == [given] and group.endswith("inverse") else "\n".join(expected) or None,
-        reply=response_text(response),
+        reply=_text_of(response),
     )
 
 
-def response_text(response: object) -> str | None:
+def _text_of(response: object) -> str | None:
     """Return the text of a response, as pipelines wrap it in lists and objects; None if there is none."""
     if response is None or isinstance(response, str):
         return response
     if isinstance(response, Mapping):
         return str(response.get("generated_text") or response.get("text") or "")
     if isinstance(response, Sequence):
-        return " ".join(text for part in response if (text := response_text(part)))
+        return " ".join(text for part in response if (text := _text_of(part)))
     return str(response)
 
 

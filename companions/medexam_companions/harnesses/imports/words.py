@@ -6,7 +6,7 @@ from typing import Any
 from medexam import Prediction
 from medexam.predictions import Reason, Status
 from medexam.questions import TaskGold, TaskSet
-from medexam_companions.harnesses.imports.choices import told_call
+from medexam_companions.harnesses.imports.choices import told_fields
 from medexam_companions.harnesses.imports.matching import loose
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results
 
@@ -37,12 +37,7 @@ def _is_other(sample: HarnessSample, gold: TaskGold) -> bool:
 def _make_prediction(key: str, sample: HarnessSample, results: Results, shared: Mapping[str, Any]) -> Prediction:
     """Build the prediction that a sample stands for: its answer in words, else its whole reply."""
     text = sample.choice if isinstance(sample.choice, str) else sample.reply
-    fields: dict[str, Any] = {
-        **shared,
-        "question": key,
-        "calls": (told_call(sample, text if sample.reply is None else sample.reply, results.model),),
-        "latency_s": sample.latency_s,
-    }
+    fields = {**shared, **told_fields(key, sample, text if sample.reply is None else sample.reply, results.model)}
     if text is None or not text.strip():
         return Prediction(**fields, status=Status.UNANSWERED, reason=Reason.EMPTY)
     return Prediction(**fields, status=Status.ANSWERED, text=text.strip())

@@ -122,7 +122,6 @@ def test_an_inspect_log_has_the_members_of_one(runs, tmp_path) -> None:
     (path,) = export_runs(runs[:1], "inspect", tmp_path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
-        assert {"_journal/start.json", "summaries.json"} <= set(archive.namelist())
         assert len(json.loads(archive.read("summaries.json"))) == header["results"]["completed_samples"] == 118
     assert header["status"] == "cancelled"  # two questions are pending
     assert header["eval"]["metadata"]["program"]["kind"] == "zero_shot"
