@@ -1,7 +1,6 @@
 """Booklets set in many ways, each read question by question as it was set: sizes, spaces, turned pages."""
 
 import pytest
-
 from typesetting.booklet import Press, Style
 from typesetting.pdf import escape, measure
 from typesetting.reading import compare, read_drafts

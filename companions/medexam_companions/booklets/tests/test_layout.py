@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from typesetting.reading import read_drafts
 
 from medexam.datasets import SAMPLE_FOLDER
-from typesetting.reading import read_drafts
 
 
 def texts(draft):

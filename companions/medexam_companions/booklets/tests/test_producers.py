@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from fpdf import FPDF
-
-from medexam_companions.booklets import find_doubts
 from typesetting.reading import compare, read_drafts
 from typesetting.symbol_fonts import SOURCE
 from typesetting.texts import sample_questions
+
+from medexam_companions.booklets import find_doubts
 
 BOOKLETS = Path(__file__).with_name("booklets")
 QUESTIONS = sample_questions(24)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-
-from medexam_companions.booklets import find_doubts
 from typesetting.booklet import Press, Style
 from typesetting.reading import read_drafts
 from typesetting.symbol_fonts import add_font, make_font
 from typesetting.texts import sample_questions
+
+from medexam_companions.booklets import find_doubts
 
 QUESTIONS = sample_questions(4)
 

@@ -4,12 +4,12 @@ import random
 from pathlib import Path
 
 import pytest
-
-from medexam_companions.booklets import Draft, find_doubts
 from typesetting.booklet import Press, Style
 from typesetting.lines import break_lines
 from typesetting.reading import read_drafts
 from typesetting.texts import Asked, sample_questions
+
+from medexam_companions.booklets import Draft, find_doubts
 
 QUESTIONS = sample_questions(6)
 VALUES = (("Prueba", "Resultado", "Intervalo"), ("Hemoglobina", "9,8 g/dl", "12 - 16"), ("VCM", "71 fl", "80 - 100"))
