@@ -9,11 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from medexam.benchmarks import describe_resampling, signed
-from medexam.experiments import ComparisonScope, RunRecord
+from medexam.experiments import ComparisonScope, ComparisonSection, RunRecord
 from medexam.metrics import Difference
 from medexam.specs import differing_keys
 from medexam.tables import NONE, Captioned, Table, percent
 from medexam_companions.analysis.contrasts import Floats, mean_value, right_by_place
+from medexam_companions.analysis.sides import CAVEAT
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
 """What the identities of a run and of the same asking without alteration differ in."""
@@ -58,9 +59,10 @@ class AlteredRun:
 
 
 @dataclass(frozen=True)
-class AlteredRuns:
+class AlteredRuns(ComparisonSection):
     """All runs on altered questions, at least one."""
 
+    name = "altered"
     runs: tuple[AlteredRun, ...]
     accuracies: tuple[float, ...]
     """Of each compared run."""
@@ -87,7 +89,7 @@ class AlteredRuns:
             "Accuracy, percent, on the compared questions. By place: the accuracy that the run's preference for some "
             "places alone would give. Above it, Change and Against control in percentage "
             f"points with 95 % intervals ({method}). Change: altered minus unaltered. Against control: minus the "
-            "change of the first run with the same alteration."
+            f"change of the first run with the same alteration. {CAVEAT}"
         )
         headers = ("Run", "Unaltered", "Altered", "By place", "Above it", "Change", "Against control")
         return [(Table("Contamination: altered questions", headers, rows), caption)]
@@ -96,11 +98,10 @@ class AlteredRuns:
         """Write what may be said of each run."""
         return [_sentence(each, names) for each in self.runs]
 
-    def document(self, keys: Sequence[str]) -> list[dict[str, Any]]:
+    def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build what `--json` says of each run; fractions of 1."""
-        return [
-            {
-                "run": keys[each.run],
+        return {
+            keys[each.run]: {
                 "alter": each.how,
                 "accuracy": each.accuracy,
                 "by_place": each.by_place,
@@ -111,7 +112,7 @@ class AlteredRuns:
                 "against_control": each.against and each.against.model_dump(mode="json"),
             }
             for each in self.runs
-        ]
+        }
 
 
 def find_altered(compared: ComparisonScope) -> AlteredRuns | None:

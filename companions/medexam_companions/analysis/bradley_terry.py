@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.frozen_model import FrozenModel
 from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED, Interval, Resampling
 
 PRIOR = 0.5
@@ -26,7 +25,8 @@ _MANY = 100
 Floats = NDArray[np.float64]
 
 
-class Strength(FrozenModel):
+@dataclass(frozen=True)
+class Strength:
     """One run among all."""
 
     wins: int
@@ -48,8 +48,8 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     """
     groups = _group(scores, clusters)
     wins = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
-    fitted = fit_strengths(wins)
-    covariance, freedom = find_covariance(groups, wins, fitted)
+    fitted, inverse = _fit(wins)
+    covariance, freedom = _find_covariance(groups, _expected(fitted), inverse)
     runs = len(scores)
     single, (one, other) = np.eye(runs), np.triu_indices(runs, 1)
     width = _half_widths(covariance, freedom, single)
@@ -69,28 +69,28 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     ]
 
 
-def fit_strengths(wins: Floats) -> Floats:
-    """Find the likeliest strengths, whose mean is 0, by Newton's method; `wins[i, j]` counts wins of run i over run j.
+def _fit(wins: Floats) -> tuple[Floats, Floats]:
+    """Find the likeliest strengths, whose mean is 0, and the inverse of minus the second derivative there; by Newton.
 
-    `PRIOR` is added to each count.
+    `wins[i, j]` counts wins of run i over run j; `PRIOR` is added to each count. The rows of the derivative sum to 0:
+    adding 1 everywhere makes it regular and keeps the mean at 0.
     """
     counts = wins + PRIOR * (1 - np.eye(len(wins)))
     games = counts + counts.T
-    strengths = np.zeros(len(wins))
+    strengths, curvature = np.zeros(len(wins)), np.eye(len(wins))
     for _ in range(50):
         expected = _expected(strengths)
-        step = np.linalg.solve(_curvature(games * expected * (1 - expected)), (counts - games * expected).sum(axis=1))
+        variances = games * expected * (1 - expected)
+        curvature = 1 + np.diag(variances.sum(axis=1)) - variances
+        step = np.linalg.solve(curvature, (counts - games * expected).sum(axis=1))
         strengths += step
         if np.abs(step).max() < 1e-12:
             break
-    return strengths
+    return strengths, np.linalg.inv(curvature)
 
 
-def find_covariance(groups: "Sequence[UnitGroup]", wins: Floats, fitted: Floats) -> tuple[Floats, int]:
+def _find_covariance(groups: "Sequence[UnitGroup]", expected: Floats, inverse: Floats) -> tuple[Floats, int]:
     """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom."""
-    expected = _expected(fitted)
-    counts = wins + PRIOR * (1 - np.eye(len(wins)))
-    inverse = np.linalg.inv(_curvature((counts + counts.T) * expected * (1 - expected)))
     covariance, freedom = np.zeros_like(inverse), 0
     for group in groups:
         units = int(group.counts.sum())
@@ -141,15 +141,6 @@ def _of_questions(scores: Floats) -> UnitGroup:
 def _expected(strengths: Floats) -> Floats:
     """Compute `[i, j]`: how likely run i wins over run j."""
     return np.asarray(1 / (1 + np.exp(strengths - strengths[:, None])))
-
-
-def _curvature(weights: Floats) -> Floats:
-    """Compute minus the second derivative of the likelihood, `weights[i, j]` being the variance of a pair's wins.
-
-    Its rows sum to 0; adding 1 everywhere makes it regular and keeps the mean of the strengths at 0.
-    """
-    off_diagonal = weights * (1 - np.eye(len(weights)))
-    return np.asarray(1 + np.diag(off_diagonal.sum(axis=1)) - off_diagonal)
 
 
 def _half_widths(covariance: Floats, freedom: int, contrasts: Floats) -> Floats:

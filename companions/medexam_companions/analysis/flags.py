@@ -1,9 +1,11 @@
 """What `medexam compare` takes about contamination, runs and questions; it imports nothing that takes time."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from medexam.cli import Setting
+from medexam.errors import SpecError
 from medexam.experiments import Finder
 
 
@@ -30,10 +32,19 @@ class AnalysisSettings:
 
     def finders(self) -> list[Finder]:
         """Return what finds it; raises `SpecError` for values that cannot be."""
-        from medexam_companions.analysis.contamination import make_finder
+        from medexam_companions.analysis.altered import find_altered
+        from medexam_companions.analysis.cutoff import at_cutoff
         from medexam_companions.analysis.item_response import find_item_response
+        from medexam_companions.analysis.overlap import find_overlap
         from medexam_companions.analysis.strengths import find_strengths
 
-        chosen = {find_strengths: self.strengths, find_item_response: self.item_response}
-        contamination = make_finder(self.cutoff, self.overlap, self.overlap_words)
-        return [*(finder for finder, is_chosen in chosen.items() if is_chosen), contamination]
+        if self.overlap_words is not None and self.overlap is None:
+            raise SpecError("--overlap-words needs --overlap CORPUS: give both, or leave it out")
+        finders: list[Finder | None] = [
+            find_strengths if self.strengths else None,
+            find_item_response if self.item_response else None,
+            at_cutoff(self.cutoff) if self.cutoff else None,
+            find_altered,
+            partial(find_overlap, self.overlap, self.overlap_words) if self.overlap else None,
+        ]
+        return [finder for finder in finders if finder is not None]

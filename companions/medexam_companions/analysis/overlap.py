@@ -15,9 +15,9 @@ import numpy as np
 
 from medexam import Question
 from medexam.errors import SpecError
-from medexam.experiments import ComparisonScope
+from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.retrievers import corpus_texts
-from medexam.tables import percent
+from medexam.tables import Captioned, percent
 from medexam_companions.analysis.sides import SideWords, TwoSides, contrast_sides
 
 WORDS = 13
@@ -58,26 +58,31 @@ class QuestionGrams:
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Overlap(ComparisonSection):
     """What of the compared questions stands in a corpus."""
 
+    name = "overlap"
     found: Mapping[str, Any]
     """The corpus, how many `words` in a row are shared, how many `passages` were read and `questions` compared; how
     many of these have fewer words (`too_short`); and key of each that overlaps -> with how many passages (`shared`)."""
     sides: TwoSides | None
     """The runs on questions with and without overlap; None if there are none of one sort."""
 
-    @property
-    def sentence(self) -> str:
-        """How many questions overlap."""
+    def tables(self, names: Sequence[str]) -> list[Captioned]:
+        """Build the tables of both sorts of questions."""
+        return [] if self.sides is None else self.sides.tables(names)
+
+    def sentences(self, names: Sequence[str]) -> list[str]:
+        """Write what may be said of each run, and how many questions overlap."""
         shared, short = len(self.found["shared"]), self.found["too_short"]
         count = self.found["questions"] - short
         share = f" ({percent(shared / count)} %)" if count else ""
         note = f"; {short:,} more have fewer words" if short else ""
-        return (
+        counted = (
             f"{shared:,} of {count:,} questions{share} share {self.found['words']} words in a row with one of the "
             f"{self.found['passages']:,} passages of {self.found['corpus']}{note}."
         )
+        return [*([] if self.sides is None else self.sides.sentences(names)), counted]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build what `--json` says."""

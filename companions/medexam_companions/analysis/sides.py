@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed, why_none
-from medexam.experiments import ComparisonScope
+from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.metrics import Difference
 from medexam.tables import NONE, Captioned, Table, percent
 from medexam_companions.analysis.contrasts import Floats, difference_of_means
 
+CAVEAT = "None of this shows what a model was trained on: exams differ in difficulty, and stated cutoffs may be wrong."
 PER_LENGTH = {"token_mean": "a nat per token", "min_k": "a nat per token", "byte": "a nat per byte"}
 """Norm of a likelihood whose scores do not grow with the length of an option -> its unit."""
 
@@ -50,9 +51,10 @@ ACCURACY = SideMeasure("", "Accuracy, percent,", "percentage points", ("do bette
 
 
 @dataclass(frozen=True)
-class TwoSides:
+class TwoSides(ComparisonSection):
     """The runs on both sorts of questions."""
 
+    name = "cutoff"
     words: SideWords
     measure: SideMeasure
     counts: tuple[int, int]
@@ -89,7 +91,7 @@ class TwoSides:
         caption = (
             f"{self.measure.description} of {questions}. Difference: the first minus the second, {self.measure.unit}, "
             f"with 95 % intervals ({method}). Against control: minus the difference of {names[0]}, question by "
-            "question."
+            f"question. {CAVEAT}"
         )
         if self.leftover:
             caption += f" Left out, because {self.words.neither}: {self.leftover:,}."

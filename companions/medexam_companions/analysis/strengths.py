@@ -1,7 +1,7 @@
 """`medexam compare --strengths`: many runs among each other, with intervals that hold for all of them at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from medexam.errors import SpecError
@@ -67,8 +67,7 @@ class Strengths(ComparisonSection):
         return {
             "independent": str(self.resampled),
             "runs": {
-                key: run.model_dump(mode="json", exclude={"not_separable"})
-                | {"not_separable": [keys[position] for position in run.not_separable]}
+                key: asdict(run) | {"not_separable": [keys[position] for position in run.not_separable]}
                 for key, run in zip(keys, self.strengths, strict=True)
             },
         }

@@ -26,7 +26,7 @@ def controls(tmp_path_factory) -> list[Path]:
 @pytest.mark.parametrize(
     ("flags", "key", "title"),
     [
-        (["--cutoff", "2015"], "contamination", "Contamination: before and after the cutoff 2015"),
+        (["--cutoff", "2015"], "cutoff", "Contamination: before and after the cutoff 2015"),
         (["--strengths"], "strengths", "pairs of runs are separable in strength"),
         (["--item-response"], "item_response", "The fit is weak: it has 6 runs and needs 100 or more"),
     ],
@@ -41,8 +41,8 @@ def test_a_flag_adds_its_part_to_every_output(medexam, controls, tmp_path, flags
     document = json.loads(out)
     part = document[key]
     match key:
-        case "contamination":
-            assert part["cutoff"]["before"]["n"] + part["cutoff"]["after"]["n"] == document["questions"]
+        case "cutoff":
+            assert part["before"]["n"] + part["after"]["n"] == document["questions"]
         case "strengths":
             strengths = part["runs"].values()
             assert sum(each["wins"] for each in strengths) == sum(each["losses"] for each in strengths)
