@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from medexam.experiments.plan.prompt_samples import SAMPLE_TEXTS, prompts_of
 from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.plugins import name_object
 from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.dataset import EXAMPLES
@@ -62,7 +61,10 @@ def plan_evaluation(
     """
     records = make_records(devset)
     identity = describe_evaluation(calls, lm) | {"prompts": _sample_prompts(calls.program, devset[0].inputs().toDict())}
-    folder = find_evaluation_folder(name, called(calls.program), lm, identity, runs_dir, fresh=fresh)
+    model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
+    run_digest = digest(identity)
+    folder = RunFolder.last_or_new([name, model, called(calls.program)], run_digest, runs_dir, fresh=fresh)
+    folder = replace(folder, spec_digest=run_digest)
     folder.create()
     with folder.locked():
         _write_examples(folder, records)
@@ -76,7 +78,7 @@ def plan_evaluation(
         question_set=items,
         program=ExampleProgram(calls),
         identity=identity,
-        spec_digest=digest(identity),
+        spec_digest=run_digest,
         folder=folder,
         retrieval=None,
         nearest=None,
@@ -169,21 +171,6 @@ def _invent(value: Any, text: str) -> Any:
         case list() | tuple():
             return [_invent(part, text) for part in value[:1]]
     raise TypeError
-
-
-def find_evaluation_folder(
-    name: str, program: str, lm: Any, identity: Mapping[str, Any], runs_dir: Path, *, fresh: bool
-) -> RunFolder:
-    """Find the last run of this name and identity, or choose the name of a new one."""
-    run_digest = digest(identity)
-    folders = {
-        number: path for number, path in folders_of(name, run_digest, runs_dir).items() if RunFolder(path).exists()
-    }
-    if folders and not fresh:
-        return RunFolder(folders[max(folders)], run_digest)
-    model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
-    stem = "-".join(map(name_part, [name, model, program, run_digest]))
-    return RunFolder(runs_dir / (f"{stem}-{max(folders) + 1}" if folders else stem), run_digest)
 
 
 def called(program: Any) -> str:

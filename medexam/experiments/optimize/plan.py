@@ -18,7 +18,6 @@ from medexam.experiments.plan.leakage import check_apart, check_demonstrations, 
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
-from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.plugins import hash_source
 from medexam.programs import AskingProgram, OwnProgram
 from medexam.programs.base import ExamProgram
@@ -177,6 +176,7 @@ def _plan(
         "train": digest_golds(exams.train),
         "validation": digest_golds(exams.validation),
     }
+    words = [cell.name, short_name(optimizer.kind), cell.model.label, cell.program.label, cell.dataset.language]
     calls = _estimate(program, optimizer, exams.validation.questions, exams.train.questions)
     return OptimizationPlan(
         cell=cell,
@@ -187,7 +187,7 @@ def _plan(
         validation=planned,
         exams=exams,
         identity=identity,
-        folder=_folder(cell, optimizer, identity, runs_dir, fresh),
+        folder=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
         calls=calls,
         candidates=_affordable(optimizer, calls),
     )
@@ -283,25 +283,3 @@ def _affordable(optimizer: OptimizerSpec, calls: CallEstimate) -> int:
             f"up to {calls.most(2)} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
         )
     return counts[-1]
-
-
-def _folder(
-    cell: CellSpec, optimizer: OptimizerSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool
-) -> OptimizationFolder:
-    """Find the last optimization of this identity, whatever its name. Make a new name without one, or with `fresh`."""
-    folders = {
-        number: OptimizationFolder(path) for number, path in folders_of(cell.name, digest(identity), runs_dir).items()
-    }
-    existing_folders = {number: folder for number, folder in folders.items() if folder.exists()}
-    if existing_folders and not fresh:
-        return existing_folders[max(existing_folders)]
-    words = [
-        cell.name,
-        short_name(optimizer.kind),
-        cell.model.label,
-        cell.program.label,
-        cell.dataset.language,
-        digest(identity),
-    ]
-    name = "-".join(map(name_part, words))
-    return OptimizationFolder(runs_dir / (f"{name}-{max(existing_folders) + 1}" if existing_folders else name))

@@ -27,7 +27,6 @@ from medexam.experiments.store.data_changes import (
 from medexam.experiments.store.repeats import repeat_folder
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
-from medexam.experiments.store.work_folder import folders_of, name_part
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.specs import CellSpec, DatasetSpec
@@ -188,23 +187,11 @@ def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
 
 
 def _folder(cell: CellSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
-    """Find the last run of this experiment and digest, whatever its model and program are called; else choose a new
-    name.
-
-    `fresh` wants a new name in any case.
-    """
-    folders = {number: RunFolder(path) for number, path in folders_of(cell.name, digest(identity), runs_dir).items()}
-    run_folders = {number: folder for number, folder in folders.items() if folder.exists()}
-    if not run_folders or fresh:
-        # Says to people what was asked, and identifies nothing: the digest does.
-        model = [cell.model.label] if cell.program.asks_model else []
-        altered = filter(None, [cell.dataset.altered])
-        parts = [cell.name, *model, cell.program.label, cell.dataset.language, *altered, digest(identity)]
-        name = "-".join(map(name_part, parts))
-        return RunFolder(runs_dir / (f"{name}-{max(run_folders) + 1}" if run_folders else name))
-    folder = run_folders[max(run_folders)]
-    record = folder.read_record()
-    if record.spec_digest != digest(identity):
+    """Find the last run of this experiment and digest, or choose a new name, with `fresh` in any case."""
+    model = [cell.model.label] if cell.program.asks_model else []
+    words = [cell.name, *model, cell.program.label, cell.dataset.language, *filter(None, [cell.dataset.altered])]
+    folder = RunFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh)
+    if folder.exists() and (record := folder.read_record()).spec_digest != digest(identity):
         keys = ", ".join(differing_keys(identity, record.identity))
         raise RunFolderError(
             f"run {folder.name} was made under another spec (it differs in {keys}); "

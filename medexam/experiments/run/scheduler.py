@@ -82,6 +82,29 @@ class Work:
         return cls(planned.run_id, planned.program, label, planned.spec_digest, planned.answerer, planned.further)
 
 
+async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | None]:
+    """Ask one question, and return its prediction with what made it fail; None if it did not."""
+    start, owner = time.monotonic(), {"program": work.program_label, "spec_digest": work.spec_digest}
+    try:
+        with recorded() as waits, kept_calls() as calls:
+            output = await run_program(work.program, question)
+    except (LMError, ProgramFaultError) as error:
+        return build_failure(question, error, calls.all(), **owner, answerer=work.answerer), error
+    prediction = build_prediction(
+        question,
+        output,
+        calls.all(),
+        **owner,
+        answerer=work.answerer,
+        further=work.further,
+        latency_s=time.monotonic() - start,
+        waiting_s=covered_s(waits),
+    )
+    if isinstance(work.program, AskingProgram):
+        prediction = await read_both(work.program, question, prediction)
+    return prediction, None
+
+
 @dataclass
 class Scheduler:
     """Asks questions, as many at a time as `concurrency` allows now."""
@@ -220,7 +243,9 @@ class Scheduler:
         assert task is not None  # noqa: S101 - it runs as a task
         while True:
             self.observer.asked()
-            prediction = await self._answer(question)
+            prediction, error = await answer(self.work, question)
+            if isinstance(error, _HOPELESS):
+                self._hopeless = self._hopeless or error
             self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
             self.spending.add(prediction)
             self.log.append(prediction)
@@ -235,34 +260,6 @@ class Scheduler:
                 self.tasks.discard(task)
                 return
             question = self.waiting.popleft()
-
-    async def _answer(self, question: Any) -> Prediction:
-        work, start = self.work, time.monotonic()
-        program, spec_digest, answerer = work.program_label, work.spec_digest, work.answerer
-        try:
-            with recorded() as waits, kept_calls() as calls:
-                output = await run_program(work.program, question)
-        except (LMError, ProgramFaultError) as error:
-            if isinstance(error, _HOPELESS):
-                self._hopeless = self._hopeless or error
-            return build_failure(
-                question, error, calls.all(), program=program, spec_digest=spec_digest, answerer=answerer
-            )
-        latency_s = time.monotonic() - start
-        prediction = build_prediction(
-            question,
-            output,
-            calls.all(),
-            program=program,
-            spec_digest=spec_digest,
-            answerer=answerer,
-            further=work.further,
-            latency_s=latency_s,
-            waiting_s=covered_s(waits),
-        )
-        if isinstance(work.program, AskingProgram):
-            prediction = await read_both(work.program, question, prediction)
-        return prediction
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.

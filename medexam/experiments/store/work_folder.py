@@ -6,11 +6,11 @@ Who may read and write what is made here the user's umask decides, as for any ot
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
@@ -33,16 +33,6 @@ def describe_fault(error: ValidationError) -> str:
     return f"{place}: {fault['msg']}" if place else str(fault["msg"])
 
 
-def folders_of(experiment: str, digest: str, parent: Path) -> dict[int, Path]:
-    """Map the number at the end, 1 if there is none, to each folder in `parent` of an experiment's work of a digest.
-
-    What stands between them says to people what the work is, and identifies nothing.
-    """
-    form = re.compile(rf"{re.escape(name_part(experiment))}-.*-{digest}(?:-(\d+))?")
-    names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
-    return {int(match[1] or 1): parent / name for name in names if (match := form.fullmatch(name))}
-
-
 @dataclass(frozen=True)
 class WorkFolder:
     """The files of one piece of work under `path`."""
@@ -52,6 +42,21 @@ class WorkFolder:
     """What the work is called in messages."""
     record: ClassVar[str]
     """The file that says what was asked for."""
+
+    @classmethod
+    def last_or_new(cls, words: Sequence[str], digest: str, parent: Path, *, fresh: bool) -> Self:
+        """Return the last folder in `parent` of work of this digest and of the first of these words.
+
+        The other words say to people what the work is, and identify nothing. A new folder without one, or if `fresh`.
+        """
+        form = re.compile(rf"{re.escape(name_part(words[0]))}-.*-{digest}(?:-(\d+))?")
+        names = [path.name for path in parent.iterdir()] if parent.is_dir() else []
+        folders = {int(match[1] or 1): cls(parent / name) for name in names if (match := form.fullmatch(name))}
+        numbers = [number for number, folder in folders.items() if folder.exists()]
+        if numbers and not fresh:
+            return folders[max(numbers)]
+        name = "-".join(map(name_part, [*words, digest]))
+        return cls(parent / (f"{name}-{max(numbers) + 1}" if numbers else name))
 
     @property
     def name(self) -> str:
