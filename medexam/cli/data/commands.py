@@ -44,7 +44,7 @@ def stats(
     pictures: Annotated[
         Path | None,
         typer.Option(
-            "--pictures", metavar="DIR|FILE", help="Write the figures: PNG into a folder, or FILE.pdf, .svg or .pgf."
+            "--pictures", metavar="DIR|FILE", help="Write the figures: PNG into a folder, or FILE.pdf or FILE.svg."
         ),
     ] = None,
     as_published: Annotated[

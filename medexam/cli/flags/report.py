@@ -45,7 +45,7 @@ class ReportSettings:
     as_json: JsonOption = False
     plots: Annotated[
         Path | None,
-        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg, .pgf or .png."),
+        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg or .png."),
     ] = None
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None
     latex: LatexOption = None

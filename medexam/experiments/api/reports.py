@@ -23,9 +23,9 @@ def report(
     """Build the report on stored runs, which shows itself; asks no model.
 
     `html` is a file for one page with tables, pictures and every question, `markdown` one for the report as Markdown,
-    `latex` one for the tables in LaTeX. `plots` is a folder for plots (PNG), or a file that ends in .pdf, .svg, .pgf or
-    .png. `metrics` are those of `load_run`. `by` are columns to break scores down by, as `--by` takes
-    them. Raises `SpecError` if no table holds all runs, and `RunFolderError` if a file cannot be written.
+    `latex` one for the tables in LaTeX. `plots` is a folder for plots (PNG), or a file that ends in .pdf, .svg or
+    .png. `metrics` are those of `load_run`. `by` are columns to break scores down by, as `--by` takes them. Raises
+    `SpecError` if no table holds all runs, and `RunFolderError` if a file cannot be written.
     """
     sources = [*(runs if isinstance(runs, Runs) else [runs]), *others]
     runs_to_show = [load_run(source, runs_dir=runs_dir, metrics=metrics).stored for source in sources]

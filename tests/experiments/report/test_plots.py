@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import struct
 import sys
 
@@ -58,18 +57,9 @@ def test_a_file_gets_the_format_of_its_ending_and_equal_runs_equal_files(make_ru
     ]
 
 
-@pytest.mark.skipif(not shutil.which("pdflatex"), reason="no LaTeX engine here measures a PGF's texts")
-def test_a_plot_is_a_pgf_where_latex_is_installed(make_run, tmp_path) -> None:
-    medexam.report(make_run(ZERO_SHOT, "rrw"), plots=tmp_path / "strategies.pgf")
-    assert r"\begin{pgfpicture}" in (tmp_path / "strategies.pgf").read_text()
-
-
 def test_what_cannot_be_drawn_is_refused_with_the_way_out(make_run, tmp_path, monkeypatch) -> None:
     run = make_run(ZERO_SHOT, "rrw")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(medexam.MedExamError, match="or write a PDF"):
-        medexam.report(run, plots=tmp_path / "strategies.pgf")
-    with pytest.raises(medexam.MedExamError, match=r"ends in \.png, \.pdf, \.svg, \.pgf"):
+    with pytest.raises(medexam.MedExamError, match=r"ends in \.png, \.pdf, \.svg"):
         medexam.report(run, plots=tmp_path / "strategies.eps")
     (tmp_path / "file").write_text("")
     with pytest.raises(medexam.MedExamError, match="--plots"):

@@ -4,7 +4,6 @@ Needs matplotlib, which comes with the extra `plots`.
 """
 
 import io
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +23,9 @@ from medexam.files import write_whole
 from medexam.library_logging import quiet_matplotlib
 
 DPI = 150
-ENDINGS = (".png", ".pdf", ".svg", ".pgf")
+ENDINGS = (".png", ".pdf", ".svg")
 """Of the formats that are written."""
-TEX_ENGINES = ("pdflatex", "xelatex", "lualatex")
-"""In the order in which they are tried to measure the texts of a PGF."""
-_OTHER_ENDINGS = (".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif")
+_OTHER_ENDINGS = (".eps", ".pgf", ".ps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif")
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -65,7 +62,7 @@ class PlotPicture:
     """What draws it in another format."""
 
     def render(self, ending: str) -> bytes:
-        """Render it in the format of one of `ENDINGS`; raises `MedExamError` for a PGF without a LaTeX engine."""
+        """Render it in the format of one of `ENDINGS`."""
         plot = self.plot
         return self.png if ending == ".png" else render_figure(plot.draw, plot.size, plot.caption, ending)
 
@@ -117,7 +114,7 @@ def render_plot(plot: Plot) -> PlotPicture:
 def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", ending: str = ".png") -> bytes:
     """Render what `draw` draws on an empty figure, in the format of `ending`; `size` is width and height in inches.
 
-    `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib, or for a PGF without LaTeX.
+    `caption` goes into the file's metadata. Raises `MedExamError` without matplotlib.
     """
     try:
         with quiet_matplotlib():
@@ -131,33 +128,10 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
         metadata = {"Subject": caption, "CreationDate": None}
     elif ending == ".svg":
         metadata["Date"] = None
-    elif ending == ".pgf":
-        settings["pgf.texsystem"] = _find_tex_engine()
     with matplotlib.rc_context(settings), quiet_matplotlib():
         figure: Any = matplotlib.figure.Figure(figsize=size, dpi=DPI, layout="constrained")
         draw(figure)
-        if ending == ".pgf":
-            return _render_pgf(figure)
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending.removeprefix("."), metadata=metadata or None)
     return buffer.getvalue()
 
-
-def _render_pgf(figure: Any) -> bytes:
-    """Render the figure as PGF, whose texts LaTeX measures; raises `MedExamError` if it fails."""
-    text = io.StringIO()
-    try:
-        figure.savefig(text, format="pgf")
-    except RuntimeError as error:
-        # LaTeX's last words say what it lacks.
-        reason = " ".join(str(error).split()[-40:])
-        raise MedExamError(f"LaTeX fails, so no PGF is written; write a PDF instead. LaTeX: {reason}") from None
-    return text.getvalue().encode()
-
-
-def _find_tex_engine() -> str:
-    """Return the first LaTeX engine that is installed; raises `MedExamError` without one."""
-    engine = next((name for name in TEX_ENGINES if shutil.which(name)), None)
-    if engine is None:
-        raise MedExamError(f"a PGF file needs LaTeX: install {' or '.join(TEX_ENGINES)}, or write a PDF")
-    return engine
