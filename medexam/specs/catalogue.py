@@ -5,6 +5,7 @@ This knows nothing of files on this machine; `medexam.datasets.locating` does.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -205,9 +206,15 @@ BUILT = CATALOGUE["headqa_v2"]
 
 
 def find_added(folder: str) -> dict[str, Path]:
-    """Map name to file of what packages add in their `folder`: `words`, or `experiments`."""
-    packages = (info.package for info in CATALOGUE.values() if info.package is not None)
-    return {path.stem: path for package in packages for path in sorted((package / folder).glob("*.yaml"))}
+    """Map name to file of what packages add in their `folder`: `words`, or `experiments`.
+
+    A package with a data set has them beside it; another names its folder by an entry point of `medexam.experiments`.
+    """
+    folders = [info.package / folder for info in CATALOGUE.values() if info.package is not None]
+    for name in added_names(f"medexam.{folder}"):
+        with suppress(SpecError):  # the doctor says why it cannot be loaded
+            folders.append(load_object(name, f"medexam.{folder}"))
+    return {path.stem: path for place in folders for path in sorted(place.glob("*.yaml"))}
 
 
 def find_entry(name: str) -> DatasetInfo:

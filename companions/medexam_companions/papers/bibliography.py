@@ -6,7 +6,6 @@ The facts of publications stand in `references.yaml`. This makes none up: what h
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from medexam.experiments import AnyRun, Block, RunFolder, Unbroken, read_models
 from medexam.model_identity import ModelIdentity
 from medexam.specs import CATALOGUE, CellSpec, DatasetSpec
 
-FILE = resources.files("medexam_companions.papers") / "published" / "references.yaml"
+FILE = Path(__file__).parent / "published" / "references.yaml"
 _ABOUT = frozenset({"type", "packages", "encoders", "cited_as"})
 """Keys of an entry that are no fields of BibTeX."""
 _SPECIAL = re.compile(r"[&%$#_]")

@@ -17,8 +17,6 @@ from medexam_companions.papers.round_trip import make_round_trip
 from medexam_companions.papers.trained import make_trained
 
 Say = Callable[[str], None]
-EXPERIMENTS = Path(__file__).with_name("experiments")
-"""Specs beside those of the core."""
 
 
 def make(
@@ -52,8 +50,7 @@ def _ask(entry: PaperEntry, overrides: Mapping[str, Any], say: Say, **how: Any) 
     An override reaches the specs that it fits. A spec that cannot run, such as for a corpus or a library that is not
     here, is told and left out.
     """
-    own = {path.stem: path for path in EXPERIMENTS.glob("*.yaml")}
-    documents = {spec: load_document(own.get(spec, spec)) for spec in entry.item.specs}
+    documents = {spec: load_document(spec) for spec in entry.item.specs}
     fits = {spec: {key for key in overrides if _fits(documents[spec], key, overrides[key])} for spec in documents}
     if unused_keys := [key for key in overrides if not any(key in keys for keys in fits.values())]:
         build_cells(documents[entry.item.specs[0]], {unused_keys[0]: overrides[unused_keys[0]]})

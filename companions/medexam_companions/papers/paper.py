@@ -6,7 +6,7 @@ It reads the files that ship with the package and knows nothing of stored runs. 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 import yaml
@@ -17,8 +17,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 from medexam.text import nearest
 
-FOLDER = resources.files("medexam_companions.papers") / "published"
-ENDING = "_paper.yaml"
+PUBLISHED, EXPERIMENTS = (Path(__file__).with_name(name) for name in ("published", "experiments"))
 
 
 About = Literal[
@@ -222,7 +221,7 @@ class PaperEntry:
 @cache
 def all_papers() -> dict[str, Paper]:
     """Load the papers that ship with the package, by their names."""
-    files = sorted((file for file in FOLDER.iterdir() if file.name.endswith(ENDING)), key=lambda file: file.name)
+    files = sorted(PUBLISHED.glob("*_paper.yaml"))
     papers = [Paper.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))) for file in files]
     return {paper.layout: paper for paper in papers}
 

@@ -6,7 +6,7 @@ difference. Runs of different data sets never share a table.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, cast
@@ -49,8 +49,7 @@ class FigureCell:
 
     def document(self) -> dict[str, Any]:
         """Return it as a JSON-ready dictionary."""
-        fields = ("value", "interval", "published", "difference", "within")
-        return {name: getattr(self, name) for name in fields}
+        return {**asdict(self), "within": self.within}
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,10 @@ class PaperTable:
         return {exam: (exam, measures[0]) for exam in self.paper.exams} | whole
 
     @cached_property
-    def cells(self) -> dict[str, dict[str, FigureCell | None]]:
-        """Run -> heading -> its figure beside the paper's; None if the run has scored nothing there."""
+    def cells(self) -> dict[int, dict[str, FigureCell | None]]:
+        """`id` of a run -> heading -> its figure beside the paper's; None if the run has scored nothing there."""
         grid = self._grid
-        cells: dict[str, dict[str, FigureCell | None]] = {}
+        cells: dict[int, dict[str, FigureCell | None]] = {}
         for run in self.runs:
             row = f"{self.strategy(run)} {_language(run)}"
             row = f"{run.model} {row}" if self.of_models else row
@@ -132,7 +131,7 @@ class PaperTable:
                     # A zero is added so that what rounds to -0 has no minus.
                     difference = round(value - published, 6) + 0.0
                 cell = None if value is None else FigureCell(value, interval, published, difference)
-                cells.setdefault(_key(run), {})[heading] = cell
+                cells.setdefault(id(run), {})[heading] = cell
         return cells
 
     def _value(self, run: ExamRun, part: str | None, measure: str) -> tuple[float | None, Interval | None]:
@@ -219,7 +218,7 @@ class PaperTable:
                     "mixed": run.mixed,
                     "status": run.status,
                     "n": self._scored(run),
-                    "figures": {heading: cell and cell.document() for heading, cell in self.cells[_key(run)].items()},
+                    "figures": {heading: cell and cell.document() for heading, cell in self.cells[id(run)].items()},
                 }
                 for run in self.runs
             ],
@@ -235,7 +234,7 @@ class PaperTable:
         pending.
         """
         present = [run for run in runs if run is not None]
-        cells = [None if run is None else self.cells[_key(run)][heading] for run in runs]
+        cells = [None if run is None else self.cells[id(run)][heading] for run in runs]
         values = [None if cell is None else cell.value for cell in cells]
         is_same = len({frozenset(run.record.questions) for run in present}) == 1
         if not is_same or not all(run.complete for run in present) or len({*values} - {None}) < 2:
@@ -257,7 +256,7 @@ class PaperTable:
 
     def _texts(self, run: ExamRun | None) -> Iterator[tuple[str, str, str]]:
         """Yield a run's own figure, the paper's and the difference for each column, n last."""
-        for cell in [None] * len(self.figures) if run is None else self.cells[_key(run)].values():
+        for cell in [None] * len(self.figures) if run is None else self.cells[id(run)].values():
             if run is None or cell is None:
                 yield NONE, NONE, NONE
                 continue
@@ -343,10 +342,6 @@ def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
             table_runs = [run for run in exam_runs if paper.takes(layout, run.record.cell.program.kind, _split(run))]
             if table_runs:
                 yield PaperTable(name, layout, paper, table_runs)
-
-
-def _key(run: ExamRun) -> str:
-    return str(run.folder.path)
 
 
 def _dataset(run: AnyRun) -> str:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,7 +20,7 @@ from medexam.questions import Exam
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table, decimal, percent
 
-FILE = resources.files("medexam_companions.papers") / "published" / "exam_boards.yaml"
+FILE = Path(__file__).parent / "published" / "exam_boards.yaml"
 TITLE = "Against people"
 
 
