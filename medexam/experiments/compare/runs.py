@@ -5,13 +5,14 @@ It reads the runs' predictions and the answer keys of their data sets; nothing i
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from medexam.benchmarks import Benchmark
-from medexam.benchmarks.answers import RunAnswers, ScoredAs
+from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
@@ -33,7 +34,7 @@ from medexam.metrics.paired.measures import compare_measures
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.tasks import select_scores
 from medexam.model_calls import Reading
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read
 from medexam.questions import AnySet, Item
 from medexam.specs.identity import distinct_labels
@@ -121,7 +122,9 @@ def _compare_folders(
         with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
         for run_metrics, items, answers, own in zip(statistics.metrics, scored_sets, predictions, scores, strict=True)
     ]
-    runs, model_notes = tell_models_apart([*map(_stored_run, folders, metrics, predictions)])
+    failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
+    shown = [answers if fails else {} for answers, fails in zip(predictions, failed, strict=True)]
+    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, shown)])
     return Comparison(
         runs=tuple(runs),
         names=run_names(runs),
@@ -171,28 +174,19 @@ def _check_same_data(records: Sequence[RunRecord]) -> None:
             )
 
 
-def _stored_run(folder: RunFolder, metrics: Any, answers: RunAnswers) -> AnyRun:
-    """Return the run under `metrics`; its predictions are read only where one has failed."""
-    failed = any(outcome.status is Status.FAILED for outcome in answers.outcomes.values())
-    return stored_run(folder, metrics, answers if failed else {})
-
-
 def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
-        return RunAnswers(partial(_read_as, folder, reading))
+        return RunAnswers(
+            lambda: {key: as_read(prediction, reading) for key, prediction in folder.read_predictions().items()}
+        )
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)
-    try:
-        scored = ScoredAs(record.questions, stored_metrics(folder))
-    except RunFolderError:
-        scored = None
-    return RunAnswers(folder.read_predictions, outcomes, scored)
-
-
-def _read_as(folder: RunFolder, reading: Reading) -> dict[str, Prediction]:
-    return {key: as_read(prediction, reading) for key, prediction in folder.read_predictions().items()}
+    metrics = None
+    with suppress(RunFolderError):
+        metrics = stored_metrics(folder)
+    return RunAnswers(folder.read_predictions, outcomes, record.questions, metrics)
 
 
 def _compare_own(
