@@ -3,9 +3,8 @@
 A run's change is set against that of the first run with the same alteration, which is the control.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from medexam.benchmarks import describe_resampling, signed
@@ -18,20 +17,16 @@ from medexam_companions.analysis.sides import CAVEAT
 
 _BY_ALTERATION = ("dataset.alter", "dataset.fingerprint")
 """What the identities of a run and of the same asking without alteration differ in."""
-_ABOVE: Mapping[str, str] = MappingProxyType(
-    {
-        "question_withheld": "cues in the options, or questions that the model has seen",
-        "options_withheld": "remembered places of the right options",
-    }
-)
+_ABOVE = {
+    "question_withheld": "cues in the options, or questions that the model has seen",
+    "options_withheld": "remembered places of the right options",
+}
 """Alteration -> what right answers beyond a preference for places are consistent with."""
-_LOST: Mapping[str, str] = MappingProxyType(
-    {
-        "none_of_the_above": "right options that the model recognises",
-        "options_replaced": "questions that the model remembers with their options",
-        "paraphrased": "questions whose words the model remembers",
-    }
-)
+_LOST = {
+    "none_of_the_above": "right options that the model recognises",
+    "options_replaced": "questions that the model remembers with their options",
+    "paraphrased": "questions whose words the model remembers",
+}
 """Alteration -> what a run that loses more, or gains less, than the control is consistent with."""
 _NO_SIGN = "which is no sign of remembered questions."
 
@@ -50,6 +45,8 @@ class AlteredRun:
     """`accuracy` minus `by_place`."""
     plain: int | None
     """The same asking of the questions as they are; None if it is not among the runs."""
+    unaltered: float | None
+    """Its accuracy."""
     change: Difference | None
     """The accuracy minus that of `plain`."""
     control: int | None
@@ -64,8 +61,6 @@ class AlteredRuns(ComparisonSection):
 
     name = "altered"
     runs: tuple[AlteredRun, ...]
-    accuracies: tuple[float, ...]
-    """Of each compared run."""
     clusters: str
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
@@ -73,7 +68,7 @@ class AlteredRuns(ComparisonSection):
         rows = tuple(
             (
                 names[each.run],
-                NONE if each.plain is None else percent(self.accuracies[each.plain]),
+                percent(each.unaltered),
                 percent(each.accuracy),
                 percent(each.by_place),
                 *(
@@ -145,13 +140,13 @@ def find_altered(compared: ComparisonScope) -> AlteredRuns | None:
                 by_place=float(by_place.mean()),
                 above=mean_value(right - by_place, compared.clusters),
                 plain=plain,
+                unaltered=None if plain is None else float(compared.matrix[plain].mean()),
                 change=change,
                 control=control,
                 against=against,
             )
         )
-    accuracies = tuple(map(float, compared.matrix.mean(axis=1)))
-    return AlteredRuns(tuple(runs), accuracies, compared.statistics.clusters) if runs else None
+    return AlteredRuns(tuple(runs), compared.statistics.clusters) if runs else None
 
 
 def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED, Interval, Resampling
+from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED, Interval
 
 PRIOR = 0.5
 """Wins that every run is given against every other: without them a run that never loses is infinitely strong."""
@@ -77,7 +77,8 @@ def _fit(wins: Floats) -> tuple[Floats, Floats]:
     """
     counts = wins + PRIOR * (1 - np.eye(len(wins)))
     games = counts + counts.T
-    strengths, curvature = np.zeros(len(wins)), np.eye(len(wins))
+    strengths: Floats = np.zeros(len(wins))
+    curvature: Floats = np.eye(len(wins))
     for _ in range(50):
         expected = _expected(strengths)
         variances = games * expected * (1 - expected)
@@ -86,7 +87,7 @@ def _fit(wins: Floats) -> tuple[Floats, Floats]:
         strengths += step
         if np.abs(step).max() < 1e-12:
             break
-    return strengths, np.linalg.inv(curvature)
+    return strengths, np.asarray(np.linalg.inv(curvature))
 
 
 def _find_covariance(groups: "Sequence[UnitGroup]", expected: Floats, inverse: Floats) -> tuple[Floats, int]:
@@ -104,9 +105,9 @@ def _find_covariance(groups: "Sequence[UnitGroup]", expected: Floats, inverse: F
     return np.asarray(covariance), freedom
 
 
-def resampled_with(clusters: Sequence[str]) -> Resampling:
-    """Return what is taken as independent."""
-    return Resampling.CLUSTERS if len(set(clusters)) >= FEWEST else Resampling.WITHIN_EXAMS
+def takes_clusters(clusters: Sequence[str]) -> bool:
+    """Return whether exams are taken as independent, and not the questions within them."""
+    return len(set(clusters)) >= FEWEST
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _group(scores: Floats, clusters: Sequence[str]) -> list[UnitGroup]:
     members: dict[str, list[int]] = {}
     for place, cluster in enumerate(clusters):
         members.setdefault(cluster, []).append(place)
-    if resampled_with(clusters) is not Resampling.CLUSTERS:
+    if not takes_clusters(clusters):
         return [_of_questions(scores[:, each]) for each in members.values()]
     if len(members) == len(clusters):
         return [_of_questions(scores)]

@@ -6,9 +6,8 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
-from medexam.metrics import Resampling
 from medexam.tables import NONE, Captioned, Table
-from medexam_companions.analysis.bradley_terry import Strength, compare_strengths, resampled_with
+from medexam_companions.analysis.bradley_terry import Strength, compare_strengths, takes_clusters
 
 
 @dataclass(frozen=True)
@@ -16,9 +15,8 @@ class Strengths(ComparisonSection):
     """The strength of each run, in the order of the runs."""
 
     strengths: tuple[Strength, ...]
-    resampled: Resampling
-    clusters: str
-    """What is taken as independent if there is enough of it."""
+    independent: str
+    """What is taken as independent."""
     name = "strengths"
 
     @property
@@ -40,12 +38,11 @@ class Strengths(ComparisonSection):
             )
             for position, run in ((at, self.strengths[at]) for at in self.order)
         )
-        unit = self.clusters if self.resampled is Resampling.CLUSTERS else "questions within exams"
         caption = (
             "Wins: questions that the run has right and another has not, over all others; losses the other way. "
             "Strength: Bradley and Terry's, the natural logarithm of the odds of a win against the mean run, with 95 % "
-            f"intervals for all runs at once, taking {unit} as independent. Not separable: numbers of the runs whose "
-            "difference in strength may be 0, at 95 % for all pairs at once."
+            f"intervals for all runs at once, taking {self.independent} as independent. Not separable: numbers of the "
+            "runs whose difference in strength may be 0, at 95 % for all pairs at once."
         )
         headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
         return [(Table("Strengths of all runs", headers, rows, text_columns=2), caption)]
@@ -65,7 +62,7 @@ class Strengths(ComparisonSection):
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Map each run to its strength, interval, and the runs that it is not separable from."""
         return {
-            "independent": str(self.resampled),
+            "independent": self.independent,
             "runs": {
                 key: asdict(run) | {"not_separable": [keys[position] for position in run.not_separable]}
                 for key, run in zip(keys, self.strengths, strict=True)
@@ -77,8 +74,8 @@ def find_strengths(compared: ComparisonScope) -> Strengths:
     """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
-    strengths = compare_strengths(compared.matrix, compared.clusters)
-    return Strengths(tuple(strengths), resampled_with(compared.clusters), compared.statistics.clusters)
+    independent = compared.statistics.clusters if takes_clusters(compared.clusters) else "questions within exams"
+    return Strengths(tuple(compare_strengths(compared.matrix, compared.clusters)), independent)
 
 
 def _ranges(numbers: Sequence[int]) -> str:

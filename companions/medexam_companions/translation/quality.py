@@ -66,11 +66,11 @@ def _score(
         if not keys:
             continue
         layouts, reference_layouts = ([render_layout(side[key]) for key in keys] for side in (texts, references))
-        bleu = score_bleu(layouts, reference_layouts)
-        row = {"what": what, "setup": setup, "questions": len(keys), "invalid": 0, "bleu": bleu.score, "bert_f1": None}
-        row["signatures"] = [bleu.signature]
+        bleu, f1 = score_bleu(layouts, reference_layouts), None
+        signatures = [bleu.signature]
         if bert is not None:
-            row["bert_f1"] = sum(bert.score(layouts, reference_layouts)) / len(keys)
-            row["signatures"].append(bert.signature)
-        rows.append(row)
+            f1 = sum(bert.score(layouts, reference_layouts)) / len(keys)
+            signatures.append(bert.signature)
+        row = {"what": what, "setup": setup, "questions": len(keys), "invalid": 0, "bleu": bleu.score, "bert_f1": f1}
+        rows.append(row | {"signatures": signatures})
     return rows

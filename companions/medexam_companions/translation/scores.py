@@ -86,11 +86,12 @@ class BertScore:
 
         What is longer than the model's context is cut.
         """
-        pairs = [(text, reference) for text, reference in zip(texts, references, strict=True) if text.strip()]
-        values = iter([])
+        pairs = {place: pair for place, pair in enumerate(zip(texts, references, strict=True)) if pair[0].strip()}
+        scores = [0.0] * len(texts)
         if pairs:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                _, _, f1 = self._scorer.score(*map(list, zip(*pairs, strict=True)))
-            values = iter(f1.tolist())
-        return [float(next(values)) if text.strip() else 0.0 for text in texts]
+                _, _, f1 = self._scorer.score(*map(list, zip(*pairs.values(), strict=True)))
+            for place, value in zip(pairs, f1.tolist(), strict=True):
+                scores[place] = value
+        return scores

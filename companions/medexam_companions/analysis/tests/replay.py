@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from medexam.benchmarks import find_benchmark
-from medexam.experiments import find_runs
-from medexam.experiments.store.data_changes import as_asked
+from medexam.experiments import find_runs, load_items
 from medexam.metrics import ALPHA, questions_needed
 from medexam.predictions import Status
 from medexam_companions.analysis import SequentialTest, find_looks
