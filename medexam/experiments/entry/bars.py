@@ -70,7 +70,7 @@ class _Bars(Progress):
             yield line
 
 
-def draws(console: Terminal) -> bool:
+def draws(console: Console) -> bool:
     """Return whether bars are drawn: on a terminal, and in a notebook that has widgets."""
     return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
 

@@ -251,10 +251,11 @@ class GivenPassages:
 def known_passages(retrieval: Retrieval, asked: Question | Task | Query, k: int) -> list[Hit]:
     """Return the passages that are known from before, for a look at a prompt; else a mark for each."""
     hits: list[Hit] | None = None
-    if retrieval.size is not None and isinstance(asked, str):
-        hits = retrieval.cache.read([asked], k).get(asked)
-    elif retrieval.size is not None and not retrieval.recall([asked]):
-        hits = retrieval.find(asked)
+    if retrieval.size is not None:
+        if isinstance(asked, str):
+            hits = retrieval.cache.read([asked], k).get(asked)
+        elif not retrieval.recall([asked]):
+            hits = retrieval.find(asked)
     marks = [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
     return marks if hits is None else hits
 
