@@ -23,9 +23,6 @@ COLUMNS = {
     "choice": "guided, `engine: vllm`",
     "schema": "guided, `engine: litellm`",
     "reads": "log-probabilities of given texts",
-    "logprobs": "log-probabilities of replies",
-    "n": "`n`",
-    "seed": "`seed`",
     "lists": "many prompts a request",
 }
 UNSAID = "not said"
@@ -47,15 +44,12 @@ READ = (
         "read in [its README](https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md), November 2026",
         {
             "schema": "`json_schema`, `json_object`",
-            "logprobs": "yes, as `n_probs`",
-            "n": "yes, as `n_cmpl`",
-            "seed": "yes",
         },
     ),
     Row(
         "Ollama",
         "read in [its documentation](https://docs.ollama.com/api/openai-compatibility), November 2026",
-        {"schema": "`response_format`", "logprobs": "yes", "seed": "yes"},
+        {"schema": "`response_format`"},
     ),
     Row(
         "TGI",
@@ -64,9 +58,6 @@ READ = (
         {
             "schema": "`json_object with value`",
             "reads": "by its own `/generate`, which medexam does not ask",
-            "logprobs": "yes, up to 5",
-            "n": "no, ignored",
-            "seed": "yes",
             "lists": "yes",
         },
     ),
@@ -74,7 +65,7 @@ READ = (
         "SGLang",
         "read in [its documentation](https://docs.sglang.io/docs/advanced_features/structured_outputs.md), "
         "November 2026",
-        {"schema": "`json_schema`", "reads": "by its own `/generate`, which medexam does not ask", "n": "yes"},
+        {"schema": "`json_schema`", "reads": "by its own `/generate`, which medexam does not ask"},
     ),
 )
 """What is not in the documentation is not said here either."""
@@ -92,9 +83,6 @@ def describe(name: str, found: Diagnosis) -> Row:
         "choice": f"yes, {found.seen.guided_by}" if found.seen.guided_by else "no",
         "schema": ", ".join(forms) or said[verdicts.get("choices by json_schema", "ignored")],
         "reads": ", ".join(reads) or "no",
-        "logprobs": said[verdicts.get("logprobs in chat", "ignored")],
-        "n": said[verdicts.get("n", "ignored")],
-        "seed": said[verdicts.get("seed", "ignored")],
         "lists": "yes" if found.seen.list_prompts else "no",
     }
     version = found.seen.server_version

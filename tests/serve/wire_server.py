@@ -8,7 +8,6 @@ import json
 import ssl
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,8 +85,6 @@ class Wire:
     """Its refusals quote the request's headers."""
     moved: dict[str, str] = field(default_factory=dict)
     """Path to the address that it redirects to."""
-    ahead_s: float = 0.0
-    """How far its clock is ahead."""
     requests: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
     """The bytes of each request's body."""
@@ -319,9 +316,6 @@ def build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
-
-        def date_time_string(self, timestamp: float | None = None) -> str:
-            return super().date_time_string((timestamp or time.time()) + wire.ahead_s)
 
         def log_message(self, *_: object) -> None:
             pass

@@ -7,24 +7,13 @@ from collections.abc import Iterator
 
 from medexam.serve.diagnostics.api_check import honours_schema
 from medexam.serve.diagnostics.diagnosis import Diagnosis, DiagnosisReport
-from medexam.serve.diagnostics.load_test import LoadResult
 from medexam.serve.diagnostics.replicas import ReplicaComparison
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.token_counts import UNLIMITED
 
 SAME_NATS = 0.01
 """Log-probabilities that differ by no more are those of one model."""
-SKEW_S = 5.0
-"""Clocks that differ by no more do no harm."""
 _MANY_NAMED = 128
-_LARGE_BLOCK = 64
-"""Blocks of this number of tokens are larger than what most prompts share."""
-_IN_FLIGHT = 1024
-"""The most prompts that a run has in flight at one server."""
-_MANY_WAIT = 0.25
-"""Prompts that wait, as a share of those that are computed, from which on the server is told to compute more."""
-_CACHE_FULL = 0.8
-"""Share of the cache from which on more sequences would only push each other out."""
 _SHOWN = 3
 """Differing servers that a line names."""
 
@@ -36,7 +25,6 @@ _NAMES = {
     "server_version": "version",
     "max_context": "context",
     "named_logprobs": "tokens that a request may name",
-    "prefix_block": "blocks of the prefix cache",
 }
 """What replicas may differ in, in words."""
 
@@ -59,11 +47,11 @@ def _about(diagnosis: Diagnosis) -> Iterator[str]:
         yield diagnosis.fault or "cannot be used"
         return
     yield from _constraints(diagnosis.seen, honours_schema(diagnosis.api))
-    for rule in (_sampling, _tokens, _logprobs, _prefixes, _template):
+    for rule in (_sampling, _tokens, _logprobs, _template):
         yield from rule(diagnosis.seen)
     yield from _reads(diagnosis)
-    yield from _clock(diagnosis)
-    yield from _burst(diagnosis.burst)
+    if diagnosis.burst is not None and diagnosis.burst.failed:
+        yield f"requests of the burst that failed: {diagnosis.burst.failed}; look into the server's log"
 
 
 def _constraints(capabilities: Capabilities, schema: str | None) -> Iterator[str]:
@@ -159,28 +147,12 @@ def _logprobs(capabilities: Capabilities) -> Iterator[str]:
         )
 
 
-def _prefixes(capabilities: Capabilities) -> Iterator[str]:
-    if capabilities.prefix_block is None:
-        yield "it caches no prompts: start it with --enable-prefix-caching"
-    elif capabilities.prefix_block >= _LARGE_BLOCK:
-        yield (
-            f"it caches prompts in blocks of {capabilities.prefix_block} tokens, more than most prompts share: "
-            "start with --block-size 32 on a CPU, 16 on a GPU"
-        )
-
-
 def _template(capabilities: Capabilities) -> Iterator[str]:
     if not capabilities.chat:
         yield "for information: it has no chat template, so it reads and continues plain text alone"
         return
     if capabilities.limit is None:
         yield UNLIMITED.format("it")
-    if not capabilities.system_turn:
-        yield "for information: its chat template takes no system turn, so instructions open the first user turn"
-    if not capabilities.repeated_turns:
-        yield "for information: its chat template takes no two turns of one speaker, so they are joined"
-    if capabilities.system_turn and not capabilities.empty_system_turn:
-        yield "for information: its chat template takes no empty system turn, so that is left out"
 
 
 def _reads(diagnosis: Diagnosis) -> Iterator[str]:
@@ -190,29 +162,6 @@ def _reads(diagnosis: Diagnosis) -> Iterator[str]:
                 f"reading by {verdict.way} differs by {verdict.difference:.2g} nats a token from the first way: state "
                 "program.read_by in the spec, and do not compare runs read by different ways"
             )
-
-
-def _clock(diagnosis: Diagnosis) -> Iterator[str]:
-    ahead = diagnosis.clock_ahead_s
-    if ahead is not None and abs(ahead) > SKEW_S:
-        yield (
-            f"its clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this machine's: set both by "
-            "NTP, because a registry finds running servers by the time"
-        )
-
-
-def _burst(burst: LoadResult | None) -> Iterator[str]:
-    if burst is not None and burst.failed:
-        yield f"requests of the burst that failed: {burst.failed}; a run would slow down: look into the server's log"
-    queue = burst.queue if burst is not None else None
-    if burst is None or queue is None or queue.waiting < _MANY_WAIT * queue.running or queue.cache_used > _CACHE_FULL:
-        return
-    if 0 < queue.running < _IN_FLIGHT:
-        yield (
-            f"{queue.waiting} prompts waited while {queue.running} were computed, and {queue.cache_used:.0%} of its "
-            f"cache were in use: start it with --max-num-seqs {_IN_FLIGHT}, which lets it compute up to "
-            f"{min(_IN_FLIGHT, queue.running + queue.waiting) / queue.running:.1f} times as many at once"
-        )
 
 
 def _about_replicas(replicas: ReplicaComparison) -> Iterator[str]:

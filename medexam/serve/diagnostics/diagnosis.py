@@ -1,14 +1,12 @@
 """What is to be known of servers before a run is given to them: everything that `medexam doctor` finds out.
 
-Each server is asked by the probe, read by each way, timed, compared with the others and with this machine's clock.
+Each server is asked by the probe, read by each way, timed, and compared with the others.
 This module asks and notes; what to do about it is `advice`'s to say.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -33,9 +31,6 @@ from medexam.serve.timing import TIMING
 from medexam.specs.model import REGISTRY, ModelSpec
 from medexam.specs.validation import validate
 
-_HEADER_S = 2.0
-"""A `Date` header is cut to a second, and servers renew it once a second."""
-
 
 class Diagnosis(FrozenModel):
     """What was found out about one server."""
@@ -50,10 +45,7 @@ class Diagnosis(FrozenModel):
     reads: tuple[ReadCheck, ...] = ()
     """What came of each way of reading log-probabilities."""
     api: tuple[ApiCheck, ...] = ()
-    """What it honours of OpenAI's API; empty if it takes no dialogues."""
-    clock_ahead_s: float | None = None
-    """Seconds that its clock is ahead of this machine's, to a second: 0 if the difference cannot be told from none.
-    None if it does not report the time."""
+    """Which schemas of OpenAI's API it honours; empty if it takes no dialogues."""
     burst: LoadResult | None = None
     """None if none was asked for, or nothing was answered."""
 
@@ -190,26 +182,10 @@ async def _ask(target: ModelSpec, endpoint: Endpoint) -> tuple[Diagnosis, Contin
     finally:
         await engine.aclose()
     async with open_client(endpoint, TIMING.probe_silence_s) as client:
-        clock = await _read_clock(client, endpoint)
         api = (
             await check_api(ServerCalls(client, endpoint, TIMING.probe_silence_s, capabilities.model))
             if capabilities.chat
             else ()
         )
-    diagnosis = Diagnosis(endpoint=endpoint.base, seen=capabilities, reads=tuple(reads), api=api, clock_ahead_s=clock)
+    diagnosis = Diagnosis(endpoint=endpoint.base, seen=capabilities, reads=tuple(reads), api=api)
     return diagnosis, sample
-
-
-async def _read_clock(client: httpx.AsyncClient, endpoint: Endpoint) -> float | None:
-    """Measure how far the server's clock is ahead, between the moments of asking and of hearing."""
-    start = time.time()
-    reply = await client.get(f"{endpoint.base}/models")
-    end = time.time()
-    try:
-        server_time = parsedate_to_datetime(reply.headers["date"]).timestamp()
-    except (KeyError, ValueError):
-        return None
-    least, most = server_time - end, server_time + _HEADER_S - start
-    if least <= 0 <= most:
-        return 0.0
-    return round(least if least > 0 else most, 1)

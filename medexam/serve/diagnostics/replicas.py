@@ -19,7 +19,7 @@ _TEXTS = (
     " La hormona que baja la glucosa en la sangre es la insulina: 5,6 mmol/l.",
     " Which of these organs makes insulin?\n1. The liver.\n2. The pancreas.\nAnswer: 2",
 )
-_ALIKE = ("model", "source", "server_version", "max_context", "named_logprobs", "prefix_block")
+_ALIKE = ("model", "source", "server_version", "max_context", "named_logprobs")
 """What replicas of one model should have in common."""
 
 

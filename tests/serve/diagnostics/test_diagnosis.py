@@ -26,8 +26,6 @@ from medexam.specs import EngineNeeds, ModelSpec, validate
 from waiting import until
 
 SILENT = "http://127.0.0.1:9/v1"
-LARGE_BLOCKS = 'vllm:cache_config_info{block_size="128",enable_prefix_caching="True"} 1.0\n'
-NO_CACHE = LARGE_BLOCKS.replace("True", "False")
 
 Doctor = Callable[..., tuple[int, str, str]]
 Look = Callable[..., dict[str, Any]]
@@ -57,7 +55,7 @@ def test_one_server_in_good_health(look: Look) -> None:
     found = look(Wire(), burst_s=0.3)
     (one,) = found["endpoints"]
     assert [read["refusal"] for read in one["reads"]] == [None, None, None]
-    assert (one["clock_ahead_s"], one["revision"]) == (0, None)
+    assert one["revision"] is None
     assert one["burst"]["prompts_per_s"] > 0
     assert one["burst"]["in_flight"] >= 16
     assert one["burst"]["failed"] == 0
@@ -65,10 +63,6 @@ def test_one_server_in_good_health(look: Look) -> None:
         "choices by json_schema": "honoured",
         "choices by json_object": "refused",
         "choices by json_object with value": "refused",
-        "logprobs in chat": "ignored",
-        "logprobs in completions": "ignored",
-        "n": "honoured",
-        "seed": "ignored",
     }
     assert (found["replicas"], found["advice"]) == (None, [])
 
@@ -77,7 +71,7 @@ def test_one_server_in_good_health(look: Look) -> None:
 def test_what_is_seen_of_a_server_and_what_to_change_there(row: dict[str, Any], look: Look) -> None:
     found = look(wire_of(row))
     (one,) = found["endpoints"]
-    one["api"] = [check["verdict"] for check in one["api"][:3]]
+    one["api"] = [check["verdict"] for check in one["api"]]
     assert {name: one[name] for name in row["seen"]} == row["seen"]
     for words in row["advice"]:
         assert any(words in line for line in found["advice"]), found["advice"]
@@ -122,18 +116,11 @@ def test_where_nobody_answers(doctor: Doctor) -> None:
     assert err.count("\n") == 1
 
 
-def test_the_table_says_that_all_is_well_and_what_a_server_remembers(doctor: Doctor) -> None:
-    with (
-        serving(Wire()) as one,
-        serving(Wire(metrics=LARGE_BLOCKS)) as two,
-        serving(Wire(metrics=NO_CACHE)) as three,
-    ):
-        code, out, _ = doctor(one.address, two.address, three.address)
+def test_the_table_says_that_all_is_well(doctor: Doctor) -> None:
+    with serving(Wire()) as one, serving(Wire()) as two:
+        code, out, _ = doctor(one.address, two.address)
         _, alone, _ = doctor(one.address)
     assert code == 0
-    (row,) = [line for line in out.splitlines() if "remembers prompts" in line and not line.startswith("-")]
-    cells = [cell.strip() for cell in row.split("│")[2:5]]
-    assert (cells[0], "in blocks of 128 tokens" in cells[1], cells[2]) == ("not told", True, "no")
     assert "The servers agree to 0.0e+00 nats" in out
     assert "by prefill" in alone
     assert "Nothing to change." in alone
@@ -177,8 +164,8 @@ def test_ctrl_c_ends_the_burst_and_nothing_else(doctor: Doctor) -> None:
     with serving(Wire()) as wire:
 
         def interrupt() -> None:
-            # The load begins with one request in flight, so the second one shows that the first was answered.
-            until(lambda: sum(bool(body.get("ignore_eos")) for body in wire.bodies(COMPLETIONS)) > 1)
+            # Sixteen are in flight, so one more shows that one was answered.
+            until(lambda: sum(bool(body.get("ignore_eos")) for body in wire.bodies(COMPLETIONS)) > 16)
             os.kill(os.getpid(), signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)
