@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.benchmarks import find_benchmark
-from medexam.datasets import load_exam_set, load_task_set
+from medexam.datasets import load_exam_set
 from medexam.experiments import RunFolder
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
@@ -149,11 +149,12 @@ def test_the_numbers_of_answers_in_words_are_the_folders_everywhere(show, client
     rows = [(f"es-{number}", text.format(number), "Why?", "heat expands") for number in range(40)]
     path = str(write_squad(tmp_path / "es.jsonl", rows))
     for state, limit, answer, first in TASK_STATES:
-        dataset = {"name": "casimedicos_spans", "language": "es", "path": path, "limit": limit}
-        tasks = load_task_set(DatasetSpec.model_validate(dataset))
-        program = {"kind": "extract_explanation"}
+        dataset = {"kind": "spans", "name": "mine", "language": "es", "path": path, "limit": limit}
+        spec = DatasetSpec.model_validate(dataset)
+        tasks = find_benchmark(spec).load(spec)
+        program = {"kind": "quote"}
         folder = write_run(tmp_path / "run", tasks, program, answer, dataset=dataset, scored=False)
-        scores = find_benchmark(DatasetSpec(name=tasks.name)).score(tasks, folder.read_predictions())
+        scores = find_benchmark(spec).score(tasks, folder.read_predictions())
         metrics = scores.metrics.model_dump(mode="json")
         shown = check_documents(show(folder, first), folder, metrics)
         values = {name: measure["value"] for name, measure in metrics["measures"].items()}

@@ -81,7 +81,7 @@ def test_a_language_that_no_name_tells_is_asked_for(medexam, write_jsonl, record
 def test_list_tells_where_files_are(medexam, tmp_path, write_jsonl, records) -> None:
     write_jsonl(records, "cache/headqa_v2/gl.jsonl")
     sets = {described["name"]: described for described in json.loads(medexam("data", "list", "--json")[1])}
-    assert {"headqa_sample", "headqa_v1", "headqa_v2", "headqa_sample_open", "casimedicos", "cliniqlink"} <= {*sets}
+    assert {"headqa_sample", "headqa_v1", "headqa_v2", "headqa_sample_open"} <= {*sets}
     assert sets["headqa_v2"]["files"]["gl"] == [str(tmp_path / "cache/headqa_v2/gl.jsonl")]
     assert sets["headqa_v2"]["files"]["en"] == []
     assert len(sets["headqa_sample"]["files"]["es"]) == 1

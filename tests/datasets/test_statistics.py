@@ -91,14 +91,3 @@ def test_headqa_v1_is_counted_as_it_was_published(stats) -> None:
     assert (found["questions"], found["exams"], found["with_images"]) == (6765, 30, 165)
     assert [sum(group["right"]) for group in found["positions"]] == [4108, 2657]
     assert all(group["p"] < 0.001 for group in found["positions"])
-
-
-def test_sentences_of_explanations_are_counted_in_percent(stats, tmp_path) -> None:
-    texts = ["One.", "One. Two.", "One. Two! Three?", "One. Two. Three. Four. Five."]
-    rows = [
-        {"id": str(n), "question": "Why?", "context": text, "answers": {"text": [text], "answer_start": [0]}}
-        for n, text in enumerate(texts)
-    ]
-    (tmp_path / "spans.json").write_text(json.dumps(rows))
-    found = stats("casimedicos_spans", "--path", tmp_path / "spans.json", "--language", "en")
-    assert found["sentences"] == {"1": 25.0, "2": 25.0, "3": 25.0, "more than 3": 25.0}

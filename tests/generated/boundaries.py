@@ -104,7 +104,7 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
         "headqa_v1/HEAD_EN.json": json_near(EXAMPLES["headqa_v1"]),
         "headqa_v2/en.jsonl": near(EXAMPLES["headqa_v2"]).map(lines),
         "headqa_v2/en.parquet": parquet(EXAMPLES["headqa_v2"]),
-        "casimedicos_spans/en.json": json_near(EXAMPLES["spans"]),
+        "spans/en.json": json_near(EXAMPLES["spans"]),
         "own/own.csv": st.one_of(spoilt(csv), spoilt(csv.replace(b",", b";"))),
         "own/own.json": json_near({"questions": own}),
         "own/own.jsonl": near(own).map(lines),
@@ -126,8 +126,8 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
             if spec.exists():
                 call("plan", spec, "--runs-dir", folder / "runs")
             _ask(folder, dataset={"kind": "choice", "name": "own", "path": str(path)}, program="random")
-        elif kind == "casimedicos_spans":
-            call("data", "stats", kind, "--path", path)
+        elif kind == "spans":
+            _ask(folder, dataset={"kind": "spans", "name": "own", "path": str(path)}, program="abstain")
         else:
             call("data", "check", kind, "--path", path, "--language", "en")
             _ask(folder, dataset={"name": kind, "path": str(path), "language": "en"}, program="random")

@@ -23,10 +23,6 @@ def test_what_is_wrong_is_said_in_one_line(case) -> None:
 @pytest.mark.parametrize(
     ("program", "dataset", "label"),
     [
-        ("by_format", "cliniqlink", "by_format"),
-        ({"kind": "by_format", "answer_format": "guided"}, "cliniqlink", "by_format-guided"),
-        ({"kind": "by_format", "prompt": "mine/terse.yaml"}, "cliniqlink", "by_format-terse"),
-        ("retrieve_verify", "cliniqlink", "retrieve_verify-by_format-fusion-k5"),
         ("retrieve_verify", "headqa_sample", "retrieve_verify-fusion-k5"),
         ("retrieve_then_answer", "headqa_sample", "retrieve_then_answer-medcpt"),
         ({"kind": "relevance", "query": "stem"}, "headqa_sample", "relevance-medcpt"),

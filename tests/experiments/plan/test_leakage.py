@@ -105,7 +105,7 @@ def test_questions_in_words_are_compared_with_all_that_they_show(spec, tmp_path)
     def plan(context):
         path = write_squad(tmp_path / "en.jsonl", [("1_CQ#E", context, ask, context.split()[0])])
         program = {"name": "own", "steps": [{"ask": "question, context -> answer", "demos": [demo]}]}
-        return medexam.plan(spec | {"dataset": {"name": "casimedicos_spans", "path": str(path)}, "program": program})
+        return medexam.plan(spec | {"dataset": {"kind": "spans", "path": str(path)}, "program": program})
 
     plan("Another case with other words.")
     with pytest.raises(SpecError, match=r"is nearly .*1_CQ#E.*, which is asked"):

@@ -6,16 +6,14 @@ import yaml
 import medexam
 from command_line import medexam as command_line  # noqa: F401
 from medexam.errors import SpecError
-from task_data import write_cliniqlink, write_squad
+from task_data import write_cliniqlink
 
 
 @pytest.fixture
 def datasets(tmp_path):
-    rows = [("1_CQ#E", "It is the heart. It beats.", "What?", "the heart")]
     return {
         "options": {"name": "headqa_sample", "limit": 4},
         "words": {"name": "cliniqlink", "path": str(write_cliniqlink(tmp_path / "cliniqlink"))},
-        "spans": {"name": "casimedicos_spans", "path": str(write_squad(tmp_path / "en.jsonl", rows))},
     }
 
 
@@ -25,7 +23,6 @@ def datasets(tmp_path):
         ("options", "short_answer", "does not answer headqa_sample, an exam: set dataset.name to headqa_sample_open"),
         ("words", "zero_shot", "does not answer cliniqlink: set program.kind to"),
         ("words", "longest", "does not answer cliniqlink"),
-        ("spans", "by_format", "does not answer casimedicos_spans: set program.kind to extract_explanation"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_way_out(spec, datasets, dataset, program, said) -> None:

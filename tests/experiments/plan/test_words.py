@@ -2,7 +2,6 @@
 
 import json
 from importlib import resources
-from pathlib import Path
 
 import dspy
 import pytest
@@ -12,10 +11,8 @@ import medexam
 from medexam.errors import SpecError
 from medexam.programs import build_program, save_program
 from medexam.specs import ZeroShotSpec
-from task_data import write_casimedicos
 
 WORDS = resources.files("medexam") / "signatures" / "words"
-CORPUS = Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 
 
 @pytest.fixture
@@ -88,20 +85,3 @@ def test_a_loaded_program_that_shows_an_exam_that_is_asked_is_refused(spec, save
     spec |= {"dataset": {"name": "headqa_sample", "years": [2013]}, "program": "zero_shot"}
     with pytest.raises(SpecError, match="is from an exam that is asked"):
         medexam.plan(spec, program__load=str(save("first")))
-
-
-def test_the_file_of_the_questions_that_are_looked_up_counts(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path))
-    folder = write_casimedicos(tmp_path / "casimedicos", "en", "es")
-    retriever = {"kind": "bm25", "corpus": str(CORPUS)}
-
-    def digest(**program):
-        program = {"kind": "relevance", "retriever": retriever, **program}
-        return medexam.plan({"name": "x", "dataset": "casimedicos", "program": program}).cells[0]["spec_digest"]
-
-    plain, crossed = digest(), digest(query_language="es")
-    assert digest(query_language="en") == plain != crossed
-    translated = folder / "ES" / "test.tsv"
-    translated.write_text(translated.read_text().replace("coughs", "sneezes"))
-    assert digest() == plain
-    assert digest(query_language="es") != crossed

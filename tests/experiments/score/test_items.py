@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import medexam
-from medexam.datasets import load_exam_set, load_task_set
+from medexam.benchmarks import find_benchmark
+from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments import RunFolder, load_items
 from medexam.specs import DatasetSpec
@@ -38,8 +39,9 @@ def test_half_a_character_is_kept_as_its_escape(tmp_path) -> None:
 def test_tasks_come_back_as_they_were(tmp_path) -> None:
     rows = [(f"{n}_CQ#E", "It is the heart. It beats.", "What?", "the heart") for n in (1, 2, 3)]
     path = str(write_squad(tmp_path / "en.jsonl", rows))
-    tasks = load_task_set(DatasetSpec(name="casimedicos_spans", path=path))
-    folder = _keep(tmp_path, tasks, {"kind": "extract_explanation"}, path=path)
+    spec = DatasetSpec(kind="spans", name="mine", path=path)
+    tasks = find_benchmark(spec).load(spec)
+    folder = _keep(tmp_path, tasks, {"kind": "quote"}, kind="spans", name="mine", path=path)
     assert load_items(folder) == replace(tasks, golds=dict(tasks.golds))
 
 

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import medexam
-from medexam.datasets import load_task_set
+from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
@@ -133,14 +133,15 @@ def test_a_score_stays_as_it_was_made_until_its_code_is_run_or_the_answers_chang
 def test_words_are_scored_by_the_same_code(tmp_path, code) -> None:
     rows = [(f"{n}_CQ#E", "It is the heart. It beats.", "What?", "the heart") for n in (1, 2, 3)]
     path = write_squad(tmp_path / "en.jsonl", rows)
-    tasks = load_task_set(DatasetSpec(name="casimedicos_spans", path=path))
+    spec = DatasetSpec(kind="spans", name="mine", path=path)
+    tasks = find_benchmark(spec).load(spec)
     answers = iter(["the heart", "It", "the heart"])
     folder = write_run(
         tmp_path / "runs" / "words",
         tasks,
-        {"kind": "extract_explanation"},
+        {"kind": "quote"},
         lambda task, gold: {"status": "answered", "text": next(answers), "reply": "x"},
-        dataset={"path": str(path)},
+        dataset={"kind": "spans", "name": "mine", "path": str(path)},
     )
     code.write_text("def quoted(task, gold, prediction):\n    return prediction.text in gold.answers\n")
     metrics = medexam.load_run(folder.path, metrics=[f"{code}:quoted"]).metrics

@@ -1,6 +1,7 @@
 """CasiMedicos-Arg: two real documents a language, every trap of the files by hand, and the counts of the whole."""
 
 import io
+import lzma
 import os
 import tarfile
 from collections import Counter
@@ -267,7 +268,7 @@ def test_archive_and_folders_are_read_alike(tmp_path) -> None:
 
 def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     whole = _archive(tmp_path / ARCHIVE, {"EN/dev.tsv": (SAMPLE / "EN" / "dev.tsv").read_bytes()}).read_bytes()
-    for content in (b"", b"no", whole[: len(whole) // 2]):
+    for content in (b"", b"no", whole[: len(whole) // 2], lzma.compress(bytes(1 << 20))[:-99]):
         (tmp_path / ARCHIVE).write_bytes(content)
         with pytest.raises(DatasetError, match="is not a complete tar"):
             read_casimedicos(tmp_path / ARCHIVE, "en", ["dev"])

@@ -3,15 +3,20 @@
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+import data_folders
+import medexam as package
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
 from task_data import write_casimedicos
 
 SPLITS = ["train", "dev", "test"]
 LANGUAGES = ["en", "es", "fr", "it"]
+
+CORPUS = Path(data_folders.__file__).parent / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 
 
 @pytest.fixture
@@ -102,3 +107,20 @@ def test_the_languages_ask_the_same(full_data) -> None:
         ]
     counts = [len(load_exam_set(DatasetSpec(name="casimedicos", split=split)).questions) for split in SPLITS]
     assert counts == [381, 55, 117]
+
+
+def test_the_file_of_the_questions_that_are_looked_up_counts(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MEDEXAM_DATA", str(tmp_path))
+    folder = write_casimedicos(tmp_path / "casimedicos", "en", "es")
+    retriever = {"kind": "bm25", "corpus": str(CORPUS)}
+
+    def digest(**program):
+        program = {"kind": "relevance", "retriever": retriever, **program}
+        return package.plan({"name": "x", "dataset": "casimedicos", "program": program}).cells[0]["spec_digest"]
+
+    plain, crossed = digest(), digest(query_language="es")
+    assert digest(query_language="en") == plain != crossed
+    translated = folder / "ES" / "test.tsv"
+    translated.write_text(translated.read_text().replace("coughs", "sneezes"))
+    assert digest() == plain
+    assert digest(query_language="es") != crossed
