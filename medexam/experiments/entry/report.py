@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.baselines import Contrast, contrast_runs
 from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.added import find_added_tables
 from medexam.experiments.report.boards import board_tables, make_boards, standings
-from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
@@ -56,11 +54,6 @@ class Report(Displayed):
     def _added(self) -> tuple[list[dict[str, Any]], list[Captioned]]:
         """What installed packages say of each run, JSON-ready, and their tables."""
         return find_added_tables(self.runs)
-
-    @cached_property
-    def _contrasts(self) -> list[Contrast]:
-        # A run whose data set is not at hand has no questions to set against another's.
-        return contrast_runs([run for run in self.runs if run.note is None])
 
     @cached_property
     def _noise(self) -> list[Noise | None]:
@@ -114,7 +107,7 @@ class Report(Displayed):
         if len(self.runs) == 1:
             run = self.runs[0]
             return run_report(run, run.folder.read_predictions(), self._extra)
-        return comparison_report(self.runs, self._contrasts, self._extra)
+        return comparison_report(self.runs, self._extra)
 
     def latex(self) -> str:
         """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""
@@ -150,7 +143,6 @@ class Report(Displayed):
             blocks += [*own_blocks, *cost_tables(run), *run.benchmark.details(run.metrics)]
             blocks += model_blocks(run)
         blocks += self._extra
-        blocks += map(contrast_table, self._contrasts)
         for run in self.runs:
             blocks += pending_blocks(run)
             blocks += [f"Warning: {run.title}: {warning}" for warning in run.record.warnings]

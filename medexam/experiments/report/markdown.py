@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from medexam.experiments.compare.baselines import Contrast
 from medexam.experiments.compare.ranking import ranking_notes
-from medexam.experiments.report.contrast_tables import contrast_table, flipped_tables
 from medexam.experiments.report.escaping import cell, disarm, heading, on_one_line, paragraphs
 from medexam.experiments.report.findings import describe_readings
 from medexam.experiments.report.own_tables import own_tables
@@ -159,10 +157,8 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
     return join_markdown(parts)
 
 
-def comparison_report(
-    runs: Sequence[AnyRun], contrasts: Sequence[Contrast] = (), extra: Sequence[Captioned] = ()
-) -> str:
-    """Render runs of one family side by side, the best scores in bold, and what passages flip in `contrasts`.
+def comparison_report(runs: Sequence[AnyRun], extra: Sequence[Captioned] = ()) -> str:
+    """Render runs of one family side by side, the best scores in bold.
 
     `extra` are tables that more is needed for than the runs, such as the human baseline.
     """
@@ -170,10 +166,9 @@ def comparison_report(
     warnings = [f"**{on_one_line(run.title)}.** {describe_state(run)}" for run in runs if not run.complete]
     warnings += [on_one_line(f"**{run.title}.** Warning: {warning}.") for run in runs for warning in run.warnings]
     folders = Table("Runs", ("Run", "Folder"), tuple((run.title, str(run.folder.path)) for run in runs), text_columns=2)
-    flips = [part for contrast in contrasts for part in _contrast(contrast)]
     parts = [heading(1, table.title), render_table(table), legend(runs), *ranking_notes(runs), *warnings]
     parts += map(on_one_line, describe_readings(runs))
-    parts += [*captioned([*own_tables(runs), *extra]), *flips]
+    parts += captioned([*own_tables(runs), *extra])
     parts += [_section(table, f"{run.title}: {table.title}") for run in runs for table in _own(run)]
     return join_markdown([*parts, _section(folders)])
 
@@ -190,10 +185,3 @@ def _own(run: AnyRun) -> list[Table]:
 
 def _sentence(text: str) -> str:
     return on_one_line(f"{text[:1].upper()}{text[1:]}.")
-
-
-def _contrast(contrast: Contrast) -> list[str]:
-    """Render what passages change against one baseline, and the first questions that flipped."""
-    table, caption = contrast_table(contrast)
-    flip_tables = [table for against in contrast.against for table in flipped_tables(against)]
-    return [f"{_section(table)}\n\n{caption}", *(_section(table, level=3) for table in flip_tables)]

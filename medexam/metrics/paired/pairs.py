@@ -4,21 +4,17 @@ Pure functions over questions, golds and predictions. Questions of one exam shar
 intervals resample whole exams if there are enough; McNemar's test looks at the questions that flip and at no others.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import coin_tail
-from medexam.metrics.counting import POINTS, RIGHT, UNANSWERED, Outcomes, cohens_kappa, find_outcomes
+from medexam.metrics.counting import POINTS, RIGHT, UNANSWERED, Outcomes, cohens_kappa
 from medexam.metrics.intervals import Floats, resample
 from medexam.metrics.paired.results import Complementarity, Difference, Flips, Paired, Verdict
 from medexam.metrics.paired.sheet import Sheet, number_as_seen
-from medexam.predictions import Prediction
-from medexam.questions import AnswerKey
-
-Predictions = Mapping[str, Prediction]
 
 ALPHA = 0.05
 """A p-value at or over this tells no two runs apart."""
@@ -73,14 +69,6 @@ def paired_differences(
     return differences[0], differences[1], differences[2]
 
 
-def count_flips(questions: Sequence[str], key: AnswerKey, baseline: Predictions, other: Predictions) -> Flips:
-    """Count how `other` differs from `baseline` on the questions of these keys; both are predictions by key.
-
-    Unanswered counts as wrong. Raises `DatasetError` if `key` lacks a question.
-    """
-    return _flips(questions, find_outcomes(questions, key, baseline), find_outcomes(questions, key, other))
-
-
 def _flips(keys: Sequence[str], baseline: Outcomes, run: Outcomes) -> Flips:
     """Count the flips; item i of each is question i."""
     scored = (baseline <= UNANSWERED) & (run <= UNANSWERED)
@@ -94,7 +82,6 @@ def _flips(keys: Sequence[str], baseline: Outcomes, run: Outcomes) -> Flips:
         wrong_to_right=gained,
         both_right=int((scored & before & after).sum()),
         both_wrong=int((scored & ~before & ~after).sum()),
-        left_out=int((~scored).sum()),
         p=mcnemar_p(len(lost), len(gained)),
     )
 

@@ -25,8 +25,6 @@ class Flips(FrozenModel):
     """Keys of the questions that the other run alone has right."""
     both_right: int
     both_wrong: int
-    left_out: int
-    """Questions that failed or are missing in either run; they enter none of the other numbers."""
     p: float
     """McNemar's exact test, two-sided: how likely flips this uneven are if either way were equally likely; 1 where
     nothing flips (McNemar 1947, "Note on the sampling error of the difference between correlated proportions")."""

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from medexam.errors import DatasetError
-from medexam.experiments.compare.baselines import contrast_runs
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import comparison_lines, overall_tables, verdicts
-from medexam.experiments.report.contrast_tables import contrast_table
 from medexam.experiments.report.markdown import describe_settings
 from medexam.experiments.report.own_tables import own_tables
 from medexam.experiments.report.run_tables import cost_tables, failure_tables
@@ -97,7 +95,6 @@ def build_sections(runs: Sequence[AnyRun], names: Sequence[str], added: Sequence
         PageSection("runs", "Runs", (_runs(runs, names),)),
         *_compared(runs),
         *(PageSection(f"added-{place}", table[0].title, (table,)) for place, table in enumerate(added)),
-        *_passages(runs),
         *(_grouped(matrix) for matrix in groups),
         _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),
         _stacked(
@@ -180,15 +177,6 @@ def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> PageSection:
     else:
         lines += sentences
     return PageSection(anchor, title, tuple(overall_tables(run_comparison)), tuple(lines), tuple(folds))
-
-
-def _passages(runs: Sequence[AnyRun]) -> list[PageSection]:
-    try:
-        contrasts = contrast_runs(runs)
-    except DatasetError:
-        return []
-    tables = tuple(map(contrast_table, contrasts))
-    return [PageSection("passages", "What passages change", tables)] if tables else []
 
 
 def _grouped(captioned: Captioned) -> PageSection:
