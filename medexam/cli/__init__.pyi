@@ -13,7 +13,6 @@ from .options import RunsDirOption as RunsDirOption
 from .options import TrackingOption as TrackingOption
 from .options import data_read_once as data_read_once
 from .options import refuse as refuse
-from .options import refuse_others as refuse_others
 from .options import settings_as_flags as settings_as_flags
 from .result_files import take_files as take_files
 from .settings import Setting as Setting

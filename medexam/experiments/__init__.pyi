@@ -13,7 +13,6 @@ from .entry.report import Report as Report
 from .entry.terminal import Terminal as Terminal
 from .plan.cells import AnyCell as AnyCell
 from .plan.cells import Plan as Plan
-from .plan.cells import join_plans as join_plans
 from .plan.document import plan_document as plan_document
 from .plan.document import prompt_of as prompt_of
 from .plan.passage_lookup import Retrieval as Retrieval
@@ -52,9 +51,7 @@ from .run.runner import Runner as Runner
 from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop
 from .store.answerers import MODELS as MODELS
-from .store.answerers import AnswererCount as AnswererCount
 from .store.answerers import count_answerers as count_answerers
-from .store.answerers import describe_answerers as describe_answerers
 from .store.answerers import read_models as read_models
 from .store.data_changes import load_items as load_items
 from .store.environment import describe_environment as describe_environment
@@ -76,3 +73,4 @@ from .store.work_folder import name_part as name_part
 from .track.copies import Copy as Copy
 from .track.copies import default_tracking_uri as default_tracking_uri
 from .track.copies import send_copies as send_copies
+from .track.runs import track_runs as track_runs

@@ -29,20 +29,20 @@ def _find_around(date: re.Match[str], compared: ComparisonScope) -> TwoSides:
     Exams of the cutoff's own year lie before it only if it is that year's end.
     """
     year, at_end = int(date["year"]), date["month"] in (None, "12")
-    shown = str(year) if at_end else date[0]
+    label = str(year) if at_end else date[0]
     items = {item.key: item for item in compared.items}
     years = [compared.benchmark.place(items[key]).get("year") for key in compared.scores[0]]
     before = np.array([each is not None and (each < year or (each == year and at_end)) for each in years])
     after = np.array([each is not None and each > year for each in years])
     if not before.any() or not after.any():
         raise DatasetError(
-            f"--cutoff {shown}: {int(before.sum()):,} of the compared questions are of years before it and "
+            f"--cutoff {label}: {int(before.sum()):,} of the compared questions are of years before it and "
             f"{int(after.sum()):,} of years after it: give a date between the exams' years, or leave it out"
         )
     words = SideWords(
-        title=f"before and after the cutoff {shown}",
+        title=f"before and after the cutoff {label}",
         headers=("Before", "After"),
-        phrases=(f"up to {shown}", f"after {shown}"),
+        phrases=(f"up to {label}", f"after {label}"),
         neither="their exam may lie on either side",
         cause="earlier exams in its training data",
     )

@@ -62,7 +62,7 @@ class Overlap(ComparisonSection):
     """What of the compared questions stands in a corpus."""
 
     name = "overlap"
-    found: Mapping[str, Any]
+    counts: Mapping[str, Any]
     """The corpus, how many `words` in a row are shared, how many `passages` were read and `questions` compared; how
     many of these have fewer words (`too_short`); and key of each that overlaps -> with how many passages (`shared`)."""
     sides: TwoSides | None
@@ -74,19 +74,19 @@ class Overlap(ComparisonSection):
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write what may be said of each run, and how many questions overlap."""
-        shared, short = len(self.found["shared"]), self.found["too_short"]
-        count = self.found["questions"] - short
+        shared, short = len(self.counts["shared"]), self.counts["too_short"]
+        count = self.counts["questions"] - short
         share = f" ({percent(shared / count)} %)" if count else ""
         note = f"; {short:,} more have fewer words" if short else ""
-        counted = (
-            f"{shared:,} of {count:,} questions{share} share {self.found['words']} words in a row with one of the "
-            f"{self.found['passages']:,} passages of {self.found['corpus']}{note}."
+        summary = (
+            f"{shared:,} of {count:,} questions{share} share {self.counts['words']} words in a row with one of the "
+            f"{self.counts['passages']:,} passages of {self.counts['corpus']}{note}."
         )
-        return [*([] if self.sides is None else self.sides.sentences(names)), counted]
+        return [*([] if self.sides is None else self.sides.sentences(names)), summary]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build what `--json` says."""
-        return {**self.found, "accuracy": self.sides and self.sides.document(keys)}
+        return {**self.counts, "accuracy": self.sides and self.sides.document(keys)}
 
 
 def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> Overlap:
@@ -107,7 +107,7 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> O
         cause="texts like these in its training data",
     )
     sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
-    found = {
+    counts = {
         "corpus": corpus,
         "words": grams.n,
         "passages": grams.texts,
@@ -115,7 +115,7 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> O
         "too_short": len(grams.too_short),
         "shared": {key: shared[key] for key in keys if key in shared},
     }
-    return Overlap(found, sides)
+    return Overlap(counts, sides)
 
 
 def _as_printed(compared: ComparisonScope) -> list[Question]:

@@ -47,7 +47,7 @@ def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -
     plan = plan_again()
     outcome = find_outcome(plan)
     plan.folder.write_json(SELECTION, outcome.document)
-    written = write_data_set(plan, outcome) if not outcome.pending else None
+    output = write_data_set(plan, outcome) if not outcome.pending else None
     if outcome.mixed:
         models = ", ".join(f"{each['name']} {each['answers']:,}" for each in outcome.document["answered_by"])
         sys.stderr.write(
@@ -55,9 +55,9 @@ def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -
             "have one\n"
         )
     if as_json:
-        print_json({**outcome.document, "folder": str(plan.folder.path), "path": written and str(written[0])})
+        print_json({**outcome.document, "folder": str(plan.folder.path), "path": output and str(output[0])})
     else:
-        _print(outcome, written)
+        _print(outcome, output)
     send_to_mlflow(track_translation, plan, outcome, tracking_uri=settings.tracking_uri, runs_dir=runs)
     if outcome.pending:
         sys.stderr.write(
@@ -65,7 +65,7 @@ def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -
             "same command asks them\n"
         )
         raise typer.Exit(INCOMPLETE)
-    if written is None:
+    if output is None:
         raise DatasetError(
             f"none of the {len(outcome.candidates):,} questions has a valid translation, so no data set is written; "
             f"read the replies in {plan.folder.path / 'replies'}, then try a stronger model with --set model.name=NAME "
@@ -130,10 +130,10 @@ def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
     return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)[1]
 
 
-def _print(outcome: TranslationOutcome, written: tuple[Path, int] | None) -> None:
+def _print(outcome: TranslationOutcome, output: tuple[Path, int] | None) -> None:
     console = Terminal()
     print_tables(console, selection_tables(outcome.document))
-    if written is not None:
-        path, questions = written
+    if output is not None:
+        path, questions = output
         check = f"Check it: medexam data check {BUILT.name} --path {path.parent}"
         print_lines(console, [f"{questions:,} questions in {path}.", check])
