@@ -34,7 +34,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "schema": ("medexam schema > spec.schema.json", "medexam schema retrieve_verify --set k=7 > mine.yaml"),
         "serve": (
             "medexam serve --list",
-            "medexam serve llama-3.1-8b --replicas 4",
+            "medexam serve llama-3.1-8b --replicas 4 -- --max-model-len 8192",
             "medexam serve llama-3.1-70b --slurm --nodes 2 --span --print",
         ),
         "doctor": ("medexam doctor http://127.0.0.1:8000/v1", "medexam doctor --cluster --model llama-3.1-70b"),
