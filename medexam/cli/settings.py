@@ -4,7 +4,7 @@ A model of settings is a frozen dataclass whose fields are `Annotated` with a `S
 """
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass
 from typing import Any, get_args
 
 
@@ -35,24 +35,3 @@ class Setting:
     def flag_of(self, name: str) -> str:
         """Return the flag of the field with this name."""
         return self.flag or f"--{name.replace('_', '-')}"
-
-
-def as_words(settings: Any) -> list[str]:
-    """Write the words of a command line that give a model of settings; what has its default is left out."""
-    words: list[str] = []
-    for field in fields(settings):
-        value, setting = getattr(settings, field.name), Setting.of(field)
-        if setting is None or value == field.default or value is None:
-            continue
-        flag = setting.flag_of(field.name)
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, tuple) and setting.parse is None:
-            words += [word for entry in value for word in (flag, str(entry))]
-        else:
-            words += [flag, ",".join(map(str, value)) if isinstance(value, tuple) else _text(value)]
-    return words
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
