@@ -17,7 +17,7 @@ from pathlib import Path
 from medexam.experiments import plan_experiment
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run import runner
-from medexam.experiments.track.runs import track
+from medexam.experiments.track.runs import track_runs
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine
@@ -72,7 +72,7 @@ def main() -> None:
         plan = plan_experiment(document, {}, runs_dir=Path(folder))
         (run,), _ = runner.Runner(plan, progress).run()
         asked = used_mb()
-        track([run], tracking_uri=f"sqlite:///{folder}/mlflow.db")
+        track_runs([run], tracking_uri=f"sqlite:///{folder}/mlflow.db")
     seconds = time.perf_counter() - begun
     figures = {
         "questions": run.metrics.n,

@@ -1,4 +1,6 @@
 from .build import build_engine as build_engine
+from .chat_messages import TemplateRules as TemplateRules
+from .chat_messages import put_pictures as put_pictures
 from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
@@ -10,6 +12,7 @@ from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry
 from .engines.embedded import EmbeddedEngine as EmbeddedEngine
+from .engines.litellm_calls import read_chat as read_chat
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
 from .engines.vllm import VLLMEngine as VLLMEngine
@@ -41,7 +44,10 @@ from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.event_loop import background_loop as background_loop
+from .network.http_calls import status_error as status_error
 from .network.keys import make_key as make_key
 from .network.keys import read_key_file as read_key_file
 from .network.keys import write_key as write_key
+from .request_settings import RequestSettings as RequestSettings
 from .timing import TIMING as TIMING
+from .waits import question_id as question_id

@@ -35,8 +35,7 @@ def sequential(
 
     from medexam import Limits
     from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
-    from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec
-    from medexam.experiments.track.runs import track
+    from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec, track_runs
     from medexam.specs import parse_overrides
     from medexam_companions.analysis.section import describe
     from medexam_companions.analysis.stopping import StoppingRule
@@ -60,7 +59,7 @@ def sequential(
         for run, record in records.items():
             typer.echo(f"{run}: {describe(record)}")
     if runs:
-        send_to_mlflow(track, runs, tracking_uri=tracking_uri, runs_dir=folder)
+        send_to_mlflow(track_runs, runs, tracking_uri=tracking_uri, runs_dir=folder)
     if not all(record["ended"] for record in records.values()):
         print_notice(f"{describe_stop(stop)}: comparisons have not ended; the same command continues them")
         raise typer.Exit(INCOMPLETE)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.serve import Engine, background_loop
+from medexam.serve import Engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -30,7 +30,7 @@ class BatchEngine:
             return await asyncio.to_thread(build_vllm_batches, spec, needs)
         from medexam_companions.batches.provider_engine import connect_provider
 
-        return await background_loop().run_async(connect_provider(spec, needs))
+        return await connect_provider(spec, needs)
 
     @staticmethod
     def is_billed(spec: ModelSpec) -> bool:

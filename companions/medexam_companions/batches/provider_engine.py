@@ -4,22 +4,17 @@ What the model honours is asked live when the run begins, as the `litellm` engin
 requests at the full price.
 """
 
-import asyncio
 import json
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from medexam.errors import EngineError, FilteredError
+from medexam.errors import EngineError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve.engines.hosted import check_needs
-from medexam.serve.engines.litellm import LiteLLMEngine
-from medexam.serve.engines.litellm_calls import get_litellm, read_chat, reading_reply, withheld_generation
-from medexam.serve.engines.litellm_probe import look
-from medexam.serve.engines.provider_tables import find_provider
+from medexam.serve import EngineInfo, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam_companions.batches.batching import CONCURRENCY, Batching
+from medexam_companions.batches.batching import BatchingEngine
 from medexam_companions.batches.provider import HostedBatches
 
 BATCH_PROVIDERS = ("openai",)
@@ -27,69 +22,71 @@ BATCH_PROVIDERS = ("openai",)
 
 
 async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatchEngine":
-    """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
-    check_needs(spec, needs)
-    await asyncio.to_thread(get_litellm)
-    return await look(ProviderBatchEngine(spec), spec, needs)
+    """Connect the engine of a spec; raises as `build_engine` does, and for a provider without such batches."""
+    provider, _, name = str(spec.name).rpartition("/")
+    if provider not in BATCH_PROVIDERS:
+        raise EngineError(
+            f"{spec.name}: engine batch supports {', '.join(BATCH_PROVIDERS)}, not {provider or 'a bare name'}; write "
+            f"{BATCH_PROVIDERS[0]}/{name}, or use engine litellm"
+        )
+    live = await build_engine(spec.model_copy(update={"engine": "litellm"}), needs)
+    return ProviderBatchEngine(live, HostedBatches(spec), provider, name)
 
 
-class ProviderBatchEngine(LiteLLMEngine):
-    """An engine of a provider's batches; raises `EngineError` for a provider whose batches litellm does not know."""
+class ProviderBatchEngine(BatchingEngine):
+    """An engine of a provider's batches, beside the live engine that writes and reads them."""
 
-    kind: ClassVar[str] = "batch"
-
-    def __init__(self, spec: ModelSpec) -> None:
-        super().__init__(spec)
-        self._name, self._provider = find_provider(self.model)
-        if self._provider not in BATCH_PROVIDERS:
-            raise EngineError(
-                f"{self.model}: engine batch supports {', '.join(BATCH_PROVIDERS)}, not {self._provider}; use engine "
-                "litellm"
-            )
-        self._batching = Batching(HostedBatches(self._provider, self._name, self.connection, self.timeout_s))
+    def __init__(self, live: Any, service: HostedBatches, provider: str, name: str) -> None:
+        super().__init__(service)
+        self._live = live
+        self._batches = service
+        self._provider, self._name = provider, name
         self._bodies: dict[str, dict[str, Any]] = {}
         """Fields of a request as JSON -> the same in the provider's words."""
 
-    @property
-    def concurrency(self) -> int:
-        """All questions of a cell."""
-        return CONCURRENCY
-
-    def work_in(
+    @asynccontextmanager
+    async def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
-    ) -> AbstractAsyncContextManager[None]:
-        """Work in the run's folder, as `contract.FolderEngine` says."""
-        return self._batching.work_in(folder, in_flight, submitted)
+    ) -> AsyncIterator[None]:
+        """Work in the run's folder, and have the live engine's requests answered by its batches meanwhile."""
+        async with super().work_in(folder, in_flight, submitted):
+            self._live.post, self._live.patience_s = self._post, 0.0
+            try:
+                yield
+            finally:
+                self._live.post, self._live.patience_s = None, None
 
-    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list."""
-        self._batching.check()
-        return await super().answer(dialogue)
+        assert self.waves  # noqa: S101 - it raises outside a run
+        replies: list[Generation] = await self._live.reply(dialogue)
+        return replies
 
-    async def chat(
-        self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
-    ) -> Generation:
-        """Ask for one reply by a batch; ask live while it is not yet known what the model honours."""
-        if not self._batching.is_open:
-            return await super().chat(fields, refusing, patience_s)
-        try:
-            body = await self._batching.ask(self._body(fields))
-        except FilteredError:
-            return withheld_generation(self.model)
-        with reading_reply():
-            (generation,) = read_chat(body, self.model)
-        return self.cut(generation, fields)
+    def info(self) -> EngineInfo:
+        """Describe what really runs."""
+        info: EngineInfo = self._live.info()
+        identity = info.identity.model_copy(update={"engine": "batch"})
+        return info.model_copy(update={"engine": "batch", "identity": identity})
 
-    def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Build a request in the provider's own words, as litellm would send it live."""
-        fields = {**self.settings, **self.fit(fields)}
-        messages = fields.pop("messages")
-        key = json.dumps(fields, sort_keys=True)
+    async def find_changes(self) -> list[str]:
+        """Look again which model answers live, and describe what tells it from the first."""
+        changes: list[str] = await self._live.find_changes()
+        return changes
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._batches.aclose()
+        await self._live.aclose()
+
+    async def _post(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask by a batch, in the provider's own words, as litellm would send it live."""
+        others = {name: value for name, value in fields.items() if name != "messages"}
+        key = json.dumps(others, sort_keys=True)
         if key not in self._bodies:
             from litellm.utils import get_optional_params
 
-            provider_fields = get_optional_params(model=self._name, custom_llm_provider=self._provider, **fields)
-            extra = provider_fields.pop("extra_body", None) or {}
-            provider_fields.pop("stream", None)
-            self._bodies[key] = {"model": self._name, **provider_fields, **extra}
-        return {**self._bodies[key], "messages": messages}
+            own = get_optional_params(model=self._name, custom_llm_provider=self._provider, **others)
+            extra = own.pop("extra_body", None) or {}
+            own.pop("stream", None)
+            self._bodies[key] = {"model": self._name, **own, **extra}
+        return await self.waves.ask({**self._bodies[key], "messages": fields["messages"]})

@@ -4,8 +4,7 @@ from typing import Any
 
 from medexam.errors import CallError, ServerError
 from medexam.inputs import UnreadableError, parse_json
-from medexam.serve.network.fault_words import refine
-from medexam.serve.network.http_calls import status_error
+from medexam.serve import status_error
 from medexam.text import hide_secrets, writable
 
 _OK = 200
@@ -46,6 +45,4 @@ def _error_text(detail: Any) -> str:
 
 def _fault(text: str, status: int | None) -> CallError:
     message = hide_secrets(writable(text))[:_MESSAGE_CHARS] or "the batch gives no reason"
-    if status is None:
-        return refine(ServerError(message))
-    return status_error(status, message)
+    return status_error(status or 500, message)

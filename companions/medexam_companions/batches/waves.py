@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from medexam.errors import CallError, ConfigurationError, MedExamError
-from medexam.serve.waits import question_id
+from medexam.serve import question_id
 from medexam_companions.batches.batch_folder import Batch, BatchFolder
 from medexam_companions.batches.results import no_result
 

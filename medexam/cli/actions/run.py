@@ -68,10 +68,10 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
-    from medexam.experiments.track.runs import track
+    from medexam.experiments.track.runs import track_runs
 
     print_runs(runs_dir, runs, as_json=as_json)
-    send_to_mlflow(track, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
     if incomplete:
         print_notice(incomplete)
         raise typer.Exit(INCOMPLETE)

@@ -11,7 +11,7 @@ from medexam.experiments.optimize.tracking import track_optimization
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import RunFolder, find_runs
 from medexam.experiments.track.copies import default_tracking_uri
-from medexam.experiments.track.runs import track
+from medexam.experiments.track.runs import track_runs
 
 
 def send_runs(runs: list[Path], tracking_uri: str | None, runs_dir: Path | None) -> None:
@@ -24,7 +24,7 @@ def send_runs(runs: list[Path], tracking_uri: str | None, runs_dir: Path | None)
     for run in stored_runs:
         if pending := run.metrics.selected - run.metrics.n:
             print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
-    sent = list(zip([run.folder.name for run in stored_runs], track(stored_runs, tracking_uri=uri), strict=True))
+    sent = list(zip([run.folder.name for run in stored_runs], track_runs(stored_runs, tracking_uri=uri), strict=True))
     for folder in optimizations:
         optimization = load_optimization(OptimizationFolder(folder))
         sent.append((folder.name, track_optimization(optimization, tracking_uri=uri)))

@@ -20,8 +20,7 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 
     `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
     """
-    from medexam.experiments.track.runs import track as send
-    from medexam.experiments.track.runs import track_failed
+    from medexam.experiments.track.runs import track_failed, track_runs
 
     try:
         carried_out, stop = carry_out(
@@ -31,7 +30,7 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
         send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
         raise
     runs = [run for run in carried_out if not is_repeat(run.folder)]
-    send_to_mlflow(send, runs, track=track, runs_dir=plan.runs_dir)
+    send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
     return runs, stop
 
 

@@ -23,7 +23,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.experiments.track.runs import track as send
+from medexam.experiments.track.runs import track_runs
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
 from medexam.predictions import Prediction, Status
@@ -192,7 +192,7 @@ class Evaluate(dspy.Evaluate):
         with RunProgress(disable=not shows) as bar:
             executor = ObjectExecutor(dspy.settings.lm, in_flight)
             (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
-        send_to_mlflow(send, [stored], track=self._track, runs_dir=plan.plan.runs_dir)
+        send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.plan.runs_dir)
         return stored, stop
 
 

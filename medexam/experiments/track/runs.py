@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mlflow.entities import RunInfo
 
 
-def track(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
+def track_runs(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
     """Send runs to the MLflow store at `tracking_uri`, in the experiment that their spec names; return where each is.
 
     Raises `TrackingError` where the store cannot be reached or written.
@@ -61,7 +61,7 @@ def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "l
         # A second error must not hide the first.
         with suppress(MedExamError):
             runs.append(current_run(planned.folder, lambda _: None))
-    return [*track(runs, tracking_uri=tracking_uri), *send_copies(attempts, tracking_uri)]
+    return [*track_runs(runs, tracking_uri=tracking_uri), *send_copies(attempts, tracking_uri)]
 
 
 def _copy(run: AnyRun) -> Copy:

@@ -95,6 +95,8 @@ class LiteLLMEngine(HostedEngine):
         self._posted_as: str | None = None
         """What the model is called at an endpoint of one's own that is asked without litellm."""
         self._client: Any = None
+        self.post: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
+        """Answers a request's fields with the body of a chat reply, instead of litellm."""
         self.connection: dict[str, Any] = {}
         name, provider = find_provider(self.model, self._address)
         if spec.api_key_env or spec.api_key_file or self._address:
@@ -301,8 +303,10 @@ class LiteLLMEngine(HostedEngine):
 
     async def _call(self, fields: Mapping[str, Any]) -> Generation:
         """Ask for one reply, once."""
-        if self._posted_as is not None and not has_callbacks():
+        reply = await self.post(fields) if self.post is not None else None
+        if reply is None and self._posted_as is not None and not has_callbacks():
             reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
+        if reply is not None:
             self.answered = True
             with reading_reply():
                 return read_chat(reply, self.model)[0]

@@ -63,7 +63,7 @@ def read_differences(paths: list[Path]) -> Iterator[NDArray[np.int8]]:
     for folder in find_runs(paths):
         record = folder.read_record()
         benchmark = find_benchmark(record.cell.dataset)
-        golds = as_asked(record, benchmark.load(record.cell.dataset.whole)).golds
+        golds = load_items(folder).golds
         said = folder.read_predictions()
         scored = [key for key in record.questions if key in said and said[key].status is not Status.FAILED]
         runs.append({key: benchmark.is_right(said[key], golds[key]) for key in scored})

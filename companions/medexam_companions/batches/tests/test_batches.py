@@ -8,14 +8,14 @@ import threading
 import time
 
 import pytest
+from batch_server import BatchProvider, serving_batches
 from reply_kinds import COUNTED, EndingWire
 from wire_server import Wire
 
 import medexam
 from medexam.errors import EngineError, SpecError
 from medexam.predictions import Status
-from medexam_companions.batches import provider as hosted
-from medexam_companions.batches.tests.batch_server import BatchProvider, serving_batches
+from medexam_companions.batches import HostedBatches
 from waiting import until
 
 GUIDED = {"kind": "zero_shot", "answer_format": "guided"}
@@ -42,7 +42,7 @@ class Minded(Wire):
 
 @pytest.fixture
 def provider(monkeypatch):
-    monkeypatch.setattr(hosted, "FIRST_POLL_S", 0.01)
+    monkeypatch.setattr(HostedBatches, "first_poll_s", 0.01)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with serving_batches(BatchProvider(Minded(models=("gpt-4o-mini",)))) as serving:
         monkeypatch.setenv("OPENAI_BASE_URL", serving.address)

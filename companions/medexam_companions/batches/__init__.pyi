@@ -1,0 +1,2 @@
+from .engine import BatchEngine as BatchEngine
+from .provider import HostedBatches as HostedBatches
