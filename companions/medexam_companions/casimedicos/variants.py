@@ -84,11 +84,11 @@ def _find_document(item: SpanItem, documents: Sequence[CaseDocument]) -> _Placed
     if not item.answers or item.anomalies:
         return None
     context = _collapse(item.context)
-    whole = [document for document in documents if document.explanation in context]
-    if len(whole) == 1:
-        begins = context.find(whole[0].explanation)
+    matches = [document for document in documents if document.explanation in context]
+    if len(matches) == 1:
+        begins = context.find(matches[0].explanation)
         places = [len(_collapse(item.context[: answer.start] + "|")) - 1 - begins for answer in item.answers]
-        return _place_answers(item, whole[0], places)
+        return _place_answers(item, matches[0], places)
     placements = [each for document in documents if (each := _place_answers(item, document, [])) is not None]
     return placements[0] if len(placements) == 1 else None
 

@@ -43,11 +43,11 @@ class Hypothesis(NamedTuple):
 
 def list_hypotheses(question: Question, finder: PassageFinder) -> list[Hypothesis]:
     """List each sentence of an option's passages with the stem and that option, in the language of the passages."""
-    asked = finder.asked(question)
+    translation = finder.asked(question)
     hits_by_option = finder.find_per_option(question)
     return [
-        Hypothesis(option.number, hit.passage, (sentence, f"{asked.stem} {option.text}"))
-        for option in asked.options
+        Hypothesis(option.number, hit.passage, (sentence, f"{translation.stem} {option.text}"))
+        for option in translation.options
         for hit in hits_by_option[option.number]
         for sentence in _split(hit.passage.content)
     ]

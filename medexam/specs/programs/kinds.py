@@ -136,7 +136,7 @@ if TYPE_CHECKING:
     AnyProgram = ProgramSpec
     AnyWords = ProgramSpec
 else:
-    _added = Annotated[
+    _package_kind = Annotated[
         Any,
         PlainValidator(_validate_added),
         WithJsonSchema(
@@ -149,7 +149,7 @@ else:
         ),
         Tag(ADDED),
     ]
-    _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _added]
+    _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _package_kind]
     AnyProgram = Annotated[
         Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
     ]

@@ -150,8 +150,8 @@ def _collate(tokenizer: Any, batch: Sequence[Lesson]) -> Any:
     inputs = [{key: value for key, value in lesson.items() if key not in _LABELS} for lesson in batch]
     tensors = tokenizer.pad(inputs, return_tensors="pt")
     length = tensors["input_ids"].shape[1]
-    pads_left = tokenizer.padding_side == "left"
-    shifts = [length - len(lesson_inputs["input_ids"]) if pads_left else 0 for lesson_inputs in inputs]
+    factor = {"left": 1, "right": 0}[tokenizer.padding_side]
+    shifts = [factor * (length - len(lesson_inputs["input_ids"])) for lesson_inputs in inputs]
     for label in _LABELS:
         tensors[label] = torch.tensor([lesson[label] + shift for lesson, shift in zip(batch, shifts, strict=True)])
     return tensors

@@ -111,9 +111,9 @@ def _choose_entailed(reader: TextReader, finder: PassageFinder, question: Questi
     an option's share is its probability of entailment among those of all options. Of equal options the first is taken;
     unanswered where no passage was found.
     """
-    found = reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
+    scores_read = reader.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
     best: dict[int, tuple[float, str]] = {}
-    for each, score in zip(list_hypotheses(question, finder), found, strict=True):
+    for each, score in zip(list_hypotheses(question, finder), scores_read, strict=True):
         if each.option not in best or score > best[each.option][0]:
             best[each.option] = float(score), each.pair[0]
     hits = _merge_hits(finder, question)

@@ -99,8 +99,8 @@ class SpanReader:
         for row, (score, place) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
             padding = int(mask[row].int().argmax())
             first, last = divmod(place, length)
-            whole = padding + windows[row].whole_text
-            no_answer = float(start_logits[row, whole] + end_logits[row, whole])
+            text_place = padding + windows[row].whole_text
+            no_answer = float(start_logits[row, text_place] + end_logits[row, text_place])
             best = _BestTokens(score, first - padding, last - padding, no_answer)
             yield best if bool(context[row].any()) else None
 

@@ -54,8 +54,8 @@ def cut_windows(
         spans = zip(sides, encoded["offset_mapping"][place], strict=True)
         offsets = tuple((int(start), int(end)) if side == 1 and end > start else None for side, (start, end) in spans)
         inputs = {name: encoded[name][place] for name in names}
-        ids, whole = inputs["input_ids"], tokenizer.cls_token_id
-        windows.append(Window(pair, inputs, offsets, ids.index(whole) if whole in ids else 0))
+        ids, first = inputs["input_ids"], tokenizer.cls_token_id
+        windows.append(Window(pair, inputs, offsets, ids.index(first) if first in ids else 0))
     return windows
 
 
