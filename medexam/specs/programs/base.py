@@ -82,6 +82,11 @@ class ProgramSpec(Spec):
         return name
 
     @property
+    def asked_as(self) -> str:
+        """The kind of program that the question is asked as; another one only after passages."""
+        return self.kind
+
+    @property
     def pictures(self) -> int | None:
         """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
         return None

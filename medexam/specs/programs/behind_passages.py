@@ -67,6 +67,11 @@ class BehindPassagesSpec(ReplySpec):
         return replace(super().words, examples=self.examples if self.then == "few_shot" else None)
 
     @property
+    def asked_as(self) -> str:
+        """The kind of program that the question is asked as after its passages."""
+        return self.then
+
+    @property
     def label_words(self) -> list[str]:
         """What tells it from others of its kind."""
         return [*super().label_words, *self.marks(then="{}")]
