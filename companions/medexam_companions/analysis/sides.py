@@ -39,15 +39,11 @@ class SideWords:
 class SideMeasure:
     """What is compared on both sides; its values are shown times 100."""
 
-    name: str
-    """In the title of the table, if it is not the accuracy."""
-    description: str
+    noun: str
     unit: str
-    better: tuple[str, str]
-    """`do better`, and `does better`."""
 
 
-ACCURACY = SideMeasure("", "Accuracy, percent,", "percentage points", ("do better", "does better"))
+ACCURACY = SideMeasure("accuracy", "percentage points")
 
 
 @dataclass(frozen=True)
@@ -89,14 +85,15 @@ class TwoSides(ComparisonSection):
             for count, phrase, exams in zip(self.counts, self.words.phrases, self.exams, strict=True)
         )
         caption = (
-            f"{self.measure.description} of {questions}. Difference: the first minus the second, {self.measure.unit}, "
+            f"Mean {self.measure.noun} ({self.measure.unit}) of {questions}. Difference: the first minus the second, "
             f"with 95 % intervals ({method}). Against control: minus the difference of {names[0]}, question by "
             f"question. {CAVEAT}"
         )
         if self.leftover:
             caption += f" Left out, because {self.words.neither}: {self.leftover:,}."
         headers = ("Run", *self.words.headers, "Difference", "Against control")
-        table = Table(f"Contamination: {self.words.title}{self.measure.name}", headers, rows)
+        noun = "" if self.measure == ACCURACY else f", {self.measure.noun}"
+        table = Table(f"Contamination: {self.words.title}{noun}", headers, rows)
         return [(table, caption), *([] if self.scores is None else self.scores.tables(names))]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
@@ -129,21 +126,21 @@ class TwoSides(ComparisonSection):
         }
 
     def _sentence(self, name: str, control: str, difference: Difference) -> str:
-        points = f"{signed(difference)} {self.measure.unit}"
-        do, does = self.measure.better
+        points, noun = f"{signed(difference)} {self.measure.unit}", self.measure.noun
         first, second = self.words.phrases
         if difference.interval is None:
             reason = why_none(difference.resampled, self.clusters)
-            contrast = f"{name} beyond {control}, questions {first} minus those {second}: {points}"
+            contrast = f"{name} beyond {control}, {noun} on questions {first} minus those {second}: {points}"
             return f"{contrast}; no interval, because {reason}."
         if not difference.excludes_zero:
             return (
-                f"{name} is not shown to {do} on questions {first} than on those {second}, beyond what {control} "
-                f"does: {points}."
+                f"{name} is not shown to have another {noun} on questions {first} than on those {second}, beyond what "
+                f"{control} has: {points}."
             )
         better, than = (first, second) if difference.value > 0 else (second, first)
-        sentence = f"{name} {does} on questions {better} than on those {than}, beyond what {control} does: {points}."
-        return f"{sentence} This is consistent with {self.words.cause}." if difference.value > 0 else sentence
+        sentence = f"{name} has a higher {noun} on questions {better} than on those {than}, beyond what {control} has"
+        cause = f" This is consistent with {self.words.cause}." if difference.value > 0 else ""
+        return f"{sentence}: {points}.{cause}"
 
 
 def contrast_sides(
@@ -195,10 +192,5 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, SideMeasure] 
         pairs = zip(rows, numbers, strict=True)
         values = [[(scores or {})[number] for scores, number in zip(*pair, strict=True)] for pair in pairs]
         words = "second halves"
-    measure = SideMeasure(
-        name=f", log-probability of the {words} ({norm})",
-        description=f"Mean log-probability of the {words}, norm {norm}, hundredths of {PER_LENGTH[norm]},",
-        unit=f"hundredths of {PER_LENGTH[norm]}",
-        better=(f"find {words} likelier", f"finds {words} likelier"),
-    )
+    measure = SideMeasure(f"log-probability of the {words} ({norm})", f"hundredths of {PER_LENGTH[norm]}")
     return np.array(values), measure

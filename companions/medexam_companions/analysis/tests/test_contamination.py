@@ -75,7 +75,7 @@ def test_no_difference_is_no_sign_and_exams_of_the_cutoffs_own_year_are_left_out
     write("control", CONTROL, lambda question, _: _guess(question))
     write("run", REMEMBERS, _knows)
     _, report = compare("control", "run", "--cutoff", "2014")
-    assert "is not shown to do better on questions up to 2014 than on those after 2014" in report
+    assert "is not shown to have another accuracy on questions up to 2014 than on those after 2014" in report
     found, report = compare("control", "run", "--cutoff", "2015-06")
     assert found["cutoff"]["not_told"] == 24
     assert sum(side["n"] for side in _sides(found["cutoff"])) == 96
@@ -180,8 +180,9 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> 
     around = found["cutoff"]
     assert around["log_probability"]["against_control"]["run_min_k"]["value"] == pytest.approx(0.4, abs=1e-12)
     assert around["against_control"]["run_min_k"]["value"] == pytest.approx(0.0, abs=1e-12)
-    assert "run_min_k finds options likelier on questions up to 2014 than on those after 2014" in " ".join(
-        report.split()
+    assert (
+        "run_min_k has a higher log-probability of the options (min_k) on questions up to 2014 than on those after 2014"
+        in " ".join(report.split())
     )
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):

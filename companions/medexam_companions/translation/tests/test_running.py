@@ -27,6 +27,9 @@ def test_three_setups_end_in_a_data_set_that_is_sound(translate, script, sources
     assert [(name, count["valid"], count["repeated"]) for name, count in found.counts.items()] == [
         (name, 4, 4) for name in ("zero_shot", "one_shot", "expert")
     ]
+    for path in (found.folder / "replies").glob("*/spec.json"):
+        record = path.read_text(encoding="utf-8")
+        assert ("medexam_companions" in record, '"kind": "translate"' in record) == (False, True)
     report = check_exam_set("headqa_v2", None, found.folder)
     assert report.passed
     assert [check.language for check in report.languages] == ["en", "es"]
