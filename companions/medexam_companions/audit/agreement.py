@@ -5,7 +5,6 @@ answers in this way. Pure functions over items and marks; they know neither shee
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeVar
 
@@ -27,69 +26,47 @@ V = TypeVar("V", bound=Hashable)
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How far two raters agree."""
+def agree(marks: Mapping[str, Mapping[str, V]], values: Sequence[V], *, ordered: bool = False) -> list[dict[str, Any]]:
+    """Measure the agreement of every two raters; `marks` by rater and item, each one of `values`.
 
-    raters: tuple[str, str]
-    n: int
-    """Items that both have marked."""
-    same: float | None
-    """Share of them with the same mark, from 0 to 1; None without any."""
-    kappa: float | None
-    """Cohen's kappa, 1 where all agree and 0 if chance explains it; with quadratic weights (Cohen 1968) if the marks
-    are ordered. None if all marks are one and the same, or fewer than two items are marked by both."""
-
-
-@dataclass(frozen=True)
-class RankCorrelation:
-    """How far two orders of the same items agree, from -1 to 1. None with fewer than 3 items, or where one side is
-    constant.
-
-    The 95 % intervals are percentiles of 9,999 resamples of the questions, all answers to a question being drawn
-    together. They are None if there are fewer than two questions, or where in a tenth of the resamples one side is
-    constant.
+    `n` counts the items that both have marked, `same` is the share of them with the same mark, and `kappa` Cohen's: 1
+    where all agree, 0 if chance explains it; with quadratic weights (Cohen 1968) if the marks are ordered. It is None
+    if all marks are one and the same, or fewer than two items are marked by both.
     """
-
-    n: int
-    """Items with a value on both sides."""
-    spearman: float | None = None
-    """Spearman's rho."""
-    spearman_interval: Interval | None = None
-    kendall: float | None = None
-    """Kendall's tau-b, which allows for ties."""
-    kendall_interval: Interval | None = None
+    return [
+        {"raters": pair, **_agree(marks[pair[0]], marks[pair[1]], list(values), ordered)}
+        for pair in combinations(marks, 2)
+    ]
 
 
-def agree(marks: Mapping[str, Mapping[str, V]], values: Sequence[V], *, ordered: bool = False) -> tuple[Agreement, ...]:
-    """Measure the agreement of every two raters; `marks` by rater and item, each one of `values`."""
-    return tuple(_agree(pair, marks, list(values), ordered) for pair in combinations(marks, 2))
-
-
-def _agree(raters: tuple[str, str], marks: Mapping[str, Mapping[str, V]], values: list[V], ordered: bool) -> Agreement:
-    first, second = (marks[rater] for rater in raters)
+def _agree(first: Mapping[str, V], second: Mapping[str, V], values: list[V], ordered: bool) -> dict[str, Any]:
     pairs = [(mark, second[item]) for item, mark in first.items() if item in second]
     same = sum(one == other for one, other in pairs) / len(pairs) if pairs else None
-    if len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2:
-        return Agreement(raters, len(pairs), same, None)
     table = np.zeros((len(values), len(values)))
     for one, other in pairs:
         table[values.index(one), values.index(other)] += 1
-    return Agreement(raters, len(pairs), same, cohens_kappa(table, quadratic=ordered))
+    is_vague = len(pairs) < 2 or len({mark for pair in pairs for mark in pair}) < 2
+    return {"n": len(pairs), "same": same, "kappa": None if is_vague else cohens_kappa(table, quadratic=ordered)}
 
 
-def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> RankCorrelation:
-    """Find the rank correlations of two sequences of finite numbers; element `i` of all three belongs to one item.
+def correlate(first: Sequence[float], second: Sequence[float], questions: Sequence[str]) -> dict[str, Any]:
+    """Find how far two orders of the same `n` items agree; element `i` of all three belongs to one item.
 
-    `questions` says which items belong together and are drawn together.
+    Spearman's rho (`spearman`) and Kendall's tau-b, which allows for ties (`kendall`), from -1 to 1; None with fewer
+    than 3 items, or where one side is constant. The 95 % intervals (`spearman_interval`, `kendall_interval`) are
+    percentiles of 9,999 resamples of the questions, all answers to a question being drawn together. They are None if
+    there are fewer than two questions, or where in a tenth of the resamples one side is constant.
     """
-    n = len(first)
-    if n < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
-        return RankCorrelation(n)
-    orders = _order(first), _order(second)
-    (rho,), (tau,) = _coefficients(np.ones((1, n)), *orders)
-    intervals = _intervals(*orders, questions)
-    return RankCorrelation(n, float(rho), intervals[0], float(tau), intervals[1])
+    names = ("spearman", "kendall")
+    if len(first) < FEWEST or len(set(first)) < 2 or len(set(second)) < 2:
+        values: Sequence[float | None] = (None, None)
+        intervals: Sequence[Interval | None] = (None, None)
+    else:
+        orders = _order(first), _order(second)
+        values = [float(value[0]) for value in _coefficients(np.ones((1, len(first))), *orders)]
+        intervals = _intervals(*orders, questions)
+    ends = zip((f"{name}_interval" for name in names), intervals, strict=True)
+    return {"n": len(first), **dict(zip(names, values, strict=True)), **dict(ends)}
 
 
 def measure_agreement(items: Sequence[AuditItem | KeyEntry], marks: Sequence[float]) -> list[dict[str, Any]]:
@@ -99,7 +76,7 @@ def measure_agreement(items: Sequence[AuditItem | KeyEntry], marks: Sequence[flo
     first item.
     """
 
-    def compare(measure: str, part: str = "", name: str = "") -> RankCorrelation:
+    def compare(measure: str, part: str = "", name: str = "") -> dict[str, Any]:
         pairs = [
             (item, mark)
             for item, mark in zip(items, marks, strict=True)

@@ -4,7 +4,7 @@ import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from medexam.experiments import AnyRun
     from medexam.tables import Captioned
-    from medexam_companions.audit.agreement import Agreement
     from medexam_companions.audit.items import AuditItem
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
@@ -87,7 +86,7 @@ def judge_errors(
             {
                 "run": stored.folder.name,
                 "metrics": stored.metrics.model_dump(mode="json"),
-                "agreement": [vars(agreement) for agreement in agreements],
+                "agreement": agreements,
                 "costs": None if stored.costs is None else stored.costs.to_json(),
                 "instructions": text,
             }
@@ -96,10 +95,11 @@ def judge_errors(
         print_tables(Terminal(), tables)
 
 
-def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[Agreement]") -> "list[Captioned]":
+def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[dict[str, Any]]") -> "list[Captioned]":
     """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
     from medexam.experiments import cost_tables
-    from medexam.tables import NONE, Table, coefficient, percent
+    from medexam.tables import Table, percent
+    from medexam_companions.audit.report import agreement_cells
 
     metrics = run.metrics
     groups = {name: measures for name, measures in {"All": metrics.measures, **metrics.by_group}.items() if measures}
@@ -110,15 +110,7 @@ def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[Ag
     caption = f"Percent of the wrong answers that {run.model} judged: {judged:,} of {metrics.selected:,}."
     tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
     if agreements:
-        pairs = tuple(
-            (
-                " and ".join(each.raters),
-                str(each.n),
-                percent(each.same),
-                NONE if each.kappa is None else coefficient(each.kappa),
-            )
-            for each in agreements
-        )
+        pairs = tuple(map(agreement_cells, agreements))
         caption = "Answers that both judged, percent with the same kind, and Cohen's kappa."
         tables.append((Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs), caption))
     return [*tables, *cost_tables(run)]

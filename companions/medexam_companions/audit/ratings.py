@@ -50,7 +50,7 @@ def read_ratings(path: Path, sheets: Sequence[Path], runs_dir: Path) -> Ratings:
     saved = [path] if path.is_file() else [] if (path / KEY).exists() else sorted(path.glob("*.csv"))
     if saved:
         paths = [*saved, *sheets]
-        reviews = load_review_sheets(paths, CODE, ASPECTS, _explain_page)
+        reviews: tuple[Review[int], ...] = load_review_sheets(paths, CODE, ASPECTS, _explain_page)
         key = _read_page_key(paths, reviews)
     else:
         key = AuditFolder(path).read_key()

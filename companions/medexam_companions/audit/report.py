@@ -1,7 +1,6 @@
 """What an audit finds, as the document that `--json` prints; tables and Markdown are drawn from it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -50,11 +49,7 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
         "raters": [row for aspect in ASPECTS for row in _compare_raters(aspect, marks[aspect], entries)],
         "by_run": _means_by(entries, means, lambda entry: entry.run),
         "by_group": _means_by(entries, means, lambda entry: entry.group),
-        "measures": [
-            {"measure": each["measure"], "overall": asdict(each["overall"])}
-            | {part: {name: asdict(found) for name, found in each[part].items()} for part in ("by_group", "by_run")}
-            for each in measured
-        ],
+        "measures": measured,
         "changed": [{"code": entry.code, "run": entry.run, "key": entry.key} for entry in ratings.changed],
         "unseen": dict(ratings.unseen),
         "answers": [
@@ -75,11 +70,11 @@ def _compare_raters(
     """Compare every two raters on an aspect."""
     question_of = {entry.code: entry.key for entry in entries}
     for agreement in agree(marks, range(1, 6), ordered=True):
-        first, second = (marks[rater] for rater in agreement.raters)
+        first, second = (marks[rater] for rater in agreement["raters"])
         shared = [code for code in first if code in second]
         questions = [question_of[code] for code in shared]
         correlation = correlate([first[code] for code in shared], [second[code] for code in shared], questions)
-        yield {"aspect": aspect, **asdict(agreement), **asdict(correlation)}
+        yield {"aspect": aspect, **agreement, **correlation}
 
 
 def _average_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
@@ -121,7 +116,7 @@ def audit_markdown(document: Document, ratings: Ratings) -> str:
 
 
 def audit_tables(document: Document) -> list[Captioned]:
-    """Build sheets, marks, raters and measures, in this order; breakdowns if there are several groups or runs."""
+    """Build sheets, marks, raters and measures, in this order."""
     heads = tuple(aspect.capitalize() for aspect in ASPECTS)
     sheets = tuple(
         (
@@ -148,35 +143,27 @@ def audit_tables(document: Document) -> list[Captioned]:
     ]
     if document["raters"]:
         names = ("Raters", "Aspect", "Answers", "Same mark", "Kappa", *_COEFFICIENTS)
-        rows = tuple(
-            (
-                " and ".join(row["raters"]),
-                row["aspect"],
-                str(row["n"]),
-                percent(row["same"]),
-                NONE if row["kappa"] is None else coefficient(row["kappa"]),
-                *_coefficients(row),
-            )
-            for row in document["raters"]
-        )
+        cells = ((agreement_cells(row), row) for row in document["raters"])
+        raters = tuple((first, row["aspect"], *further, *_coefficients(row)) for (first, *further), row in cells)
         caption = f"Answers that both marked; percent with the same mark; Cohen's kappa with quadratic weights. {_HOW}"
-        tables.append((Table("Raters against each other", names, rows, text_columns=2), caption))
-    measures = document["measures"]
-    if measures:
-        rows = tuple((each["measure"], str(each["overall"]["n"]), *_coefficients(each["overall"])) for each in measures)
-        table = Table("Measures against the raters", ("Measure", "Answers", *_COEFFICIENTS), rows)
-        tables.append((table, f"Each automatic measure against the mean of the raters' correctness. {_HOW}"))
-    for kind in ("group", "run"):
-        if not measures or len(document[f"by_{kind}"]) < 2:
-            continue
+        tables.append((Table("Raters against each other", names, raters, text_columns=2), caption))
+    if measures := document["measures"]:
+        parts = [part for part in ("by_group", "by_run") if len(document[part]) > 1]
         rows = tuple(
-            (each["measure"], name, str(each[f"by_{kind}"][name]["n"]), *_coefficients(each[f"by_{kind}"][name]))
+            (each["measure"], name, str(correlation["n"]), *_coefficients(correlation))
             for each in measures
-            for name in sorted(each[f"by_{kind}"])
+            for name, correlation in (("all", each["overall"]), *(pair for p in parts for pair in each[p].items()))
         )
-        names = ("Measure", kind.capitalize(), "Answers", *_COEFFICIENTS)
-        tables.append((Table(f"Measures against the raters, by {kind}", names, rows, text_columns=2), _HOW))
+        table = Table("Measures against the raters", ("Measure", "Of", "Answers", *_COEFFICIENTS), rows, text_columns=2)
+        caption = f"Each automatic measure against the mean of the raters' correctness, by group and by run. {_HOW}"
+        tables.append((table, caption))
     return tables
+
+
+def agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Write how far two raters agree: who they are, answers, percent with the same mark, and kappa."""
+    kappa = NONE if row["kappa"] is None else coefficient(row["kappa"])
+    return " and ".join(row["raters"]), str(row["n"]), percent(row["same"]), kappa
 
 
 def _coefficients(correlation: Mapping[str, Any]) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def _describe(submission: Submission, profile: Profile) -> Entry:
     formats = {
         group: {name: measure.value for name, measure in each.items()} for group, each in metrics.by_group.items()
     }
-    scores = [formats.get(group, {}).get(profile) for group in OPEN]
+    scores: list[Any] = [formats.get(group, {}).get(profile) for group in OPEN]
     semantic = None if None in scores else sum(scores) / len(scores)
     bleu = measures.get("bleu")
     sizes = (read_size(name) for name in (submission.run.model or "", submission.name))

@@ -32,17 +32,17 @@ def test_coefficients_are_those_of_pandas(sample) -> None:
 
     found = correlate(marks, scores, questions)
 
-    assert found.n == 40
-    assert found.spearman == pytest.approx(frame.corr(method="spearman").iloc[0, 1])
-    assert found.kendall == pytest.approx(frame.corr(method="kendall").iloc[0, 1])
+    assert found["n"] == 40
+    assert found["spearman"] == pytest.approx(frame.corr(method="spearman").iloc[0, 1])
+    assert found["kendall"] == pytest.approx(frame.corr(method="kendall").iloc[0, 1])
 
 
 def test_intervals_are_those_of_scipys_bootstrap(sample) -> None:
     marks, scores, questions = sample
     found = correlate(marks, scores, questions)
     for interval, coefficient in (
-        (found.spearman_interval, stats.spearmanr),
-        (found.kendall_interval, stats.kendalltau),
+        (found["spearman_interval"], stats.spearmanr),
+        (found["kendall_interval"], stats.kendalltau),
     ):
         expected = stats.bootstrap(
             (marks, scores),
@@ -64,8 +64,8 @@ def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pai
     questions = [str(place) for place in range(len(pairs))]
     found = correlate(first, second, questions)
     for value, interval in (
-        (found.spearman, found.spearman_interval),
-        (found.kendall, found.kendall_interval),
+        (found["spearman"], found["spearman_interval"]),
+        (found["kendall"], found["kendall_interval"]),
     ):
         if value is None:
             assert interval is None
@@ -74,10 +74,10 @@ def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pai
             assert interval is None or -1 <= interval[0] <= interval[1] <= 1
     turned = correlate(first, [-score for score in second], questions)
     stretched = correlate(first, [2.0**score for score in second], questions)
-    assert (turned.spearman is None) == (found.spearman is None)
-    if found.spearman is not None:
-        assert turned.spearman == pytest.approx(-found.spearman)
-        assert turned.kendall == pytest.approx(-found.kendall)
+    assert (turned["spearman"] is None) == (found["spearman"] is None)
+    if found["spearman"] is not None:
+        assert turned["spearman"] == pytest.approx(-found["spearman"])
+        assert turned["kendall"] == pytest.approx(-found["kendall"])
         assert stretched == found
 
 
@@ -86,35 +86,36 @@ def test_coefficients_stay_in_range_turn_with_the_order_and_ignore_the_scale(pai
 )
 def test_few_or_constant_items_have_no_coefficient(first, second) -> None:
     found = correlate(first, second, [str(place) for place in range(len(first))])
-    assert (found.n, found.spearman, found.kendall) == (len(first), None, None)
-    assert found.spearman_interval is found.kendall_interval is None
+    assert (found["n"], found["spearman"], found["kendall"]) == (len(first), None, None)
+    assert found["spearman_interval"] is found["kendall_interval"] is None
 
 
 def test_an_interval_needs_questions_and_resamples_that_vary() -> None:
     one_question = correlate([1, 2, 3, 4], [1, 3, 2, 4], ["q"] * 4)
-    assert (one_question.spearman, one_question.spearman_interval) == (pytest.approx(0.8), None)
+    assert (one_question["spearman"], one_question["spearman_interval"]) == (pytest.approx(0.8), None)
     # In a third of the resamples the only right answer is missing.
     rare = correlate([1, 2, 3, 4, 5, 1, 2, 3, 4, 5], [0] * 9 + [1], [str(place) for place in range(10)])
-    assert rare.spearman is not None
-    assert (rare.spearman_interval, rare.kendall_interval) == (None, None)
+    assert rare["spearman"] is not None
+    assert (rare["spearman_interval"], rare["kendall_interval"]) == (None, None)
 
 
 def test_answers_to_one_question_are_drawn_together(sample) -> None:
     marks, scores, questions = sample
     twice = correlate(marks * 2, scores * 2, questions * 2)
     once = correlate(marks, scores, questions)
-    assert twice.spearman == pytest.approx(once.spearman)
-    assert twice.spearman_interval == pytest.approx(once.spearman_interval)
+    assert twice["spearman"] == pytest.approx(once["spearman"])
+    assert twice["spearman_interval"] == pytest.approx(once["spearman_interval"])
     apart = correlate(marks * 2, scores * 2, [f"{place}" for place in range(80)])
     assert (
-        apart.spearman_interval[1] - apart.spearman_interval[0] < once.spearman_interval[1] - once.spearman_interval[0]
+        apart["spearman_interval"][1] - apart["spearman_interval"][0]
+        < once["spearman_interval"][1] - once["spearman_interval"][0]
     )
 
 
 def test_raters_are_compared_where_both_have_marked() -> None:
     marks = {"ana": {"a": 1, "b": 3, "c": 4, "d": 5}, "luis": {"d": 5, "b": 2, "a": 1, "e": 4}}
     (pair,) = agree(marks, range(1, 6), ordered=True)
-    assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))
+    assert (pair["n"], pair["same"]) == (3, pytest.approx(2 / 3))
 
 
 def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
@@ -124,13 +125,13 @@ def test_measures_are_compared_over_all_and_by_group_and_run() -> None:
         for place, group in enumerate(("short", "short", "short", "list", "list", "list"))
     ]
     bleu, meteor = measure_agreement(items, [1, 2, 3, 4, 5, 5] * 2)
-    assert [(each["measure"], each["overall"].n) for each in (bleu, meteor)] == [("bleu", 12), ("meteor", 6)]
-    assert {run: found.kendall for run, found in bleu["by_run"].items()} == {
+    assert [(each["measure"], each["overall"]["n"]) for each in (bleu, meteor)] == [("bleu", 12), ("meteor", 6)]
+    assert {run: found["kendall"] for run, found in bleu["by_run"].items()} == {
         "one": pytest.approx(0.966, abs=1e-3),
         "two": pytest.approx(-0.966, abs=1e-3),
     }
-    assert {group: found.n for group, found in bleu["by_group"].items()} == {"short": 6, "list": 6}
-    assert (meteor["by_run"]["two"].n, meteor["by_run"]["two"].kendall) == (0, None)
+    assert {group: found["n"] for group, found in bleu["by_group"].items()} == {"short": 6, "list": 6}
+    assert (meteor["by_run"]["two"]["n"], meteor["by_run"]["two"]["kendall"]) == (0, None)
     assert measure_agreement([], []) == []
 
 
@@ -141,12 +142,12 @@ def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
     table = [[0] * 5 for _ in range(5)]
     for key in ("q1", "q2", "q3", "q4", "q5"):
         table[mine[key] - 1][its[key] - 1] += 1
-    assert (found.raters, found.n) == (("a", "b"), 5)
-    assert found.same == pytest.approx(2 / 5)
-    assert found.kappa == pytest.approx(cohens_kappa(table, wt="quadratic").kappa)
+    assert (found["raters"], found["n"]) == (("a", "b"), 5)
+    assert found["same"] == pytest.approx(2 / 5)
+    assert found["kappa"] == pytest.approx(cohens_kappa(table, wt="quadratic").kappa)
     # By hand: weighted disagreement 3 observed, 5 x the mean of (i - j)^2 expected.
     expected = sum((a - b) ** 2 for a in (1, 2, 3, 4, 5) for b in (1, 3, 3, 5, 4)) / 5
-    assert found.kappa == pytest.approx(1 - 3 / expected)
+    assert found["kappa"] == pytest.approx(1 - 3 / expected)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +156,4 @@ def test_agreement_is_cohens_kappa_with_quadratic_weights() -> None:
 )
 def test_nothing_in_common_and_one_and_the_same_mark_have_no_kappa(first, second, expected) -> None:
     (found,) = agree({"a": first, "b": second}, range(1, 6), ordered=True)
-    assert (found.n, found.same, found.kappa) == expected
+    assert (found["n"], found["same"], found["kappa"]) == expected

@@ -74,8 +74,8 @@ def test_doubtful_input_is_refused(judge) -> None:
 def test_kinds_and_kappa() -> None:
     judges = {"m": {"a": "key", "b": "key", "c": "other"}, "p": {"a": "key", "b": "other", "c": "other", "d": "key"}}
     (pair,) = agree(judges, KINDS)
-    assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))
+    assert (pair["n"], pair["same"]) == (3, pytest.approx(2 / 3))
     # By hand: 2/3 observed, 2/3 * 1/3 + 1/3 * 2/3 expected.
-    assert pair.kappa == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
+    assert pair["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
     (same,) = agree({"m": {"a": "key"}, "p": {"a": "key"}}, KINDS)
-    assert (same.same, same.kappa) == (1.0, None)
+    assert (same["same"], same["kappa"]) == (1.0, None)
