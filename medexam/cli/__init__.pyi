@@ -1,6 +1,5 @@
 from .flags.result_files import ImportSettings as ImportSettings
 from .main import COMMANDS as COMMANDS
-from .main import app as app
 from .main import load_command as load_command
 from .main import run_command as run_command
 from .main import walk_commands as walk_commands
@@ -23,6 +22,5 @@ from .views.output import write_file as write_file
 from .views.runs import describe_stop as describe_stop
 from .views.runs import print_lines as print_lines
 from .views.runs import print_notice as print_notice
-from .views.runs import print_ranking_notes as print_ranking_notes
 from .views.runs import print_tables as print_tables
 from .views.runs import read_current as read_current

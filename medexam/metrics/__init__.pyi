@@ -28,14 +28,12 @@ from .paired.repeats import noise_floor as noise_floor
 from .paired.results import Difference as Difference
 from .results import Interval as Interval
 from .results import Measure as Measure
-from .results import Measures as Measures
 from .results import Metrics as Metrics
 from .results import Resampling as Resampling
 from .results import ScoredRun as ScoredRun
 from .results import TaskMetrics as TaskMetrics
 from .scoring import compute_metrics as compute_metrics
 from .span_outcomes import count_outcomes as count_outcomes
-from .spans import SpanSetScores as SpanSetScores
 from .spans import score_span as score_span
 from .spans import score_spans as score_spans
 from .tasks import count_tasks as count_tasks

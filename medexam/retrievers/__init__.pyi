@@ -2,7 +2,6 @@ from .base import Hit as Hit
 from .base import LocalReader as LocalReader
 from .base import Passage as Passage
 from .base import Span as Span
-from .building import PlannedRetriever as PlannedRetriever
 from .building import plan_retriever as plan_retriever
 from .corpora import TOKEN as TOKEN
 from .corpora import Corpus as Corpus

@@ -27,8 +27,6 @@ from .launch.own_servers import vllm_python as vllm_python
 from .launch.processes import Launch as Launch
 from .launch.processes import ServerProcess as ServerProcess
 from .launch.processes import group_lives as group_lives
-from .launch.profile import Layout as Layout
-from .launch.profile import Profile as Profile
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
 from .launch.profile import with_profile as with_profile

@@ -6,9 +6,7 @@ from .catalogue import TERMS as TERMS
 from .catalogue import DatasetInfo as DatasetInfo
 from .catalogue import Form as Form
 from .catalogue import check_language as check_language
-from .dataset import Alteration as Alteration
 from .dataset import DatasetSpec as DatasetSpec
-from .dataset import Variant as Variant
 from .experiment import CellSpec as CellSpec
 from .experiment import ExperimentSpec as ExperimentSpec
 from .identity import IDENTITY_SCHEMA as IDENTITY_SCHEMA
@@ -28,7 +26,6 @@ from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.needs import Query as Query
 from .programs.needs import ReaderSettings as ReaderSettings
 from .programs.needs import RetrievalSettings as RetrievalSettings
-from .programs.replies import ChainOfThoughtSpec as ChainOfThoughtSpec
 from .programs.replies import FewShotSpec as FewShotSpec
 from .programs.replies import ZeroShotSpec as ZeroShotSpec
 from .programs.retrieving import RetrievingSpec as RetrievingSpec
