@@ -5,6 +5,7 @@ An installed package adds a kind by an entry point of the group `medexam.program
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
@@ -76,18 +77,16 @@ KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
 
 @cache
 def _load_added(kind: str) -> type[ProgramSpec] | None:
-    """Load the spec of a kind that an installed package adds; None if that is none, or cannot be loaded."""
-    if kind not in added_names(PROGRAMS):
-        return None
-    try:
-        part = load_object(kind, PROGRAMS)
-    except SpecError:
-        return None
+    """Load the spec of a kind that an installed package adds; None if that is none. Raises `SpecError`."""
+    part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
     return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
 
 
 class _AllKinds(Mapping[str, type[ProgramSpec]]):
-    """The kinds of this package, then those of installed ones, each loaded when it is first looked up."""
+    """The kinds of this package, then those of installed ones, each loaded when it is first looked up.
+
+    To look up one that cannot be imported raises `SpecError` with the reason; a list leaves it out.
+    """
 
     def __getitem__(self, kind: str) -> type[ProgramSpec]:
         spec = KINDS.get(kind) or _load_added(kind)
@@ -97,7 +96,10 @@ class _AllKinds(Mapping[str, type[ProgramSpec]]):
 
     def __iter__(self) -> Iterator[str]:
         yield from KINDS
-        yield from (kind for kind in added_names(PROGRAMS) if kind not in KINDS and _load_added(kind))
+        for kind in added_names(PROGRAMS):
+            with suppress(SpecError):
+                if kind not in KINDS and _load_added(kind) is not None:
+                    yield kind
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -126,8 +128,9 @@ class GoneSpec(ProgramSpec):
 def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
     if isinstance(program, ProgramSpec):
         return program
-    spec = GoneSpec if info.context == STORED else None
-    if (spec := ALL_KINDS.get(program["kind"], spec)) is None:
+    gone: type[ProgramSpec] | None = GoneSpec if info.context == STORED else None
+    spec = ALL_KINDS.get(program["kind"], gone)
+    if spec is None:
         raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
     return spec.model_validate(program)
 
