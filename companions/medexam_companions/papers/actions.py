@@ -88,12 +88,11 @@ def place_on_map(folder: Path, dataset: str | None, language: str, sample: int, 
             "reads both"
         )
     try:
-        # Before minutes of work are lost for it.
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MedExamError(f"cannot write {out}: {error.strerror or error}; choose another place with --out") from None
     corpus_map = make_map(folder, spec, sample=sample, say=print_notice)
-    (path,) = write_pictures([render_plot(corpus_map.plot("map"))], out, "--out")
+    (path,) = write_pictures([render_plot(corpus_map.plot(out.stem if out.suffix else "map"))], out, "--out")
     print_notice(f"wrote {path}")
     if as_json:
         print_json({"map": str(path.resolve()), **corpus_map.document()})

@@ -40,17 +40,15 @@ class Beside:
         return {"title": self.title, "arxiv": self.arxiv, "columns": columns, "rows": self._rows()}
 
     def _rows(self) -> list[dict[str, Any]]:
-        rows = []
+        rows, grid = [], self.paper_grid or Grid(columns=(), rows={})
         for name, own_figures in self.own_grid.rows.items():
-            paper_figures = [
-                self.paper_grid and self.paper_grid.figure(name, column) for column in self.own_grid.columns
-            ]
+            paper_figures = [grid.figure(name, column) for column in self.own_grid.columns]
             differences = [
                 None if own is None or paper is None else round(own - paper, 6) + 0.0
                 for own, paper in zip(own_figures, paper_figures, strict=True)
             ]
-            row = {"row": name, "values": list(own_figures), "published": paper_figures, "differences": differences}
-            rows.append(row)
+            figures = {"values": list(own_figures), "published": paper_figures, "differences": differences}
+            rows.append({"row": name, **figures})
         return rows
 
 

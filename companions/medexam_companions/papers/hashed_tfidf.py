@@ -5,6 +5,7 @@ Chen et al. (2017), "Reading Wikipedia to answer open-domain questions"; the IR 
 """
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -34,9 +35,7 @@ class HashedTfidfRetriever:
         """
         self._passages = passages
         self._stop_words = load_stop_words(language, STOP_LISTS)
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        self._vectorizer = HashingVectorizer(
+        self._vectorizer = import_module("sklearn.feature_extraction.text").HashingVectorizer(
             analyzer=self._terms, n_features=2**24, alternate_sign=False, norm=None, dtype=np.float64
         )
         counts = self._vectorizer.transform(passage.text for passage in passages).tocsc()

@@ -82,9 +82,9 @@ def _arrange(entry: PaperEntry, runs: Sequence[AnyRun]) -> Product:
     """Build the table that the runs make."""
     if entry.item.shows == "years":
         plot = PLOTS["models_by_year"](looks(runs))
-        tables = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
+        by_year = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
         pictures = [] if plot is None else [render_plot(plot)]
-        return Product(entry, tables, Report(runs).document(), pictures, runs)
+        return Product(entry, by_year, Report(runs).document(), pictures, runs)
     if entry.item.shows == "correlation":
         comparison = _correlate(entry, runs)
         return Product(entry, [comparison.table], comparison.document(), (), runs)

@@ -78,7 +78,8 @@ class PlacedGroups:
 
     def of(self, name: str) -> "Places":
         """Return the places of a group's points, `[m, 2]`."""
-        return self.places[np.array(self.groups, dtype=object) == name]
+        places: Places = self.places[np.array(self.groups, dtype=object) == name]
+        return places
 
 
 @dataclass(frozen=True)
@@ -184,11 +185,10 @@ def fit_projection(vectors: "NDArray[np.float32]", seed: int) -> Any:
 
 def measure_trust(vectors: "NDArray[np.float32]", places: "Places", seed: int) -> float:
     """Measure how far neighbours on the plane are neighbours among the vectors too: from 0 to 1, which is best."""
-    from sklearn.manifold import trustworthiness
-
     rows = _draw_rows(len(vectors), JUDGED, seed)
-    near = min(UMAP_SETTINGS["n_neighbors"], (len(rows) - 1) // 2)
-    return float(trustworthiness(vectors[rows], places[rows], n_neighbors=near, metric=UMAP_SETTINGS["metric"]))
+    near, metric = min(UMAP_SETTINGS["n_neighbors"], (len(rows) - 1) // 2), UMAP_SETTINGS["metric"]
+    score = importlib.import_module("sklearn.manifold").trustworthiness
+    return float(score(vectors[rows], places[rows], n_neighbors=near, metric=metric))
 
 
 def _draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":

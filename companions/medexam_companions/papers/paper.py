@@ -19,7 +19,6 @@ from medexam.text import nearest
 
 PUBLISHED, EXPERIMENTS = (Path(__file__).with_name(name) for name in ("published", "experiments"))
 
-
 About = Literal[
     "questions", "question_lengths", "question_lengths_by_discipline", "splits", "tokens", "documents", "sentences"
 ]

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
 from typing import Any, cast
 
 from medexam.errors import SpecError
@@ -46,10 +45,6 @@ class FigureCell:
         if self.difference is None or self.interval is None or self.published is None:
             return None
         return self.interval[0] <= self.published <= self.interval[1]
-
-    def document(self) -> dict[str, Any]:
-        """Return it as a JSON-ready dictionary."""
-        return {**asdict(self), "within": self.within}
 
 
 @dataclass(frozen=True)
@@ -112,8 +107,9 @@ class PaperTable:
         measures = self.layout.measures
         if not self._by_exam:
             return {self.paper.measures[measure].heading: (None, measure) for measure in measures}
-        whole = {self.layout.whole: (None, measures[0])} if self.layout.whole else {}
-        return {exam: (exam, measures[0]) for exam in self.paper.exams} | whole
+        parts: dict[str, str | None] = {exam: exam for exam in self.paper.exams}
+        parts |= {self.layout.whole: None} if self.layout.whole else {}
+        return {heading: (part, measures[0]) for heading, part in parts.items()}
 
     @cached_property
     def cells(self) -> dict[int, dict[str, FigureCell | None]]:
@@ -125,7 +121,7 @@ class PaperTable:
             row = f"{run.model} {row}" if self.of_models else row
             for heading, (part, measure) in self.figures.items():
                 value, interval = self._value(run, part, measure)
-                published = grid and grid.figure(row, heading if self._by_exam else measure)
+                published = grid.figure(row, heading if self._by_exam else measure)
                 difference = None
                 if value is not None and published is not None and self.paper.measures[measure].comparable:
                     # A zero is added so that what rounds to -0 has no minus.
@@ -144,9 +140,10 @@ class PaperTable:
         return value, None if ends is None else (100 * ends[0], 100 * ends[1])
 
     @property
-    def _grid(self) -> Grid | None:
-        """What the paper prints in this table; None of another data set."""
-        return self.paper.figures.get(self.layout.number or 0) if self.dataset == self.paper.dataset else None
+    def _grid(self) -> Grid:
+        """What the paper prints in this table; empty of another data set."""
+        figures = self.paper.figures if self.dataset == self.paper.dataset else {}
+        return figures.get(self.layout.number or 0, Grid(columns=(), rows={}))
 
     @property
     def legend(self) -> str:
@@ -187,8 +184,8 @@ class PaperTable:
                 best |= {(own_rows[row], column) for row in self._best_rows(runs, heading)}
         headers = [f"{block} {column}".strip() for block in self.blocks for column in columns]
         names = ("Strategy", "Model") if self.of_models else ("Solver",)
-        for name in self.layout.references if self._grid is not None else ():
-            figures = [self._grid and self._grid.figure(name, heading) for heading in self.figures]
+        for name in (name for name in self.layout.references if name in self._grid.rows):
+            figures = [self._grid.figure(name, heading) for heading in self.figures]
             rows.append((name, *(NONE if figure is None else self._print(figure) for figure in figures), ""))
         title = f"{self.layout.name} · {self.dataset}"
         return Table(title, (*names, *headers), tuple(rows), best=frozenset(best), text_columns=len(names))
@@ -218,7 +215,10 @@ class PaperTable:
                     "mixed": run.mixed,
                     "status": run.status,
                     "n": self._scored(run),
-                    "figures": {heading: cell and cell.document() for heading, cell in self.cells[id(run)].items()},
+                    "figures": {
+                        heading: cell and {**asdict(cell), "within": cell.within}
+                        for heading, cell in self.cells[id(run)].items()
+                    },
                 }
                 for run in self.runs
             ],
@@ -335,17 +335,14 @@ def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
                 f"--layout {paper.layout} prints tables of {paper.dataset}, and run {run.record.run_id} "
                 f"asked {dataset.name}: name runs of {paper.dataset} alone, or leave --layout out"
             )
-    names = list(dict.fromkeys(run.record.cell.dataset.name for run in runs))
-    for name, dataset_runs in groupby(sorted(runs, key=lambda run: names.index(_dataset(run))), key=_dataset):
-        exam_runs = list(cast(Iterator[ExamRun], dataset_runs))
+    by_dataset: dict[str, list[ExamRun]] = {}
+    for run in runs:
+        by_dataset.setdefault(run.record.cell.dataset.name, []).append(cast(ExamRun, run))
+    for name, exam_runs in by_dataset.items():
         for layout in paper.tables:
             table_runs = [run for run in exam_runs if paper.takes(layout, run.record.cell.program.kind, _split(run))]
             if table_runs:
                 yield PaperTable(name, layout, paper, table_runs)
-
-
-def _dataset(run: AnyRun) -> str:
-    return run.record.cell.dataset.name
 
 
 def _language(run: ExamRun) -> str:

@@ -21,7 +21,6 @@ from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table, decimal, percent
 
 FILE = Path(__file__).parent / "published" / "exam_boards.yaml"
-TITLE = "Against people"
 
 
 @cache
@@ -92,7 +91,7 @@ def set_against_people(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], li
     headers = (*(("Run",) if several else ()), "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
     lines = tuple((*((name,) if several else ()), *_cells(row)) for name, row in pairs)
     best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row.passed)
-    table = Table(TITLE, headers, lines, best=best, text_columns=2 if several else 1)
+    table = Table("Against people", headers, lines, best=best, text_columns=2 if several else 1)
     return documents, [(table, f"{_verdict(pairs, several=several)} {_caption()}")]
 
 

@@ -168,7 +168,8 @@ class Sources:
 
     def _translations(self, cell: CellSpec) -> AnySet | None:
         """Load the questions in the language of the queries; None where that is their own."""
-        language = cell.program.retrieval and cell.program.retrieval.query_language
+        retrieval = cell.program.retrieval
+        language = None if retrieval is None else retrieval.query_language
         if language is None or language == cell.dataset.language:
             return None
         if cell.dataset.kind is not None:
