@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -28,43 +29,30 @@ _FEWEST_WORDS = 8
 _REASON = "their options refer to one another, or more than one would be right"
 _TRIES = 20
 """Draws for each option that is replaced, before the question is left out."""
-_REFERRING = re.compile(
-    r"""
-      ^\W*(all|none|both|neither|any|tod[ao]s|ningun[ao]?|ningunha|ambas|ambos|tous|toutes|aucune?|tutt[ei]|nessuna)\b
-      .{0,60}\b(above|previous|preceding|others?|options?|answers?|statements?|of\ (these|this)|ones|true|false
-      |(in)?correct[ao]?s?|anteriore?s?|ciert[ao]s|fals[ao]s|verdader[ao]s|opcion(es)?|respuestas?|otr[ao]s|demas
-      |precedent[ei]?s?|reponses?|vraie?s|exacte?s|fausses|justes|corrett[ei]|risposte|ver[ei]|opzioni)\b
-    | ^\W*(all|none|both|todas|ninguna|ambas)( of them| are)?\W*$
-    | \b(answers?|options?|statements?|respuestas?|opcion(es)?|opcions|reponses?|risposte)\s+(\d|[b-e])\b
-    | ^\W*(\d|[a-e])(\s*,\s*(\d|[a-e]))*\s*(and|y|e|et)\s+(\d|[a-e])\b\W*($|(are|son|sont|sono|both)\b)
-    | (以上|上記|上述|いずれも|すべて).{0,8}(正|誤|错|是|ない|ある)
-    | (вс[её]\s+(перечисл|вышеперечисл|ответ|верн|правильн)|ни\s+один\s+из)
-    """,
-    re.VERBOSE,
-)
 
 
 def question_withheld(rows: Sequence[Row], language: Language) -> Altered:
     """Show the options alone."""
-    words = _words()[language][0]
+    words = _data()["words"][language][0]
     return Altered(tuple(_with_stem(row, words) for row in rows))
 
 
 def options_withheld(rows: Sequence[Row], language: Language) -> Altered:
     """Show the question and the numbers of its options."""
-    words = _words()[language][1]
+    words = _data()["words"][language][1]
     return Altered(tuple(_with_options(row, dict.fromkeys(row.question.option_numbers, words)) for row in rows))
 
 
 def none_of_the_above(rows: Sequence[Row], language: Language) -> Altered:
     """Put `None of the other options` in place of the right option, without further right options."""
     altered: dict[str, Row | None] = {}
+    none = _data()["words"][language][2]
     for row in rows:
         options = [option for option in row.question.options if option.number not in row.others]
         if len(options) < 2 or any(refers_to_options(option.text) for option in options):
             altered[row.question.key] = None
         else:
-            texts = {option.number: option.text for option in options} | {row.gold or 0: _words()[language][2]}
+            texts = {option.number: option.text for option in options} | {row.gold or 0: none}
             altered[row.question.key] = replace(_with_options(row, texts), others=())
     return _split(altered, _REASON)
 
@@ -143,14 +131,14 @@ def paraphrased(rows: Sequence[Row], language: Language, *, table: Path) -> Alte
 
 def refers_to_options(text: str) -> bool:
     """Return whether an option speaks of the other ones, as `All of the above` does."""
-    return _REFERRING.search(plain_letters(text)) is not None
+    return re.search(_data()["referring"], plain_letters(text), re.VERBOSE) is not None
 
 
 @cache
-def _words() -> Mapping[str, Sequence[str]]:
-    """Read what is shown in each language."""
-    words: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    return words
+def _data() -> dict[str, Any]:
+    """Read what is shown in each language, and the pattern of options that speak of the other ones."""
+    data: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return data
 
 
 def _split(altered: Mapping[str, Row | None], reason: str) -> Altered:

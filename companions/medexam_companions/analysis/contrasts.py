@@ -5,7 +5,6 @@ is a difference in differences. It knows nothing of runs.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,8 @@ def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:
     """Average over all questions, at least one, with the interval of `resample`; `clusters[i]` is the exam of i."""
     exams = [*_split(values, clusters).values()]
     sums = np.array([[exam.sum(), len(exam)] for exam in exams])
-    ((interval, over),) = resample(sums, lambda: [exam[:, None] for exam in exams], _pooled, 1)
+    pooled = lambda total, n, _: np.stack([total / n])  # noqa: E731
+    ((interval, over),) = resample(sums, lambda: [exam[:, None] for exam in exams], pooled, 1)
     return Difference(value=float(values.mean()), interval=interval, resampled=over)
 
 
@@ -77,10 +77,6 @@ def _split(values: Floats, clusters: Sequence[str]) -> dict[str, Floats]:
     for place, cluster in enumerate(clusters):
         places.setdefault(cluster, []).append(place)
     return {cluster: values[members] for cluster, members in places.items()}
-
-
-def _pooled(total: Any, n: Any, exams: int) -> Any:  # noqa: ARG001
-    return np.stack([total / n])
 
 
 def _draw_exams(first: dict[str, Floats], second: dict[str, Floats], rng: np.random.Generator) -> Floats:

@@ -82,7 +82,7 @@ def _maximise(parameters: Floats, expected: Floats, runs: Floats, basis: Floats)
     for _ in range(30):
         chances = _logistic(parameters @ basis.T)
         slope = (expected - runs * chances) @ basis - (parameters - PRIOR_MEAN) / PRIOR_SD**2
-        step = np.linalg.solve(_curvature(runs * chances * (1 - chances), basis), slope[..., None])[..., 0]
+        step = np.linalg.solve(_outer(runs * chances * (1 - chances), basis) + _PRECISION, slope[..., None])[..., 0]
         # A longer step than the logit can use comes of far starting points, and may oscillate.
         parameters = parameters + np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < _CLOSE / 10:
@@ -93,7 +93,7 @@ def _maximise(parameters: Floats, expected: Floats, runs: Floats, basis: Floats)
 def _discrimination_sds(right: Floats, parameters: Floats, weights: Floats, basis: Floats) -> Floats:
     """Estimate by Louis (1982, "Finding the observed information matrix when using the EM algorithm")."""
     chances = _logistic(parameters @ basis.T)
-    complete = _curvature(weights.sum(axis=0) * chances * (1 - chances), basis)
+    complete = _outer(weights.sum(axis=0) * chances * (1 - chances), basis) + _PRECISION
     # The score of a run at each node is (right - chance) times the basis; what is lost is its variance over the nodes.
     by_run = [
         ((run_right[:, None] - chances) * run_weights, (run_right[:, None] - chances) ** 2 * run_weights)
@@ -107,11 +107,6 @@ def _discrimination_sds(right: Floats, parameters: Floats, weights: Floats, basi
     sound = (determinants > 0) & (information[:, 1, 1] > 0)
     variances[sound] = information[sound, 1, 1] / determinants[sound]
     return np.asarray(np.sqrt(variances))
-
-
-def _curvature(weights: Floats, basis: Floats) -> Floats:
-    """Compute minus the second derivative of each question's likelihood and prior."""
-    return _outer(weights, basis) + _PRECISION
 
 
 def _outer(weights: Floats, basis: Floats) -> Floats:
