@@ -1,6 +1,6 @@
 """Runs written for others, and read again: the same accuracy, questions and answers.
 
-What inspect-ai, lm-eval, every-eval-ever and datasets read of these files is told in docs/referee.md.
+What inspect-ai, lm-eval, every-eval-ever and datasets read of these files is told in README.md of this room.
 """
 
 import json

@@ -68,6 +68,14 @@ def test_of_a_prompt_with_other_questions_the_last_counts(task, read) -> None:
     )
 
 
+def test_a_result_of_shares_is_left_out(task, read) -> None:
+    (path,) = task("headqa_en").glob("*_samples.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    next(line for line in lines if line["evaluation_result_id"] == "acc_norm")["evaluation"]["score"] = 0.5
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert read(path).keys() == {"acc"}
+
+
 def test_what_is_no_whole_file_is_refused(task, read) -> None:
     (samples,) = task("headqa_en").glob("*_samples.jsonl")
     (evaluation,) = task("headqa_en").glob("*[0-9a-f].json")

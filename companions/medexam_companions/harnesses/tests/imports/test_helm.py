@@ -107,7 +107,8 @@ def test_options_that_are_asked_one_by_one_are_one_question(helm, read) -> None:
     (helm / "per_instance_stats.json").write_text(json.dumps(stats))
     one = read(helm / "scenario_state.json")["exact_match"]
     assert {said.answer for said in one.folder.read_predictions().values()} == {2}
-    assert one.environment["imported"]["matched"] == 20
+    told = one.environment["imported"]
+    assert (told["samples"], told["matched"]) == (20, 20)
     assert one.metrics.right == sum("correct" in each["instance"]["references"][1]["tags"] for each in states)
 
 

@@ -56,6 +56,16 @@ def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(sample_importe
         assert (said.answer == doc["ra"]) == line[measure]
 
 
+def test_a_measure_that_is_a_share_for_some_sample_says_nothing_of_right_and_wrong(
+    sample_importer, take, tmp_path
+) -> None:
+    lines = _lines(SAMPLES)
+    for line in lines:
+        line |= {"metrics": ["acc", "brier"], "brier": float(line["acc"])}
+    lines[3]["brier"] = 0.5
+    assert take(sample_importer, _write(tmp_path / "samples.jsonl", lines)).keys() == {"acc"}
+
+
 @pytest.mark.parametrize("name", ["strict-match", "flexible-extract"])
 def test_each_filter_of_a_generating_task_has_its_own_score(sample_importer, take, name) -> None:
     one = take(sample_importer, LETTERS)[f"exact_match-{name}"]
