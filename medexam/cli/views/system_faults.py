@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from medexam.errors import MedExamError
+from medexam.plugins import added_names
 from medexam.text import one_line
 
 try:
@@ -16,8 +17,8 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-_ASKING = ("run", "plan", "optimize", "index", "finetune", "track", "reproduce")
-"""Commands that load the libraries of models, vectors or MLflow."""
+_ASKING = ("run", "plan", "optimize", "index", "track")
+"""Commands that load the libraries of models, vectors or MLflow, as those of packages may."""
 LEAST_MEMORY = 1 << 30
 """Bytes of addresses without which the libraries of commands that ask models may end the process without a word."""
 _NO_MEMORY = (
@@ -70,7 +71,7 @@ def check_memory_limit(command: str) -> None:
         return
     # A library that makes threads for each processor takes the memory of each at once, and ends the process without it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if limit < LEAST_MEMORY and command in _ASKING:
+    if limit < LEAST_MEMORY and command in (*_ASKING, *added_names("medexam.commands")):
         raise MedExamError(
             f"`medexam {command}` needs {LEAST_MEMORY >> 20:,} MiB of memory, and the limit is {limit >> 20:,} MiB: "
             "raise it (`ulimit -v`, or that of the job)"

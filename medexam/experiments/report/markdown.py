@@ -138,7 +138,7 @@ def fenced(text: str) -> Verbatim:
 def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequence[Captioned] = ()) -> str:
     """Render `report.md`: headline, failures, breakdowns, costs, what else the benchmark says, replies, settings.
 
-    `extra` are tables that more is needed for than the run, such as the human baseline.
+    `extra` are tables that more is needed for than the run, such as those of installed packages.
     """
     record, benchmark, metrics = run.record, run.benchmark, run.metrics
     parts = [heading(1, f"{record.cell.name}: {run.title}")]
@@ -160,7 +160,7 @@ def run_report(run: AnyRun, predictions: Mapping[str, Prediction], extra: Sequen
 def comparison_report(runs: Sequence[AnyRun], extra: Sequence[Captioned] = ()) -> str:
     """Render runs of one family side by side, the best scores in bold.
 
-    `extra` are tables that more is needed for than the runs, such as the human baseline.
+    `extra` are tables that more is needed for than the runs, such as those of installed packages.
     """
     table = comparison(runs)
     warnings = [f"**{on_one_line(run.title)}.** {describe_state(run)}" for run in runs if not run.complete]
