@@ -102,3 +102,13 @@ def test_a_data_set_comes_with_its_reader_and_experiment_and_its_runs_are_read_w
     assert "colours" in [entry["name"] for entry in json.loads(medexam("data", "list", "--json"))]
     (gone,) = json.loads(medexam("report", run["run_dir"], "--json", plugin=False))
     assert gone["metrics"] == run["metrics"]
+
+
+def test_a_kind_of_program_has_keys_of_its_own_and_its_runs_are_read_without_it(medexam):
+    words = ("headqa_sample", "--limit", "6", "--set", "program.kind=nth", "--set", "program.place=2")
+    (run,) = json.loads(medexam("run", *words, "--runs-dir", "kinds", "--json"))
+    lines = (Path(run["run_dir"]) / "predictions.jsonl").read_text().splitlines()
+    assert (run["program"], {json.loads(line)["answer"] for line in lines}) == ("nth-2", {2})
+    assert "place" in medexam("schema", "nth")
+    (gone,) = json.loads(medexam("report", run["run_dir"], "--json", plugin=False))
+    assert (gone["program"], gone["metrics"]) == ("nth", run["metrics"])

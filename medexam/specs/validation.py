@@ -3,7 +3,8 @@
 import difflib
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -35,6 +36,14 @@ CLOSEST = 3
 LONGEST_VALUE = 100
 """Characters of a value that an error repeats."""
 M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Added:
+    """Marks a part of a spec that installed packages add to."""
+
+    models: Callable[[], Iterable[type[BaseModel]]]
+    """Gives what they add."""
 
 
 class PlacedError(ValueError):
@@ -188,6 +197,8 @@ def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
         origin = typing.get_origin(annotation)
         if origin in (typing.Union, types.UnionType, typing.Annotated, tuple, list):
             queue.extend(typing.get_args(annotation))
+        elif isinstance(annotation, Added):
+            models.extend(annotation.models())
         elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
             models.append(annotation)
     return models

@@ -139,8 +139,8 @@ class ProgramSpec(Spec):
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """All code of the user's own that it runs, as `module:Name`, that of its parts included."""
-        return ()
+        """All code of the user's own that it runs, as `module:Name`, that of its parts included; or an added kind."""
+        return (self.kind,) if self.builder else ()
 
     @property
     def models(self) -> tuple[str, ...]:

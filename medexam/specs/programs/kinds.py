@@ -44,7 +44,7 @@ from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, Zero
 from medexam.specs.programs.shipped_flows import as_kind
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
-from medexam.specs.validation import ADDED, OWN, PlacedError, unknown_kind
+from medexam.specs.validation import ADDED, OWN, Added, PlacedError, unknown_kind
 
 _Shipped = (
     ZeroShotSpec
@@ -150,6 +150,7 @@ else:
                 "required": ["kind"],
             }
         ),
+        Added(lambda: [spec for kind, spec in ALL_KINDS.items() if kind not in KINDS]),
         Tag(ADDED),
     ]
     _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _package_kind]
