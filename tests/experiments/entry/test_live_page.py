@@ -35,7 +35,7 @@ def look(address, folder):
         lines = log.read_text().splitlines(keepends=True)
         log.write_text("".join(lines[:5]))
         until(lambda: shows(address, "5 of 12"))
-        assert get(address)[1]["Refresh"] == "1"
+        assert get(address)[1]["Refresh"] == "5"
         log.write_text("".join(lines))
         until(lambda: not shows(address, "5 of 12"))
         for path, headers in (("/other", {}), ("/", {"Host": "evil.example:80"})):

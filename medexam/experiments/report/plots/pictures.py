@@ -134,4 +134,3 @@ def render_figure(draw: Draw, size: tuple[float, float], caption: str = "", endi
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending.removeprefix("."), metadata=metadata or None)
     return buffer.getvalue()
-
