@@ -26,8 +26,8 @@ def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
     try:
-        if str(source) == Path(source).name and (named := shipped if shipped.is_file() else _added().get(shipped.name)):
-            return named.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
+        if str(source) == Path(source).name and (file := shipped if shipped.is_file() else _added().get(shipped.name)):
+            return file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
         return read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
         raise SpecError(

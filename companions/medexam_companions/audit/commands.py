@@ -106,8 +106,8 @@ def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[di
     rows = tuple(
         (kind, *(percent(each[kind].value if kind in each else 0.0) for each in groups.values())) for kind in kinds
     )
-    judged = next((measure.n for measure in metrics.measures.values()), 0)
-    caption = f"Percent of the wrong answers that {run.model} judged: {judged:,} of {metrics.selected:,}."
+    count = next((measure.n for measure in metrics.measures.values()), 0)
+    caption = f"Percent of the wrong answers that {run.model} judged: {count:,} of {metrics.selected:,}."
     tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
     if agreements:
         pairs = tuple(map(agreement_cells, agreements))

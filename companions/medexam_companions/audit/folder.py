@@ -40,7 +40,7 @@ class KeyEntry(FrozenModel):
     group: str = ""
     scores: dict[str, float] = Field(default_factory=dict)
     """Automatic measure -> score of this answer."""
-    shown: str
+    digest: str
     """Digest of the answer that the raters saw; empty if it had no reply."""
 
 
@@ -91,7 +91,7 @@ def write_sheets(
     width = max(3, len(str(len(shuffled))))
     by_code = {f"{sample}-{place:0{width}}": item for place, item in enumerate(shuffled, start=1)}
     entries = [
-        KeyEntry(code=code, run=i.run, key=i.key, group=i.group, scores=dict(i.scores), shown=i.digest)
+        KeyEntry(code=code, run=i.run, key=i.key, group=i.group, scores=dict(i.scores), digest=i.digest)
         for code, i in by_code.items()
     ]
     places = {run: str(place.resolve()) for run, place in (runs or {}).items()}
@@ -109,8 +109,8 @@ def write_sheets(
             folder = AuditFolder(draft)
             for sheet in sheets:
                 order = sorted(by_code, key=lambda code, sheet=sheet: draw_lot(seed, f"{sheet}/{code}"))  # type: ignore[misc]
-                shown = ((code, by_code[code]) for code in order)
-                rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in shown]
+                ordered = ((code, by_code[code]) for code in order)
+                rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in ordered]
                 folder.write_bytes(f"{sheet}.csv", render_sheet(COLUMNS, rows))
             folder.write_text(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
             folder.write_json(KEY, key.model_dump(mode="json"))

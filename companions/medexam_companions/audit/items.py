@@ -103,20 +103,20 @@ def best_answers(items: Sequence[AuditItem], top: int, measure: str | None = Non
     without a scored answer has none. Raises `SpecError` if answers lack the measure.
     """
     names = [name for name in items[0].scores if all(name in item.scores for item in items)] if items else []
-    chosen = measure or next(iter(names), None)
-    if items and (chosen is None or not any(chosen in item.scores for item in items)):
+    name = measure or next(iter(names), None)
+    if items and (name is None or not any(name in item.scores for item in items)):
         measures = sorted({name for item in items for name in item.scores})
         raise SpecError(
-            f"no measure {chosen or 'of all answers'} says which are best: choose one of {', '.join(measures)}"
+            f"no measure {name or 'of all answers'} says which are best: choose one of {', '.join(measures)}"
         )
     by_question: defaultdict[str, list[AuditItem]] = defaultdict(list)
     for item in items:
-        if chosen in item.scores:
+        if name in item.scores:
             by_question[item.key].append(item)
     best = {
         (item.run, item.key)
         for answers in by_question.values()
-        for item in sorted(answers, key=lambda item: -item.scores[str(chosen)])[:top]
+        for item in sorted(answers, key=lambda item: -item.scores[str(name)])[:top]
     }
     return tuple(item for item in items if (item.run, item.key) in best)
 

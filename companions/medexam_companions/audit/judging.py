@@ -56,9 +56,9 @@ class ErrorKinds(WordsBenchmark):
 
     def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> Any:
         """Compute the share of each kind among the judged answers, over all runs and by run."""
-        judged = {key: each.text for key, each in predictions.items() if each.text is not None}
-        kinds = [kind for kind, _ in Counter(judged.values()).most_common()]
-        scores = {kind: {key: float(verdict == kind) for key, verdict in judged.items()} for kind in kinds}
+        verdicts = {key: each.text for key, each in predictions.items() if each.text is not None}
+        kinds = [kind for kind, _ in Counter(verdicts.values()).most_common()]
+        scores = {kind: {key: float(verdict == kind) for key, verdict in verdicts.items()} for kind in kinds}
         return self.score_means(items, predictions, scores)
 
 
@@ -146,6 +146,6 @@ def read_people(folder: Path, kinds: Sequence[str]) -> dict[str, Mapping[str, st
         CODE,
         (CATEGORY,),
         lambda code: None if code in codes else "no wrong answer has that code",
-        {kind: kind for kind in kinds},
+        {kind.lower(): kind for kind in kinds},
     )
     return {review.reviewer: review.marks[CATEGORY] for review in reviews if review.marks[CATEGORY]}

@@ -88,7 +88,7 @@ def _read_page_key(paths: Sequence[Path], reviews: Sequence[Review[int]]) -> Aud
     for code in dict.fromkeys(code for review in reviews for code in review.items):
         run, _, answer = code.partition("/")
         question, _, digest = answer.rpartition("/")
-        entries.append(KeyEntry(code=code, run=run, key=question, shown=digest))
+        entries.append(KeyEntry(code=code, run=run, key=question, digest=digest))
     if not entries:
         raise DatasetError(f"nothing is marked in {paths[0]}: give marks from 1 to 5 on the page, and save them again")
     rows = (row for path in paths for _, row in read_sheet_rows(path, (RUN_FOLDER,)))
@@ -115,7 +115,7 @@ def _check_answers(key: AuditKey, reviews: Sequence[Review[int]], runs_dir: Path
         item = current.get(entry.run, {}).get(entry.key)
         if entry.run in unseen:
             entries.append(entry)
-        elif item is not None and item.digest == entry.shown:
+        elif item is not None and item.digest == entry.digest:
             entries.append(entry.model_copy(update={"group": item.group, "scores": dict(item.scores)}))
         else:
             changed.append(entry)

@@ -203,8 +203,8 @@ def read_list_kindly(options: Sequence[str], gold: Sequence[str], text: str) -> 
     if not strict.malformed:
         return ListAnswer(labels, strict.picks)
     paragraphs = [_picks(part, table) for part in re.split(r"\n\s*\n", _plain(text)) if part.strip()]
-    named = next((picks for picks in paragraphs if any(pick in table.texts for pick in picks)), strict.picks)
-    return ListAnswer(labels, named)
+    pieces = next((picks for picks in paragraphs if any(pick in table.texts for pick in picks)), strict.picks)
+    return ListAnswer(labels, pieces)
 
 
 def label_macro_f1(answers: Iterable[ListAnswer]) -> float:
@@ -212,14 +212,13 @@ def label_macro_f1(answers: Iterable[ListAnswer]) -> float:
 
     Equal labels of different items are one.
     """
-    hits, picked, wanted = Counter[str](), Counter[str](), Counter[str]()
+    hits, picks, golds = Counter[str](), Counter[str](), Counter[str]()
     for answer in answers:
-        picks = frozenset(answer.picks)
-        hits.update(picks & answer.gold)
-        picked.update(picks)
-        wanted.update(answer.gold)
-    labels = sorted(picked.keys() | wanted.keys())
-    return sum(_f1(hits[label], picked[label], wanted[label]) for label in labels) / len(labels) if labels else 0.0
+        hits.update(answer.gold.intersection(answer.picks))
+        picks.update(frozenset(answer.picks))
+        golds.update(answer.gold)
+    labels = sorted(picks.keys() | golds.keys())
+    return sum(_f1(hits[label], picks[label], golds[label]) for label in labels) / len(labels) if labels else 0.0
 
 
 def micro_f1(answers: Collection[ListAnswer]) -> float:
@@ -227,8 +226,8 @@ def micro_f1(answers: Collection[ListAnswer]) -> float:
     return _f1(*(sum(counts) for counts in zip(*((a.hits, len(a.picks), len(a.gold)) for a in answers), strict=True)))
 
 
-def _f1(hits: int, picked: int, wanted: int) -> float:
-    return 2 * hits / (picked + wanted) if picked + wanted else 0.0
+def _f1(hits: int, picks: int, golds: int) -> float:
+    return 2 * hits / (picks + golds) if picks + golds else 0.0
 
 
 def _gold_labels(table: Options, gold: Sequence[str]) -> frozenset[str]:

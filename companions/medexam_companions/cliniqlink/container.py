@@ -188,15 +188,19 @@ def _build_arguments(
     ]
 
 
-def _find_engine(chosen: Engine | None) -> Engine:
+def _find_engine(engine_name: Engine | None) -> Engine:
     """Return the engine that is chosen, or the first that answers; raises `SpecError` if there is none."""
-    engines: Sequence[Engine] = (chosen,) if chosen else get_args(Engine)
+    engines: Sequence[Engine] = (engine_name,) if engine_name else get_args(Engine)
     for engine in engines:
         if shutil.which(engine) and not _call_engine(engine, "version").returncode:
             return engine
-    if chosen and shutil.which(chosen):
-        raise SpecError(f"{chosen} is installed, but does not answer ({chosen} version): start it, or choose another")
-    raise SpecError(f"{chosen or 'no container engine'} is not installed: install one of {', '.join(get_args(Engine))}")
+    if engine_name and shutil.which(engine_name):
+        raise SpecError(
+            f"{engine_name} is installed, but does not answer ({engine_name} version): start it, or choose another"
+        )
+    raise SpecError(
+        f"{engine_name or 'no container engine'} is not installed: install one of {', '.join(get_args(Engine))}"
+    )
 
 
 def _call_engine(engine: Engine, *arguments: str) -> "subprocess.CompletedProcess[str]":

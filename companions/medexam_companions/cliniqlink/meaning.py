@@ -232,14 +232,14 @@ def load_ngram_scorer() -> tuple[NgramScorer | None, tuple[str, ...]]:
 
     def score(gold: str, predicted: str) -> dict[str, float]:
         gold, predicted = gold.lower().strip(), predicted.lower().strip()
-        found = rouge.score(gold, predicted)
+        rouges = rouge.score(gold, predicted)
         scores: dict[str, float] = {}
         if has_tokens:
             references, tokens = [word_tokenize(gold)], word_tokenize(predicted)
             scores["bleu"] = float(sentence_bleu(references, tokens, smoothing_function=smoothing))
         if not missing:
             scores["meteor"] = float(meteor_score(references, tokens))
-        return scores | {"rouge": (found["rouge1"].fmeasure + found["rougeL"].fmeasure) / 2}
+        return scores | {"rouge": (rouges["rouge1"].fmeasure + rouges["rougeL"].fmeasure) / 2}
 
     return score, tuple(f"not on this machine: {name}" for name in missing)
 

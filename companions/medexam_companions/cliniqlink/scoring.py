@@ -136,8 +136,8 @@ def score_cliniqlink(
     ngrams, notes = load_ngram_scorer()
     texts = {each.task.key: read_open(each.task, each.gold, each.text) for kind in OPEN for each in answers[kind]}
     pairs = {key: (text.gold, text.predicted) for key, text in texts.items() if not text.is_echo}
-    found, baseline = compare_texts(list(pairs.values()), references, encoder, seed=seed) if texts else ([], {})
-    layers = dict(zip(pairs, found, strict=True))
+    similarities, baseline = compare_texts(list(pairs.values()), references, encoder, seed=seed) if texts else ([], {})
+    layers = dict(zip(pairs, similarities, strict=True))
     parts = {
         "true_false": _score_verdicts(answers["true_false"]),
         "multiple_choice": _score_choices(answers["multiple_choice"]),
@@ -210,12 +210,12 @@ def _score_lists(answers: Sequence[Answer]) -> _Part:
     strict = {e.task.key: closed.read_list(e.task.options, e.gold.answers, e.text) for e in listed}
     kind = {e.task.key: closed.read_list_kindly(e.task.options, e.gold.answers, e.text) for e in listed}
     scores = {key: answer.f1 for key, answer in strict.items()}
-    counted = _last_of_paragraph(listed)
-    last = [strict[key] for key in counted]
+    keys_that_count = _last_of_paragraph(listed)
+    last = [strict[key] for key in keys_that_count]
     values: dict[str, float | None] = {
         "published": closed.label_macro_f1(last) if last else None,
         "paper": _mean(scores.values()),
-        "published_forgiving": closed.label_macro_f1(kind[key] for key in counted) if last else None,
+        "published_forgiving": closed.label_macro_f1(kind[key] for key in keys_that_count) if last else None,
         "paper_forgiving": _mean([answer.f1 for answer in kind.values()]),
     }
     if last:
@@ -225,8 +225,8 @@ def _score_lists(answers: Sequence[Answer]) -> _Part:
             "mean_reciprocal_rank": fmean(answer.reciprocal_rank for answer in last),
             "precision_at_5": fmean(answer.precision_at_5 for answer in last),
         }
-    dropped = len(answers) - len(listed)
-    return _Part(dict.fromkeys(PROFILES, scores), values, {"dropped": dropped} if dropped else {})
+    without_options = len(answers) - len(listed)
+    return _Part(dict.fromkeys(PROFILES, scores), values, {"dropped": without_options} if without_options else {})
 
 
 def _score_open(
@@ -243,15 +243,15 @@ def _score_open(
     }
     values: dict[str, float | None] = {profile: _mean(items[profile].values()) for profile in PROFILES}
     items |= {layer: {key: layers[key][layer] for key in keys if key in layers} for layer in _LAYERS}
-    counted = _last_of_paragraph(answers)
+    keys_that_count = _last_of_paragraph(answers)
     if answers and answers[0].task.group == "multi_hop_inverse":
-        values["step_rate"] = _mean([texts[key].names_step for key in counted])
+        values["step_rate"] = _mean([texts[key].names_step for key in keys_that_count])
     if ngrams is not None and answers:
         nothing = dict.fromkeys(ngrams("a", "b"), 0.0)
         pairs = {key: (texts[key].gold, texts[key].predicted) for key in keys}
         scores = {key: nothing if texts[key].is_echo else ngrams(*pairs[key]) for key in keys}
         items |= {name: {key: scores[key][name] for key in keys} for name in nothing}
-        values |= {name: fmean(items[name][key] for key in counted) for name in nothing}
+        values |= {name: fmean(items[name][key] for key in keys_that_count) for name in nothing}
     return _Part(items, values)
 
 

@@ -44,14 +44,14 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     `SpecError` if there is no submission, or if a run is of another benchmark, and `DatasetError` if files cannot be
     read or matched.
     """
-    held = {path: [path] if _is_submission(path) else list(filter(_is_submission, _folders(path))) for path in paths}
-    folders = [folder for inside in held.values() for folder in inside]
+    by_path = {path: [path] if _is_submission(path) else list(filter(_is_submission, _folders(path))) for path in paths}
+    folders = [folder for inside in by_path.values() for folder in inside]
     runs: list[tuple[str, AnyRun]] = []
     if folders:
         settings = ImportSettings(dataset=BENCHMARK, overrides=() if data is None else (f"path={data}",))
         imports = take_files(folders, settings, runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
-    if others := [path for path, inside in held.items() if not inside]:
+    if others := [path for path, inside in by_path.items() if not inside]:
         runs += [(_name_run(run), run) for run in read_current(find_runs(run_paths(others, runs_dir)))]
     for name, run in runs:
         if run.record.cell.dataset.called != BENCHMARK:
@@ -81,21 +81,21 @@ def _score(name: str, run: AnyRun, missing: Missing) -> Submission:
     """Score a run on what it holds, or on the whole data set."""
     dataset = run.record.cell.dataset
     benchmark = find_benchmark(dataset)
-    whole = benchmark.load(dataset.whole)
-    held = set(run.record.questions)
-    absent = tuple(task.key for task in whole.questions if task.key not in held)
+    every = benchmark.load(dataset.whole)
+    keys = set(run.record.questions)
+    absent = tuple(task.key for task in every.questions if task.key not in keys)
     predictions, notes = run.folder.read_predictions(), run.record.warnings
     if absent:
         way = {
             "zero": "they count as unanswered",
             "leave-out": "they are left out, as the released scorer does (--missing zero counts them as unanswered)",
         }[missing]
-        lack = f"{len(absent):,} of the data set's {len(whole.questions):,} questions are not in it: {way}"
+        lack = f"{len(absent):,} of the data set's {len(every.questions):,} questions are not in it: {way}"
         notes = (*notes, f"{name}: {lack}")
         print_notice(f"warning: {notes[-1]}")
     if missing == "leave-out" or not absent:
-        return Submission(name, run, whole.only(run.record.questions), predictions, run.metrics, absent, notes)
+        return Submission(name, run, every.only(run.record.questions), predictions, run.metrics, absent, notes)
     fields: dict[str, Any] = {"program": run.program, "spec_digest": run.record.spec_digest}
     fields |= {"status": Status.UNANSWERED, "reason": Reason.EMPTY}
     predictions |= {key: Prediction(question=key, **fields) for key in absent}
-    return Submission(name, run, whole, predictions, benchmark.score(whole, predictions).metrics, absent, notes)
+    return Submission(name, run, every, predictions, benchmark.score(every, predictions).metrics, absent, notes)
