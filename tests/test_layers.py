@@ -173,7 +173,7 @@ def test_every_import_goes_down() -> None:
 @pytest.mark.parametrize(
     ("module", "added"),
     [
-        ("metrics/board.py", "from medexam.datasets import ExamSet"),
+        ("metrics/spans.py", "from medexam.datasets import ExamSet"),
         ("cli/track.py", "from medexam_companions.booklets.keys import read_key"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],

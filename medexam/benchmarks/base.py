@@ -54,8 +54,6 @@ class Benchmark(ABC, Generic[I, G, M]):
     """Whether a report on several runs shows the breakdowns of each."""
     facets: Mapping[str, str]
     """Name in `place` -> header, for what a page filters items by."""
-    board: tuple[str, ...] = ()
-    """The measures that runs are ranked by on a board of weighted groups; empty if it has no groups to weigh."""
 
     @abstractmethod
     def load(self, spec: DatasetSpec) -> ItemSet[I, G]:
@@ -131,10 +129,6 @@ class Benchmark(ABC, Generic[I, G, M]):
     def details(self, metrics: M) -> list[Captioned]:
         """Show what else the metrics say, such as calibration."""
         return []
-
-    def group_scores(self, metrics: M, measure: str) -> dict[str, float | None]:
-        """Map each group to a measure of it, for a board; None if nothing was scored."""
-        return {}
 
     def name_measure(self, name: str) -> str:
         """Name a measure as tables call it."""

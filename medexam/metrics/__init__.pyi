@@ -1,4 +1,3 @@
-from .board import weigh as weigh
 from .counting import TIMES as TIMES
 from .counting import Tally as Tally
 from .counting import cohens_kappa as cohens_kappa

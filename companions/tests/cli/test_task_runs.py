@@ -108,22 +108,6 @@ def test_reports_agree_with_the_run(run, medexam, cases, tmp_path) -> None:
     assert again["metrics"] == document["metrics"], "without the data set"
 
 
-def test_weights_rank_runs_wherever_they_are_reported(run, medexam, refused, cases, tmp_path) -> None:
-    run(cases(matrix=BOTH))
-    weights = ("--weight", "CQ#E=3", "--weight", "CQP#E=1")
-    code, out, _ = medexam("report", "runs", *weights, "--markdown", "both.md", "--html", "both.html")
-    assert (code, "Board: F1" in out) == (0, True)
-    text = (tmp_path / "both.md").read_text()
-    assert text.splitlines()[2] == "| Measure | extract_explanation | extract_explanation-guided |"
-    assert "Board: F1" in text
-    assert "Board: F1" in (tmp_path / "both.html").read_text()
-    ranked = json.loads(medexam("report", "runs", *weights, "--json")[1])
-    assert [list(each["board"]) for each in ranked] == [["f1"], ["f1"]]
-    assert "gives CQ#E twice" in refused("report", "runs", *weights, *weights)
-    run(cases(), "--limit", 2, "--set", "dataset.language=en")
-    assert "--weight ranks runs of the same questions" in refused("report", "runs", *weights)
-
-
 def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, refused, cases, exam) -> None:
     (words,) = run(cases())
     run(exam(program={"kind": "longest"}))

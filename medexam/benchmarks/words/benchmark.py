@@ -11,7 +11,7 @@ from medexam.benchmarks.words import tables
 from medexam.benchmarks.words.comparison import PairedMeasures, compare_tasks
 from medexam.datasets import load_task_set
 from medexam.metrics import ScoredRun
-from medexam.metrics.results import Measure, Measures, TaskMetrics
+from medexam.metrics.results import Measures, TaskMetrics
 from medexam.metrics.tasks import count_tasks, mean_measure, question_of
 from medexam.predictions import Prediction
 from medexam.predictions.evidence.failures import FAILURES
@@ -34,7 +34,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     headline = staticmethod(tables.overall_measures)
     name_measure = staticmethod(tables.name_measure)
     values = staticmethod(tables.task_values)
-    board: tuple[str, ...] = ("f1",)
 
     def __init__(self, name: str) -> None:
         self.name = self.family = name
@@ -117,11 +116,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold], TaskMetrics]):
     def breakdowns(self, metrics: TaskMetrics, *, published: bool) -> list[Table]:
         """Show the measures by group and by subset, and what happened to the answers."""
         return tables.measure_group_tables(metrics)
-
-    def group_scores(self, metrics: TaskMetrics, measure: str) -> dict[str, float | None]:
-        """Map format or variant to a measure of it."""
-        unscored = Measure(value=None, n=0)
-        return {group: measures.get(measure, unscored).value for group, measures in metrics.by_group.items()}
 
     def notes(self, metrics: TaskMetrics) -> tuple[str, ...]:
         """Return what is not scored and why."""

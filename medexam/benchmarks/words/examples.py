@@ -16,8 +16,6 @@ UNNAMED = "score"
 class ExampleBenchmark(WordsBenchmark):
     """The mean of the stored scores; an example whose reply could not be read scores 0 unless the metric says more."""
 
-    board = ()
-
     def load(self, spec: DatasetSpec) -> TaskSet:
         """Load the examples in the run's folder; raises `DatasetError` if the file is missing or damaged."""
         return load_example_set(spec)

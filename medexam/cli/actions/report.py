@@ -37,7 +37,7 @@ def report_runs(settings: ReportSettings) -> None:
     if settings.reread:
         stored_runs = [read_today(run, print_notice) for run in stored_runs]
     if layout is None:
-        new_report = Report(stored_runs, parse_weights(settings.weight), protocol=settings.protocol, by=settings.by)
+        new_report = Report(stored_runs, protocol=settings.protocol, by=settings.by)
     else:
         new_report = load_object(layout, LAYOUTS)(stored_runs)
     if html is not None:
@@ -63,17 +63,3 @@ def _serve_runs(runs: Sequence[Path], root: Path, port: int) -> None:
     page = LivePage(tuple(runs or [root]), root)
     sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
     serve_page(page, port)
-
-
-def parse_weights(pairs: Sequence[str]) -> dict[str, float]:
-    """Parse `GROUP=WEIGHT` pairs; raises `SpecError` for what is none."""
-    weights = {}
-    for pair in pairs:
-        group, _, weight = pair.partition("=")
-        if group in weights:
-            raise SpecError(f"--weight gives {group} twice: give each group one weight")
-        try:
-            weights[group] = float(weight)
-        except ValueError:
-            raise SpecError(f"--weight {pair}: give GROUP=WEIGHT, such as short=2") from None
-    return weights

@@ -90,7 +90,3 @@ class ReportSettings:
         bool, typer.Option("--reread", help="Read stored replies by today's reader; nothing is asked or written.")
     ] = False
     protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False
-    weight: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="GROUP=W", help="Rank runs that answer in words by a mean over groups; may be repeated."),
-    ] = ()

@@ -1,7 +1,7 @@
 """The report on stored runs as one value: what `medexam report` prints and writes, and a notebook shows."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.noise import noise_tables, run_noise
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.added import find_added_tables
-from medexam.experiments.report.boards import board_tables, make_boards, standings
 from medexam.experiments.report.latex import latex_blocks
 from medexam.experiments.report.markdown import comparison_report, run_report
 from medexam.experiments.report.plots.pictures import build_pictures, write_pictures
@@ -31,8 +30,6 @@ class Report(Displayed):
     """Stored runs with everything that is said of them."""
 
     runs: Sequence[AnyRun]
-    weights: Mapping[str, float] = field(default_factory=dict)
-    """Group of questions -> its weight on the board of runs that answer in words."""
     protocol: bool = False
     """Whether it says how each run's numbers came about."""
     by: Sequence[str] = ()
@@ -41,14 +38,6 @@ class Report(Displayed):
     def __post_init__(self) -> None:
         """Give models of one name their prints."""
         object.__setattr__(self, "runs", tell_models_apart(self.runs)[0])
-
-    @cached_property
-    def _boards(self) -> Any:
-        return make_boards(self.runs, self.weights)
-
-    @cached_property
-    def _board_tables(self) -> Any:
-        return board_tables(self.runs, self._boards, self.weights)
 
     @cached_property
     def _added(self) -> tuple[list[dict[str, Any]], list[Captioned]]:
@@ -79,7 +68,6 @@ class Report(Displayed):
         noise = noise_tables([run.title for run in self.runs], self._noise)
         protocols = protocol_tables(self.runs) if self.protocol else []
         return [
-            *((table, "") for table in self._board_tables),
             *self._added[1],
             *self._breakdown_tables(),
             *noise,
@@ -88,11 +76,10 @@ class Report(Displayed):
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
-        triples = zip(self.runs, self._added[0], standings(self.runs, self._boards), strict=True)
         noise_documents = [{} if noise is None else {"noise": noise.model_dump(mode="json")} for noise in self._noise]
         documents = [
-            run_document(run) | added | standing | noise
-            for (run, added, standing), noise in zip(triples, noise_documents, strict=True)
+            run_document(run) | added | noise
+            for run, added, noise in zip(self.runs, self._added[0], noise_documents, strict=True)
         ]
         for document, breakdowns in zip(documents, self._breakdowns, strict=True):
             document |= {"by": [breakdown.to_json() for breakdown in breakdowns]} if breakdowns else {}
@@ -124,7 +111,7 @@ class Report(Displayed):
         from medexam.experiments.report.page import write_page
 
         check_one_family(self.runs, "--html")
-        size = write_page(self.runs, path, self._board_tables)
+        size = write_page(self.runs, path)
         return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
 
     def write_plots(self, target: Path) -> list[str]:

@@ -34,7 +34,6 @@ from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import AnyRun, ExamRun
 from medexam.files import whole_file
 from medexam.plugins import __version__
-from medexam.tables import Table
 
 ASSETS = "assets"
 STYLE = "page.css"
@@ -53,10 +52,10 @@ class PageSize:
     questions: int
 
 
-def write_page(runs: Sequence[AnyRun], path: Path, boards: Sequence[Table] = ()) -> PageSize:
+def write_page(runs: Sequence[AnyRun], path: Path) -> PageSize:
     """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
     with reads_kept():
-        pieces = render_page(runs, boards)
+        pieces = render_page(runs)
     try:
         with whole_file(path) as draft:
             with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
@@ -74,7 +73,7 @@ def read_asset(name: str) -> str:
     return (files("medexam.experiments.report.page") / ASSETS / name).read_text(encoding="utf-8")
 
 
-def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterator[str]:
+def render_page(runs: Sequence[AnyRun]) -> Iterator[str]:
     """Render the page in pieces."""
     names = run_names(runs)
     plots, no_plots = list[tuple[str, str]](), None
@@ -94,7 +93,7 @@ def render_page(runs: Sequence[AnyRun], boards: Sequence[Table] = ()) -> Iterato
         overview=overview,
         warnings=warnings(runs, names),
         silences=[*describe_readings(runs), *silences(runs)],
-        scores=first_screen_tables(runs, boards, PANEL_CAPTION if overview.panels else ""),
+        scores=first_screen_tables(runs, PANEL_CAPTION if overview.panels else ""),
         sections=build_sections(runs, names, find_added_tables(runs)[1]),
         plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
         no_plots=no_plots,

@@ -74,14 +74,14 @@ class PageSection:
     folds: tuple[Fold, ...] = ()
 
 
-def first_screen_tables(runs: Sequence[AnyRun], boards: Sequence[Table], reading: str) -> list[Captioned]:
-    """Build the tables of the first screen: the runs side by side, their own metrics, and boards.
+def first_screen_tables(runs: Sequence[AnyRun], reading: str) -> list[Captioned]:
+    """Build the tables of the first screen: the runs side by side, and their own metrics.
 
     `reading` ends the first one's caption.
     """
     overview = comparison(runs)
     read = " ".join(filter(None, [legend(runs), BOLD if overview.best else "", reading]))
-    return [(replace(overview, title="Scores"), read), *own_tables(runs), *((board, "") for board in boards)]
+    return [(replace(overview, title="Scores"), read), *own_tables(runs)]
 
 
 def build_sections(runs: Sequence[AnyRun], names: Sequence[str], added: Sequence[Captioned]) -> list[PageSection]:
