@@ -10,6 +10,9 @@ from medexam.specs.names import RETRIEVERS, Args, part_name, short_name
 
 RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
 
+_NOT_OF_OWN = ("index", "encoder", "revision", "language", "rerank")
+"""What a class of the user's own does not get."""
+
 
 class RetrieverSpec(Spec):
     """How passages are found; `kind` alone swaps the method."""
@@ -62,9 +65,12 @@ class RetrieverSpec(Spec):
     def _own_has_its_settings(self) -> Self:
         if not self.is_own and self.args:
             raise ValueError(f"args belongs to a class of your own, not to {self.kind}: leave it out")
-        field_names = {"index", "encoder", "revision", "rerank"} & self.model_fields_set
-        if self.is_own and (set_ := sorted(name for name in field_names if getattr(self, name) is not None)):
-            raise ValueError(f"{', '.join(set_)}: your own retriever takes only args and corpus: leave it out")
+        defaults = {name: type(self).model_fields[name].default for name in _NOT_OF_OWN}
+        if self.is_own and (others := sorted(name for name in defaults if getattr(self, name) != defaults[name])):
+            raise ValueError(
+                f"{', '.join(others)}: your own retriever, or one of a package, takes only args and corpus: leave it "
+                "out, or set it in args"
+            )
         return self
 
     @model_validator(mode="after")
