@@ -1,7 +1,8 @@
 """Tables that installed packages add to a report."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from medexam.errors import SpecError
@@ -13,19 +14,27 @@ REPORT_TABLES = "medexam.report_tables"
 """The group: functions of runs that return what `--json` says of each of them, and tables."""
 _log = logging.getLogger(__name__)
 
+Added = tuple[list[dict[str, Any]], list[Captioned]]
 
-def find_added_tables(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
-    """Return what packages say of each run, JSON-ready, and their tables; one that cannot be loaded is left out."""
+
+def find_added_tables(runs: Sequence[AnyRun]) -> Added:
+    """Return what packages say of each run, JSON-ready, and their tables."""
     documents: list[dict[str, Any]] = [{} for _ in runs]
     tables: list[Captioned] = []
     for name in added_names(REPORT_TABLES):
-        try:
-            find = load_object(name, REPORT_TABLES)
-        except SpecError as error:
-            _log.warning("medexam: warning: %s; its tables are left out", error)
-            continue
-        new_documents, new_tables = find(runs)
+        new_documents, new_tables = _load(name)(runs)
         for document, new_document in zip(documents, new_documents, strict=True):
             document |= new_document
         tables += new_tables
     return documents, tables
+
+
+@cache
+def _load(name: str) -> Callable[[Sequence[AnyRun]], Added]:
+    """Load what a package adds; where that fails, it is told once and adds nothing."""
+    try:
+        find: Callable[[Sequence[AnyRun]], Added] = load_object(name, REPORT_TABLES)
+    except SpecError as error:
+        _log.warning("medexam: warning: %s; its tables are left out", error)
+        return lambda runs: ([{} for _ in runs], [])
+    return find
