@@ -83,12 +83,9 @@ def shared_options(documents: Iterable[CaseDocument]) -> frozenset[str]:
     An exam question that two physicians commented stands in the data twice. Spanish, the original, finds the most: 10
     of 55 in dev and 21 of 117 in test. A key means the same question in every language.
     """
-    options_by_split: dict[bool, list[tuple[str, frozenset[str]]]] = {True: [], False: []}
-    for document in documents:
-        options = frozenset(map(str.casefold, document.options))
-        options_by_split[document.split == "train"].append((document.key, options))
-    train = {options for _, options in options_by_split[True]}
-    return frozenset(key for key, options in options_by_split[False] if options in train)
+    rows = [(each.key, each.split, frozenset(map(str.casefold, each.options))) for each in documents]
+    train_sets = {options for _, split, options in rows if split == "train"}
+    return frozenset(key for key, split, options in rows if split != "train" and options in train_sets)
 
 
 def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[list[Sentence]]:

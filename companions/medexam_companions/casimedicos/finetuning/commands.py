@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from medexam.cli import JsonOption
+from medexam.errors import SpecError
 
 
 def finetune(
@@ -43,6 +44,8 @@ def finetune(
     from medexam.tables import NONE, Table
     from medexam_companions.casimedicos.finetuning.cells import load_finetuning, pending_stages, plan_cells
 
+    if spec is None and not (model and train):
+        raise SpecError("name an encoder and what to learn from with --model MODEL --train FILE, or a YAML file")
     flags: dict[str, Any] = {"encoders": model, "train": train, "validation": validation}
     changes = {key: value for key, value in flags.items() if value} | parse_overrides(settings or ())
     cells = plan_cells(load_finetuning(spec, changes), out)

@@ -192,6 +192,8 @@ def test_what_is_left_out_is_said(finetune, tmp_path) -> None:
 def test_what_cannot_be_done_is_said_before_it_is_begun(finetune, tmp_path) -> None:
     train, out = tmp_path / "t.json", tmp_path / "o"
     base = save_bert(tmp_path / "base", 1)
+    assert "--model MODEL --train FILE" in finetune(out, model=base, code=2)[1]
+    assert "did you mean 'epochs'" in finetune(out, model=base, train=train, epoch=3, code=2)[1]
     assert "cannot be read" in finetune(out, model=base, train=train, code=2)[1]
     span_file(tmp_path, ("1", "the heart", "heart", 4)).rename(train)
     assert "exists already" in finetune(tmp_path, model=base, train=train, code=2)[1]
