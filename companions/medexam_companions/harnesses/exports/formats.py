@@ -20,9 +20,6 @@ from medexam.specs import parse_yaml
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
 from medexam_companions.harnesses.exports.hub import write_hub
 
-INVALID = "[invalid]"
-"""What lm-evaluation-harness writes for a reply without an answer."""
-
 
 def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
     """Write `samples_TASK_DATE.jsonl` and `results_DATE.json` into a folder of the run's own; raises `OSError`.
@@ -103,7 +100,7 @@ def _generated(answer: ExportedAnswer) -> dict[str, Any]:
     return {
         "arguments": {"gen_args_0": {"arg_0": answer.values["printed"], "arg_1": {}}},
         "responses": [[answer.reply]],
-        "filtered": [answer.answer or ("" if answer.in_words else INVALID)],
+        "filtered": [answer.answer or ("" if answer.in_words else "[invalid]")],
     }
 
 

@@ -21,7 +21,7 @@ from medexam_companions.harnesses.exports.answers import ExportedAnswer, Exporte
 
 LICENCES = {"mit", "apache-2.0", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0"}
 """Licences that the hub knows by these names; any other is `other`."""
-CARD, _CARD_TEMPLATE = "README.md", "card.md"
+CARD = "README.md"
 _TYPES = {
     **dict.fromkeys(("year", "gold", "answer", "start", "end"), pa.int32()),
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()),
@@ -126,6 +126,6 @@ def _description(runs: Sequence[ExportedRun]) -> str:
         )
         for run in runs
     )
-    template = Path(__file__).with_name(_CARD_TEMPLATE).read_text(encoding="utf-8")
+    template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     table = render_table(Table("Answers", headers, rows, text_columns=4))
     return template.format(table=table, sources="\n".join(sources))

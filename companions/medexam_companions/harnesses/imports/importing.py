@@ -33,12 +33,11 @@ from medexam.gc_pause import gc_paused
 from medexam.predictions import Reason
 from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
 from medexam.text import count_of
-from medexam_companions.harnesses.imports.choices import read_choices
+from medexam_companions.harnesses.imports.answers import is_expected, read_choices, read_words
 from medexam_companions.harnesses.imports.matching import Matcher, MatchReport
 from medexam_companions.harnesses.imports.reading import read_results
 from medexam_companions.harnesses.imports.samples import Results, ResultsError
 from medexam_companions.harnesses.imports.submission import is_submission
-from medexam_companions.harnesses.imports.words import is_expected, read_words
 
 NAME = "imported"
 """What the experiment of imported runs is called."""
@@ -132,7 +131,6 @@ class Importer:
         harness = results.title if results.version is None else f"{results.title} {results.version}"
         account = {
             "file": str(path),
-            "beside": [companion.name for companion in results.companions],
             "stated": results.stated,
             "notes": list(results.notes),
             "protocol": {"harness": harness, **{name: line for name, line in results.protocol.items() if line}},
@@ -164,15 +162,16 @@ class Importer:
         return is_expected(prediction.text, gold) if self.items.in_words else gold.accepts(prediction.answer)
 
     def _check_matches(self, path: Path, matched: MatchReport) -> None:
-        total = matched.counts()["samples"]
+        counts = matched.counts()
+        total, lost = counts["samples"], counts["unmatched"] + counts["ambiguous"]
         if not total:
             raise ResultsError(f"{path}: holds no samples")
-        if matched.pairs and matched.lost <= self._most_unmatched * total:
+        if matched.pairs and lost <= self._most_unmatched * total:
             return
-        advice = f", or --most-unmatched {min(1.0, matched.lost / total + 0.005):.2f} to take the others"
+        advice = f", or --most-unmatched {min(1.0, lost / total + 0.005):.2f} to take the others"
         example = f" ({matched.example!r} is the first)" if matched.example else ""
         raise ResultsError(
-            f"{path}: {matched.lost:,} of {total:,} samples match no question of {self._dataset.called} in "
+            f"{path}: {lost:,} of {total:,} samples match no question of {self._dataset.called} in "
             f"{self._dataset.language}, or may be of several{example}; name their data set by --dataset and --language"
             f"{advice if matched.pairs else ''}"
         )

@@ -29,7 +29,6 @@ from medexam_companions.harnesses.imports.samples import (
     text_or_none,
 )
 
-_STATS = "per_instance_stats.json"
 _LABEL = "label: "
 """How OpenCompass calls what it keeps of one option."""
 _REPORT = re.compile(r"<p>(Correct Answer|Extracted Answer|Score): (.*?)</p>", re.DOTALL)
@@ -192,7 +191,7 @@ def _open_helm(document: Any, path: Path) -> Opened:
         name: {"stated": each.get("mean")} for name, each in zip(names, stats, strict=True) if names.count(name) == 1
     }
     task = re.sub(r"(^|[:,])model(_deployment)?=[^,]*", "", path.resolve().parent.name)
-    records = _helm(document, read_json(path.with_name(_STATS)))
+    records = _helm(document, read_json(path.with_name("per_instance_stats.json")))
     return Opened(records, {**document["adapter_spec"], "task": task}, measures)
 
 
@@ -221,7 +220,9 @@ def _helm(document: Any, stats: Any) -> Iterator[Record]:
             # Of options that score alike, HELM counts the share that is right.
             verdicts = {name: value if value in (0, 1) else choice in right for name, value in verdicts.items()}
         else:
-            label = _mapped(reply, document["adapter_spec"].get("output_mapping_pattern"))
+            pattern = document["adapter_spec"].get("output_mapping_pattern") or "(?s)(.*)"
+            match = re.search(pattern, (text_or_none(reply) or "").strip())
+            label = match and match[1 if match.re.groups else 0]
             choice = labels.index(label) if label in labels else None
         yield {
             "ids": (str(instance["id"]), *read_ids(instance.get("extra_data") or {})),
@@ -241,13 +242,6 @@ def _helm(document: Any, stats: Any) -> Iterator[Record]:
 def _unperturbed(entries: Iterable[Record], *names: str) -> list[Record]:
     """Leave out what is said of questions that HELM perturbed, in the part of an entry at `names`."""
     return [entry for entry in entries if not find(entry, ".".join((*names, "perturbation")))]
-
-
-def _mapped(reply: object, pattern: str | None) -> str:
-    """Return the part of a reply that HELM looks up among the labels."""
-    text = (text_or_none(reply) or "").strip()
-    match = re.search(pattern or "(?s)(.*)", text)
-    return "" if match is None else match[1] if match.groups() else match[0]
 
 
 _OPENERS = {

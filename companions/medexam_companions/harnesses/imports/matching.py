@@ -34,11 +34,6 @@ class MatchReport:
     example: str = ""
     """The first sample that was not matched, shortened."""
 
-    @property
-    def lost(self) -> int:
-        """Samples of none of our questions, or of several that cannot be told apart."""
-        return self.left_out["unmatched"] + self.left_out["ambiguous"]
-
     def counts(self) -> dict[str, Any]:
         """Return the counts, JSON-ready; every sample is counted once."""
         left_out = {name: self.left_out[name] for name in ("unmatched", "ambiguous", "repeated", "failed")}

@@ -294,7 +294,10 @@ def test_a_column_that_may_be_a_models_beside_answer_is_asked_for(sample_importe
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(sample_importer, tmp_path) -> None:
     whole = (LOGS / "inspect_headqa.eval").read_bytes()
     damaged = whole.index(b"samples/1_epoch_1.json") + 60
+    # Of the entry in the zip's directory, 30 bytes before its name.
+    checksum = whole.index(b"samples/1_epoch_1.json", whole.index(b"PK\x01\x02")) - 30
     contents = {
+        "checksum.eval": (whole[:checksum] + bytes(4) + whole[checksum + 4 :], "does not fit the checksum"),
         "cut.eval": (whole[:20_000], "not in the format of Inspect, or not whole"),
         "damaged.eval": (
             whole[:damaged] + bytes(40) + whole[damaged + 40 :],

@@ -1,4 +1,4 @@
-"""Questions with numbered options: which option each sample chooses, and the prediction made of it.
+"""What a sample answers: which option it chooses, or its words, and the prediction made of it.
 
 The harness's verdict decides. If it says right and its reply names no option, the right option is taken; if it says
 wrong and the file does not say what was chosen, the question counts as unanswered, for nobody knows the option. An
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from medexam import Prediction, Question
 from medexam.predictions import ModelCall, Reason, Status
-from medexam.questions import ExamSet, Gold
+from medexam.questions import ExamSet, Gold, TaskGold, TaskSet
 from medexam.signatures import read_leniently
 from medexam_companions.harnesses.imports.matching import loose, near_text
 from medexam_companions.harnesses.imports.samples import Choice, HarnessSample, Results, ResultsError
@@ -26,8 +26,6 @@ Possible = Mapping[Literal["place", "letter", "number", "text", "statement"], in
 """Form in which a file may write a choice -> printed number of the option that it then means."""
 MOST_UNREADABLE = 0.1
 """Share of the answers without a verdict that may name no option, unless more may be unmatched."""
-_SHOWN = 3
-"""Answers that a message repeats."""
 _LABEL = re.compile(
     r"[\W_]*(?:(?:answer|choice|opt|ans)[\W_]+|option[\W_]*)?([A-Z]|\d{1,2})(?:\.0+)?[\W_]*", re.IGNORECASE
 )
@@ -72,7 +70,7 @@ def read_choices(
 
 def told_fields(key: str, sample: HarnessSample, reply: str | None, model: str | None) -> dict[str, Any]:
     """Return what a file tells of the call of a sample, as fields of a prediction: not what was sent."""
-    counts = {"prompt_tokens": sample.prompt_tokens, "completion_tokens": sample.completion_tokens}
+    counts: dict[str, Any] = {"prompt_tokens": sample.prompt_tokens, "completion_tokens": sample.completion_tokens}
     is_told = any(value is not None for value in (reply, *counts.values()))
     call = ModelCall(text=reply, finish_reason="stop" if is_told else None, model=model, **counts)
     return {"question": key, "calls": (call,), "latency_s": sample.latency_s}
@@ -91,7 +89,7 @@ def _check_unreadable(path: Path, triples: Sequence[Pair], unreadable: Sequence[
     total = len(answers)
     if len(unreadable) <= max(most, MOST_UNREADABLE) * total:
         return
-    examples = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:_SHOWN])
+    examples = ", ".join(f"{text!r:.80}" for text in list(dict.fromkeys(unreadable))[:3])
     raise ResultsError(
         f"{path}: {len(unreadable):,} of {total:,} answers cannot be read, such as {examples}: write the printed "
         "number, the letter or the text of an option, or leave the answer empty; or --most-unmatched "
@@ -201,3 +199,35 @@ def _make_prediction(
         fields |= {"score_unit": results.score_unit, "score_norm": results.score_norm}
         fields["tied"] = sample.scores.count(max(sample.scores))
     return Prediction(**fields, status=Status.ANSWERED, answer=answer)
+
+
+def read_words(
+    results: Results, pairs: Mapping[str, tuple[HarnessSample, Any]], items: TaskSet, fields: Mapping[str, Any]
+) -> tuple[list[Prediction], int, int]:
+    """Make the predictions of the matched questions, as `read_choices` does; no answer in words is unreadable."""
+    samples = {task.key: pairs[task.key][0] for task in items.questions}
+    predictions = [_make_words_prediction(key, sample, results, fields) for key, sample in samples.items()]
+    return predictions, 0, sum(_is_other_text(sample, items.golds[key]) for key, sample in samples.items())
+
+
+def is_expected(text: str | None, gold: TaskGold) -> bool:
+    """Return whether an answer is the text that our data expect."""
+    return loose(text or "") in {*map(loose, gold.answers), loose(" ".join(gold.answers))}
+
+
+def _is_other_text(sample: HarnessSample, gold: TaskGold) -> bool:
+    """Return whether what the file expects holds none of what our data expect; False if either says nothing."""
+    if not isinstance(sample.target, str):
+        return False
+    ours = [*gold.answers, gold.incorrect_explanation, *gold.incorrect_step]
+    theirs = loose(sample.target)
+    return any(ours) and not all(loose(text) in theirs for text in ours)
+
+
+def _make_words_prediction(key: str, sample: HarnessSample, results: Results, shared: Mapping[str, Any]) -> Prediction:
+    """Build the prediction that a sample stands for: its answer in words, else its whole reply."""
+    text = sample.choice if isinstance(sample.choice, str) else sample.reply
+    fields = {**shared, **told_fields(key, sample, text if sample.reply is None else sample.reply, results.model)}
+    if text is None or not text.strip():
+        return Prediction(**fields, status=Status.UNANSWERED, reason=Reason.EMPTY)
+    return Prediction(**fields, status=Status.ANSWERED, text=text.strip())
