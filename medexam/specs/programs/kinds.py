@@ -128,8 +128,8 @@ class GoneSpec(ProgramSpec):
 def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
     if isinstance(program, ProgramSpec):
         return program
-    gone: type[ProgramSpec] | None = GoneSpec if info.context == STORED else None
-    spec = ALL_KINDS.get(program["kind"], gone)
+    fallback: type[ProgramSpec] | None = GoneSpec if info.context == STORED else None
+    spec = ALL_KINDS.get(program["kind"], fallback)
     if spec is None:
         raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
     return spec.model_validate(program)
