@@ -1,7 +1,6 @@
 from .base import Spec as Spec
 from .catalogue import BUILT as BUILT
 from .catalogue import CATALOGUE as CATALOGUE
-from .catalogue import SAMPLED as SAMPLED
 from .catalogue import TERMS as TERMS
 from .catalogue import DatasetInfo as DatasetInfo
 from .catalogue import Form as Form

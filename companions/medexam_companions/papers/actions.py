@@ -10,7 +10,7 @@ from medexam.cli import INCOMPLETE, print_json, print_lines, print_notice, print
 from medexam.errors import SpecError
 from medexam.experiments import Terminal, captioned, join_markdown, print_blocks, render_plot, write_pictures
 from medexam.retrievers import read_languages, read_manifest
-from medexam.specs import SAMPLED, DatasetSpec, parse_overrides, validate
+from medexam.specs import DatasetSpec, parse_overrides, validate
 from medexam.tables import Table
 from medexam_companions.papers.commands import ReproduceSettings
 from medexam_companions.papers.making import make
@@ -76,9 +76,9 @@ def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None
         raise typer.Exit(INCOMPLETE)
 
 
-def place_on_map(folder: Path, dataset: str | None, language: str, sample: int, out: Path, *, as_json: bool) -> None:
+def place_on_map(folder: Path, dataset: str, language: str, sample: int, out: Path, *, as_json: bool) -> None:
     """Draw an index's passages and an exam's questions, and say what was drawn."""
-    spec = validate(DatasetSpec, {"name": dataset or SAMPLED, "language": language})
+    spec = validate(DatasetSpec, {"name": dataset, "language": language})
     encoder = read_manifest(folder).encoder
     languages = read_languages(encoder.source)
     if languages is not None and spec.language not in languages:

@@ -60,9 +60,7 @@ def reproduce(
 
 def draw(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An index that `medexam index build` made.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="A data set of exams; by default that of the shipped sample.")
-    ] = None,
+    dataset: Annotated[str, typer.Option(help="A data set of exams.")] = "headqa_v1",
     language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
     sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 30_000,
     out: Annotated[
