@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
-from medexam.experiments.api.settings import ModuleObject
 from medexam.experiments.evaluate.planning import program_part
 from medexam.experiments.run.language_model import EngineLM, build_lm
 from medexam.programs import build_program as build_module
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def build_program(
-    program: str | Mapping[str, Any] | ProgramSpec | ModuleObject = "zero_shot",
+    program: "str | Mapping[str, Any] | ProgramSpec | dspy.Module" = "zero_shot",
     *,
     language: Language = "en",
     **settings: Any,

@@ -3,28 +3,17 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from medexam.experiments.api.asking import write_notice
 from medexam.specs.base import Spec
 
-
-class ModuleObject(Protocol):
-    """A `dspy.Module`, as far as type checkers need to know: DSPy is loaded when it is used."""
-
-    def named_predictors(self) -> Any:
-        """List name and predictor of each."""
+if TYPE_CHECKING:
+    import dspy
 
 
-class ModelObject(Protocol):
-    """A `dspy.LM`, likewise."""
-
-    model: Any
-    kwargs: Any
-
-
-OnePart = str | Mapping[str, Any] | Spec | ModuleObject | ModelObject
-PartSource = OnePart | Sequence[OnePart] | None
+OnePart: TypeAlias = "str | Mapping[str, Any] | Spec | dspy.Module | dspy.BaseLM"
+PartSource: TypeAlias = "OnePart | Sequence[OnePart] | None"
 """A part of a spec: a text for its first field, a mapping of the fields that change, or a spec. `program` takes a
 `dspy.Module` too, and `model` a `dspy.LM`. A list of them is an axis of the matrix. A mapping that names another data
 set, program or engine is a whole part."""
