@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from medexam.errors import DatasetError
-from medexam.questions import Component
+from medexam.questions import Component, Language
 from medexam_companions.casimedicos.files import Sentence, parse_sentences, read_members
 
-CaseLanguage = Literal["en", "es", "fr", "it"]
-"""Spanish is the original; the others are translations of it."""
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 
@@ -37,7 +35,8 @@ class CaseDocument:
     key: str
     """`casimedicos/test/17`: the split and the place in its file, from 0; the same in the four languages."""
     split: Split
-    language: CaseLanguage
+    language: Language
+    """Spanish is the original; the others are translations of it."""
     specialty: str
     """As the file says it: English in the English and Spanish files, translated in the others."""
     case: str
@@ -53,13 +52,15 @@ class CaseDocument:
     """The premises and claims of the explanation, by their places in it; none crosses the end of a sentence."""
 
 
-def read_casimedicos(path: Path, language: CaseLanguage, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:
+def read_casimedicos(path: Path, language: Language, splits: Sequence[Split] = SPLITS) -> tuple[CaseDocument, ...]:
     """Read the documents of `splits` in `language`, in the order of the files: 553 in all three.
 
-    `path` is `casimedicos-arg.tar.gz`, which is read as it is, or the folder of the languages that it was unpacked to.
-    Raises `DatasetError` naming file and line where something cannot be read.
+    `path` is `casimedicos-arg.tar.gz`, which is read as it is, the folder of the languages that it was unpacked to, or
+    a file of one. Raises `DatasetError` naming file and line where something cannot be read.
     """
     names = [f"{language.upper()}/{split}.tsv" for split in splits]
+    if path.suffix == ".tsv":
+        path = path.parent.parent
     documents: list[CaseDocument] = []
     for split, (source, text) in zip(splits, read_members(path, names), strict=True):
         groups = list(_split_documents(parse_sentences(text, source), source))
@@ -102,7 +103,7 @@ def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[lis
         yield document
 
 
-def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, language: CaseLanguage) -> CaseDocument:
+def _parse_document(sentences: Sequence[Sentence], key: str, split: Split, language: Language) -> CaseDocument:
     """Parse the document of its sentences; raise `DatasetError` naming what is missing."""
     heading = _TYPE.fullmatch(sentences[0].text)
     if len(sentences) < 2 or not _CASE.fullmatch(sentences[1].text):

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 from medexam import Question
 from medexam.datasets import Reading, Row
 from medexam.questions import Discipline, Exam, Language, Option
-from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
+from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos
 
 VERSION = "CasiMedicos-Arg"
 
@@ -18,20 +17,14 @@ def read_casimedicos_exam(files: Sequence[Path], language: Language, explained: 
     The files tell neither the year nor the number printed in the exam, so an exam is a split of theirs, without a year,
     and a number is the place in it, from 1. Raises `DatasetError` as `read_casimedicos` does.
     """
-    place = casimedicos_place(files[0])
-    documents = read_casimedicos(place, cast(CaseLanguage, language))
+    documents = read_casimedicos(files[0], language)
     return Reading(
-        source=str(place),
-        folder=place.parent,
+        source=str(files[0]),
+        folder=files[0].parent,
         version=VERSION,
         rows=tuple(Row(_question(document, explained=explained), document.correct) for document in documents),
         faults=(),
     )
-
-
-def casimedicos_place(path: Path) -> Path:
-    """Return what `read_casimedicos` reads: the archive, or the folder of the languages that a file was found in."""
-    return path.parent.parent if path.suffix == ".tsv" else path
 
 
 def _question(document: CaseDocument, *, explained: bool) -> Question:

@@ -6,13 +6,12 @@ scored as what they are. Files in the form of SQuAD, such as the hub's, hold the
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 from medexam.datasets import TaskReading, TaskRow, read_squad
 from medexam.questions import Component, Task, TaskGold
 from medexam.specs import DatasetSpec
-from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos, shared_options
-from medexam_companions.casimedicos.exam import VERSION, casimedicos_place
+from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos, shared_options
+from medexam_companions.casimedicos.exam import VERSION
 from medexam_companions.casimedicos.variants import explanation_variants
 
 SPANS = frozenset({".json", ".jsonl", ".parquet"})
@@ -33,11 +32,10 @@ def read_casimedicos_tasks(path: Path, spec: DatasetSpec) -> TaskReading:
     """
     if path.suffix in SPANS:
         return _read_spans(path, spec)
-    place = casimedicos_place(path)
-    documents = read_casimedicos(place, cast(CaseLanguage, spec.language))
+    documents = read_casimedicos(path, spec.language)
     repeated = shared_options(documents)
     rows = tuple(row for document in documents for row in _rows(document, repeats_training=document.key in repeated))
-    return TaskReading(source=str(place), version=VERSION, rows=rows, notes=(NO_SPANS,))
+    return TaskReading(source=str(path), version=VERSION, rows=rows, notes=(NO_SPANS,))
 
 
 def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:

@@ -6,12 +6,10 @@ counted.
 """
 
 from collections import Counter
-from typing import cast
 
 from medexam.datasets import ExplanationStatistics, locate_files, read_squad, sentence_shares
 from medexam.specs import DatasetSpec
-from medexam_companions.casimedicos.documents import CaseLanguage, read_casimedicos
-from medexam_companions.casimedicos.exam import casimedicos_place
+from medexam_companions.casimedicos.documents import read_casimedicos
 from medexam_companions.casimedicos.extraction import SPANS
 
 
@@ -28,7 +26,7 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
         specialties = Counter[str]()
     else:
         filters = {} if spec.split == "all" else {"splits": [spec.split]}
-        cases = read_casimedicos(casimedicos_place(path), cast(CaseLanguage, spec.language), **filters)
+        cases = read_casimedicos(path, spec.language, **filters)
         documents = [" ".join((case.case, case.question, *case.options, case.explanation)) for case in cases]
         texts = [case.explanation for case in cases]
         specialties = Counter(case.specialty.strip().capitalize() or "none" for case in cases)

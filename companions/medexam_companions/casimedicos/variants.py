@@ -14,8 +14,8 @@ from typing import Any
 from medexam.datasets import SpanItem, locate_files, read_squad
 from medexam.errors import DatasetError
 from medexam.files import write_whole
-from medexam_companions.casimedicos.documents import CaseDocument, CaseLanguage, read_casimedicos
-from medexam_companions.casimedicos.exam import casimedicos_place
+from medexam.questions import Language
+from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos
 
 VARIANTS = ("CQ#E", "CQP#E", "Q#CE", "QP#CE")
 _NEEDED = (
@@ -38,7 +38,7 @@ def explanation_variants(document: CaseDocument) -> dict[str, tuple[str, str]]:
 
 
 def write_variants(
-    file: str | Path, out: str | Path, language: CaseLanguage = "es", path: Path | None = None
+    file: str | Path, out: str | Path, language: Language = "es", path: Path | None = None
 ) -> tuple[str, ...]:
     """Write `CQ#E.json` and the three others into the folder `out`, of a `file` in SQuAD's form; of a document with
     several questions, the first.
@@ -49,7 +49,7 @@ def write_variants(
     """
     if not Path(file).is_file():
         raise DatasetError(f"{file} is no file: {_NEEDED}")
-    place = casimedicos_place(locate_files("casimedicos", language, path)[0])
+    place = locate_files("casimedicos", language, path)[0]
     documents = read_casimedicos(place, language)
     entries: dict[str, dict[str, Any]] = {}
     """Variant -> key of a document -> its entry of SQuAD's `data`."""

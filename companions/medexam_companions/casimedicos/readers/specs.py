@@ -3,7 +3,6 @@
 The reading solvers of Vilares and Gómez-Rodríguez (2019).
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -28,7 +27,7 @@ class ReadingSpec(RetrievingSpec):
     @property
     def local_reader(self) -> ReaderSettings:
         """The local model that it has texts read by."""
-        return ReaderSettings(self.finds, self.reader, self.revision)
+        return ReaderSettings(self.finds, self.reader, self.revision, getattr(self, "answer_tokens", None))
 
     @property
     def label_words(self) -> list[str]:
@@ -62,11 +61,6 @@ class SpanReaderSpec(ReadingSpec):
     def retrieval(self) -> RetrievalSettings | None:
         """How its passages are looked up; None where it reads the text of a task."""
         return None if self.answers_tasks else super().retrieval
-
-    @property
-    def local_reader(self) -> ReaderSettings:
-        """The local model that it has texts read by."""
-        return replace(super().local_reader, answer_tokens=self.answer_tokens)
 
     @property
     def label_words(self) -> list[str]:
