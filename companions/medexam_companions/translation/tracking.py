@@ -1,11 +1,10 @@
 """A translation in MLflow: a run with the counts by set-up, the selection and, once measured, the quality."""
 
-import time
 from typing import TYPE_CHECKING
 
 from medexam.experiments import Copy, send_copies
 from medexam_companions.translation.outcome import TranslationOutcome
-from medexam_companions.translation.plan import QUALITY, SELECTION, TranslationPlan
+from medexam_companions.translation.plan import QUALITY, TranslationPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import RunInfo
@@ -16,8 +15,7 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
 
     Raises `TrackingError` when the store cannot be reached or written.
     """
-    document, path, now = outcome.document, plan.folder.path, round(1000 * time.time())
-    files = [path / name for name in (SELECTION, QUALITY) if (path / name).exists()]
+    document, path = outcome.document, plan.folder.path
     values = {"questions": document["questions"], "owed": outcome.pending, "chosen": len(outcome.choices)}
     values |= {f"rule.{rule}": number for rule, number in document["rules"].items()}
     for row in document["setups"]:
@@ -29,11 +27,9 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
         name=path.name,
         kind="translation",
         key=str(path.resolve()),
-        began=now,
-        ended=now,
         status="KILLED" if outcome.pending else "FINISHED",
         params={name: document[name] for name in ("source", "target", "model")} | {"dataset": plan.exam_set.name},
         metrics=[(name, float(value), 0) for name, value in values.items() if isinstance(value, int | float)],
-        files=files,
+        folder=path,
     )
     return send_copies([copy], tracking_uri)[0]

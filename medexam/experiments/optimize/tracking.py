@@ -4,14 +4,14 @@
 which `program.load` of a spec reads, lies among the files of the run.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from medexam.experiments.optimize.folder import CALLS, REPORT
 from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.track.copies import NOTE, Copy, plain_files, sample_keys, send_copies
+from medexam.experiments.track.copies import NOTE, Copy, sample_keys, send_copies
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 
@@ -36,7 +36,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> "Run
     peaks = accumulate((trial.score for trial in optimization.trials), max)
     for trial, peak in zip(optimization.trials, peaks, strict=True):
         metrics += [("score", trial.score, trial.number), ("best_so_far", peak, trial.number)]
-    began = round(1000 * datetime.fromisoformat(optimization.started_at).timestamp())
+    ended = datetime.fromisoformat(optimization.started_at) + timedelta(seconds=optimization.seconds)
     report = (folder.path / REPORT).read_text(encoding="utf-8") if (folder.path / REPORT).exists() else ""
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
     copy = Copy(
@@ -45,13 +45,14 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> "Run
         kind="optimization",
         key=folder.name,
         started_at=optimization.started_at,
-        began=began,
-        ended=began + round(1000 * optimization.seconds),
+        ended_at=ended.isoformat(),
+        seconds=optimization.seconds,
         status=_STATUS.get(optimization.ending, "FINISHED"),
         params=flatten({key: value for key, value in optimization.identity.items() if key != "words"}) | names,
         metrics=metrics,
         tags={"medexam.status": optimization.ending.value, "medexam.run_dir": str(folder.path.resolve()), NOTE: report},
-        files=[path for path in plain_files(folder.path) if path.name != CALLS],
+        folder=folder.path,
+        without=(CALLS,),
         sample=lambda: _read_sample(optimization),
     )
     return send_copies([copy], tracking_uri)[0]

@@ -13,10 +13,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,9 +61,10 @@ class Copy:
     key: str
     """What tells it from others of its kind in its experiment."""
     started_at: str = ""
-    began: int
-    """Milliseconds since 1970, as `ended`."""
-    ended: int
+    ended_at: str = ""
+    """ISO 8601; empty: now."""
+    seconds: float = 0.0
+    """How long it took."""
     status: str = "FINISHED"
     params: Mapping[str, str]
     metrics: Sequence[tuple[str, float, int]] = ()
@@ -69,7 +72,9 @@ class Copy:
     tags: Mapping[str, str] = field(default_factory=dict)
     dataset: Mapping[str, str] | None = None
     """`name`, `digest`, `source` and `profile` of what was asked."""
-    files: Sequence[Path] = ()
+    folder: Path | None = None
+    """Its plain files are sent, but for hidden ones and those that `without` names."""
+    without: Sequence[str] = ()
     sample: Callable[[], Iterable[tuple[Prediction, Mapping[str, Any]]]] = tuple
     """Reads the predictions that are sent as traces, each with what is known beside it, such as its gold."""
 
@@ -139,9 +144,9 @@ def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
 def _put(client: Any, copy: Copy) -> "RunInfo":
     """Send a copy unless the store holds it; an older one goes, with its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
-    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in copy.files}
+    files = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(copy)}
     # All that is sent but for the name and the times, which continuing changes.
-    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, files])
+    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, *map(str, files.items())])
     key = _hash([copy.kind, copy.key])
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
@@ -161,9 +166,9 @@ def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
     return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
 
 
-def plain_files(folder: Path) -> list[Path]:
-    """Return the files of a folder that are not hidden, without what lies in folders of its own."""
-    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+def _files(copy: Copy) -> list[Path]:
+    paths = () if copy.folder is None else copy.folder.iterdir()
+    return sorted(path for path in paths if path.is_file() and path.name[0] != "." and path.name not in copy.without)
 
 
 def _hash(values: Any) -> str:
@@ -191,18 +196,20 @@ def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) 
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
     tags = {name: value[:8_000] for name, value in {**source, **copy.tags, **tags}.items() if value}
-    run: Run = client.create_run(experiment_id, copy.began, tags, copy.name)
+    ended = datetime.fromisoformat(copy.ended_at).timestamp() if copy.ended_at else time.time()
+    ended_ms, seconds_ms = round(1000 * ended), round(1000 * copy.seconds)
+    run: Run = client.create_run(experiment_id, ended_ms - seconds_ms, tags, copy.name)
     run_id, params, metrics = run.info.run_id, _storable(copy.params), _storable(name for name, *_ in copy.metrics)
     client.log_batch(
         run_id,
-        metrics=[Metric(metrics[name], value, copy.ended, step) for name, value, step in copy.metrics],
+        metrics=[Metric(metrics[name], value, ended_ms, step) for name, value, step in copy.metrics],
         params=[Param(params[name], value[:6_000]) for name, value in copy.params.items()],
     )
     if copy.dataset is not None:
         dataset, context = Dataset(source_type="local", **copy.dataset), InputTag("mlflow.data.context", "evaluation")
         client.log_inputs(run_id, datasets=[DatasetInput(dataset, [context])])
-    client.set_terminated(run_id, status=copy.status, end_time=copy.ended)
-    for path in copy.files:
+    client.set_terminated(run_id, status=copy.status, end_time=ended_ms)
+    for path in _files(copy):
         client.log_artifact(run_id, str(path))
     sample = [(prediction, known) for prediction, known in copy.sample() if prediction.calls]
     _register_prompt(client, [prediction for prediction, _ in sample], run.info, copy.params)
@@ -274,9 +281,10 @@ def _send_traces(client: Any, sample: Sequence[tuple[Prediction, Mapping[str, An
             choice = {"message": reply, "finish_reason": call.finish_reason}
             outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
             span.end(outputs=outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
-        answer = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
+        stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
+        answer = {name: stored[name] for name in ("answer", "text") if name in stored}
         failed = prediction.status is Status.FAILED
-        root.end(outputs={**answer, **known}, status="ERROR" if failed else "OK", end_time_ns=end)
+        root.end(outputs={**answer, **known, **stored}, status="ERROR" if failed else "OK", end_time_ns=end)
     if sample:
         # MLflow sends in threads that only log their failures.
         mlflow.flush_trace_async_logging()

@@ -4,10 +4,8 @@ Values come from `spec.json`, `environment.json` and the metrics; keys of provid
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,7 @@ from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import PARQUET
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.experiments.track.copies import NOTE, Copy, open_store, plain_files, sample_keys, send_copies
+from medexam.experiments.track.copies import NOTE, Copy, open_store, sample_keys, send_copies
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 from medexam.text import hide_secrets
@@ -50,11 +48,11 @@ def track_runs(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
 def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "list[RunInfo]":
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
     runs: list[AnyRun] = []
-    attempts, now = [], round(1000 * time.time())
+    attempts = []
     tags = {NOTE: disarm(paragraphs(hide_secrets(why)))}
     for planned in cells:
         name, params = planned.cell.name, {"program": planned.cell.program.label, "model": planned.cell.model.label}
-        more = {"kind": "run", "key": planned.run_id, "began": now, "ended": now, "status": "FAILED"}
+        more = {"kind": "run", "key": planned.run_id, "status": "FAILED"}
         if not planned.folder.exists():
             attempts.append(Copy(experiment=name, name=" · ".join(params.values()), params=params, tags=tags, **more))
             continue
@@ -70,17 +68,14 @@ def _copy(run: AnyRun) -> Copy:
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
     started_at = environment.get("started_at") or ""
-    ended_at = environment.get("ended_at") or started_at
-    end = round(1000 * (datetime.fromisoformat(ended_at).timestamp() if ended_at else time.time()))
-    outdated = () if run.files_fresh else (*DERIVED, MADE_FROM)
     return Copy(
         experiment=record.cell.name,
         name=run.title,
         kind="run",
         key=record.run_id,
         started_at=started_at,
-        began=end - round(1000 * (environment.get("asked_s") or 0)),
-        ended=end,
+        ended_at=environment.get("ended_at") or started_at,
+        seconds=environment.get("asked_s") or 0.0,
         status="FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
         params=flatten({"dataset": dataset.model_dump(mode="json")}) | flatten(own) | names,
         metrics=[(name, values[name], 0) for name in dict.fromkeys((*_main(values), *values))],
@@ -99,7 +94,8 @@ def _copy(run: AnyRun) -> Copy:
             "source": json.dumps({"uri": record.dataset_source}),
             "profile": json.dumps({"num_rows": run.metrics.selected}),
         },
-        files=[path for path in plain_files(run.folder.path) if path.name not in outdated],
+        folder=run.folder.path,
+        without=() if run.files_fresh else (*DERIVED, MADE_FROM),
         sample=partial(_read_sample, run),
     )
 
