@@ -1,12 +1,11 @@
 """Which of our questions a sample is of: by its key, else by its text, alone or within a prompt, and its options.
 
-Texts are compared by their letters and digits, which survive most conversions of a data set. Of questions that differ
-in nothing else, those count whose texts are the sample's but for capitals, white space and forms of one character.
+Texts are compared by their letters and digits, which survive most conversions of a data set.
 """
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,7 +98,7 @@ class Matcher:
             return "", []
         found = [item for item in self._by_text.get(loose(sample.stem), ()) if _agrees(item, sample)]
         if len({item.key for item in found}) > 1:
-            found = [item for item in found if _is_near(item, sample)] or found
+            found = [item for item in found if _shows_the_same(item, sample)] or found
         return ("text", found) if found else ("text within", self._find_within(sample))
 
     def _find_within(self, sample: HarnessSample) -> list[Item]:
@@ -147,9 +146,9 @@ def _holds(stem: str, item: Item) -> bool:
     return loose(item.stem if isinstance(item, Question) else item.question) in loose(stem)
 
 
-def _has_options(item: Item, sample: HarnessSample, reduce: Callable[[str], str] = loose) -> bool:
+def _has_options(item: Item, sample: HarnessSample) -> bool:
     # Harnesses may have shuffled the options.
-    return sorted(map(reduce, _options(item))) == sorted(map(reduce, sample.options))
+    return sorted(map(loose, _options(item))) == sorted(map(loose, sample.options))
 
 
 def _agrees(item: Item, sample: HarnessSample) -> bool:
@@ -159,13 +158,11 @@ def _agrees(item: Item, sample: HarnessSample) -> bool:
     return not sample.options or _has_options(item, sample)
 
 
-def _is_near(item: Item, sample: HarnessSample) -> bool:
-    """Return whether an item is the sample's to the letter, and in words shows the same options and answer."""
-    if isinstance(item, Task):
-        answer = loose(item.given_answer) == loose(sample.given_answer or "")
-        return (not sample.options or _has_options(item, sample)) and (not sample.given_answer or answer)
-    is_same = near_text(_text(item)) == near_text(str(sample.stem))
-    return is_same and (not sample.options or _has_options(item, sample, near_text))
+def _shows_the_same(item: Item, sample: HarnessSample) -> bool:
+    """Return whether an item shows the options and the answer that a sample holds; each may lack them."""
+    answer = loose(getattr(item, "given_answer", ""))
+    has_options = not sample.options or _has_options(item, sample)
+    return has_options and (not sample.given_answer or answer == loose(sample.given_answer))
 
 
 def _shown(sample: HarnessSample) -> str:
