@@ -63,7 +63,12 @@ class StoppingRule:
         whole = plan_at(None)
         baseline, test = self.check(whole)
         total, scored, stop = whole.cells[0].total, 0, None
-        shared = {"difference": self.difference, "power": self.power, "level": test.level, "questions": total}
+        shared: dict[str, Any] = {
+            "difference": self.difference,
+            "power": self.power,
+            "level": test.level,
+            "questions": total,
+        }
         shared |= {"baseline": whole.cells[baseline].run_id}
         records: dict[int, dict[str, Any]] = {
             place: {**shared, "looks": []} for place in range(len(whole.cells)) if place != baseline

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from medexam.errors import CallError, RunFolderError
 from medexam.files import write_whole
@@ -21,7 +21,7 @@ from medexam_companions.batches.results import read_result
 
 BATCHES = "batches"
 """The folder of batches in a run folder."""
-URL = "/v1/chat/completions"
+URL: Final = "/v1/chat/completions"
 """The address that every request of a batch is for."""
 _ID_LENGTH = 40
 

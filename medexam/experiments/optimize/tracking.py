@@ -27,7 +27,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> "Run
     Raises `TrackingError` when the store cannot be reached or written.
     """
     best, cell, folder, spent = optimization.best, optimization.cell, optimization.folder, optimization.spent
-    values = {"trials": len(optimization.trials), "calls": spent.calls, "tokens": spent.tokens}
+    values: dict[str, float] = {"trials": len(optimization.trials), "calls": spent.calls, "tokens": spent.tokens}
     if best is not None:
         low, high = best.accuracy_interval
         values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}

@@ -57,7 +57,7 @@ class Copy:
 
     experiment: str
     name: str
-    kind: str
+    kind: str = "run"
     key: str
     """What tells it from others of its kind in its experiment."""
     started_at: str = ""
@@ -282,9 +282,9 @@ def _send_traces(client: Any, sample: Sequence[tuple[Prediction, Mapping[str, An
             outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
             span.end(outputs=outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
         stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
-        answer = {name: stored[name] for name in ("answer", "text") if name in stored}
+        answer: dict[str, Any] = {name: stored[name] for name in ("answer", "text") if name in stored}
         failed = prediction.status is Status.FAILED
-        root.end(outputs={**answer, **known, **stored}, status="ERROR" if failed else "OK", end_time_ns=end)
+        root.end(outputs=answer | dict(known) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
     if sample:
         # MLflow sends in threads that only log their failures.
         mlflow.flush_trace_async_logging()

@@ -48,13 +48,13 @@ def track_runs(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
 def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "list[RunInfo]":
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
     runs: list[AnyRun] = []
-    attempts = []
+    attempts: list[Copy] = []
     tags = {NOTE: disarm(paragraphs(hide_secrets(why)))}
     for planned in cells:
         name, params = planned.cell.name, {"program": planned.cell.program.label, "model": planned.cell.model.label}
-        more = {"kind": "run", "key": planned.run_id, "status": "FAILED"}
+        title, key = " · ".join(params.values()), planned.run_id
         if not planned.folder.exists():
-            attempts.append(Copy(experiment=name, name=" · ".join(params.values()), params=params, tags=tags, **more))
+            attempts.append(Copy(experiment=name, name=title, key=key, status="FAILED", params=params, tags=tags))
             continue
         # A second error must not hide the first.
         with suppress(MedExamError):
@@ -71,7 +71,6 @@ def _copy(run: AnyRun) -> Copy:
     return Copy(
         experiment=record.cell.name,
         name=run.title,
-        kind="run",
         key=record.run_id,
         started_at=started_at,
         ended_at=environment.get("ended_at") or started_at,
