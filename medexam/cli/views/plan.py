@@ -1,19 +1,16 @@
 """What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from rich.panel import Panel
 from rich.text import Text
 
 from medexam.cli.views.runs import print_tables
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
-from medexam.tables import Table, percent
+from medexam.tables import percent
 
 
 def print_plan(plan: Plan) -> None:
@@ -40,24 +37,6 @@ def print_plan(plan: Plan) -> None:
         if messages:
             text = Text("\n\n").join(Text.assemble((f"{t['role']}\n", "bold"), t["content"]) for t in messages)
             console.print(Panel(text, title=planned.label, title_align="left"))
-
-
-def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
-    """Build a row a cell; what is the same in all of them stands in the title."""
-    words = {
-        "Program": [entry["program"] for entry in entries],
-        "Model": [entry["model"] or "none" for entry in entries],
-        "Data set": [entry["dataset"] for entry in entries],
-        "Language": [entry["language"] for entry in entries],
-    }
-    shared_headers = [name for name, values in words.items() if name != "Program" and len(set(values)) == 1]
-    title = " · ".join([name, *(words.pop(header)[0] for header in shared_headers)])
-    numbers = {
-        header: [f"{entry[key]:,}" for entry in entries]
-        for header, key in (("Questions", "questions"), ("Pending", "owed"), ("Calls", "calls"))
-    }
-    rows = tuple(zip(*words.values(), *numbers.values(), strict=True))
-    return Table(title, (*words, *numbers), rows, text_columns=len(words))
 
 
 def describe_power(plan: Plan) -> str | None:

@@ -1,6 +1,7 @@
 """Stored runs and plans as Python has them: they show themselves as tables."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -12,7 +13,7 @@ from medexam.errors import RunFolderError
 from medexam.experiments.api.asking import ask
 from medexam.experiments.entry.carry_out import Carriers, plan_lines
 from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import plan_document
+from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
@@ -27,25 +28,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Predictions(Mapping[str, Prediction]):
-    """The last prediction of each question of a run, by the question's key."""
+class Predictions(UserDict[str, Prediction]):
+    """The last prediction of each question of a run, by the question's key; read when one is looked at first."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
 
     @cached_property
-    def _by_key(self) -> dict[str, Prediction]:
+    def data(self) -> dict[str, Prediction]:  # type: ignore[override]
+        """The predictions."""
         predictions = self._folder.read_predictions()
         return {key: predictions[key] for key in self._folder.read_record().questions if key in predictions}
-
-    def __getitem__(self, key: str) -> Prediction:
-        return self._by_key[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_key)
-
-    def __len__(self) -> int:
-        return len(self._by_key)
 
     def __repr__(self) -> str:
         return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
@@ -201,18 +194,7 @@ class RunPlan(Displayed):
 
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
-        rows = [
-            [
-                entry["program"],
-                entry["model"] or "none",
-                entry["dataset"],
-                entry["language"],
-                *(f"{entry[name]:,}" for name in ("questions", "owed", "calls")),
-            ]
-            for entry in self.cells
-        ]
-        headers = ("Program", "Model", "Data set", "Language", "Questions", "Pending", "Calls")
-        blocks: list[Block] = [shown_table(self.plan.name, headers, rows, text_columns=4)]
+        blocks: list[Block] = [(cells_table(self.plan.name, self.cells), "")]
         for entry in self.cells:
             turns = [[turn["role"], turn["content"]] for turn in entry["prompt"]]
             if turns:

@@ -1,5 +1,6 @@
 """A plan as data: the runs of an experiment, and a real prompt of each."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medexam.errors import ProgramFaultError
@@ -9,6 +10,7 @@ from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs.identity import distinct_labels
+from medexam.tables import Table
 
 
 def plan_document(plan: Plan) -> list[dict[str, Any]]:
@@ -43,6 +45,24 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
         }
         for planned, program, (prompt, faults) in zip(plan.cells, programs, prompts_and_faults, strict=True)
     ]
+
+
+def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
+    """Build a row a cell; what is the same in all of them stands in the title."""
+    words = {
+        "Program": [entry["program"] for entry in entries],
+        "Model": [entry["model"] or "none" for entry in entries],
+        "Data set": [entry["dataset"] for entry in entries],
+        "Language": [entry["language"] for entry in entries],
+    }
+    shared_headers = [name for name, values in words.items() if name != "Program" and len(set(values)) == 1]
+    title = " · ".join([name, *(words.pop(header)[0] for header in shared_headers)])
+    numbers = {
+        header: [f"{entry[key]:,}" for entry in entries]
+        for header, key in (("Questions", "questions"), ("Pending", "owed"), ("Calls", "calls"))
+    }
+    rows = tuple(zip(*words.values(), *numbers.values(), strict=True))
+    return Table(title, (*words, *numbers), rows, text_columns=len(words))
 
 
 def _calls_by_model(planned: AnyCell) -> dict[str, int]:
