@@ -99,7 +99,8 @@ def _may_be_known(run: AnyRun) -> bool:
     """Return whether a look at the data set can find anything."""
     dataset, metrics = run.record.cell.dataset, run.metrics
     return (
-        dataset.alter is None
+        run.benchmark.right_or_wrong
+        and dataset.alter is None
         and dataset.name in load_exam_boards()["datasets"]
         and any(name in metrics.by_discipline and year in metrics.by_year for name, year in find_sittings())
     )
