@@ -77,7 +77,7 @@ def complete(monkeypatch, tmp_path, capsys):
     ("line", "words"),
     [
         ("medexam dat", ["data"]),
-        ("medexam data tra", ["translate"]),
+        ("medexam data fe", ["fetch"]),
         ("medexam run --li", ["--limit"]),
         ("medexam run qui", ["quickstart", "quite_mine.yaml"]),
         ("medexam report kept-l", ["kept-longest-en-0a0ed82f57dd"]),

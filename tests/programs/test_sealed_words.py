@@ -7,9 +7,8 @@ import pytest
 
 from medexam.questions import Task
 
-FORMATS = ("true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse")
 TEXT = "Asthma wheezes.  He has no fever. So a cold is likely!"
-DATASETS = {"by_format": "cliniqlink", "quote": "spans", "short_answer": "words"}
+DATASETS = {"quote": "spans", "short_answer": "words"}
 REPLY = "Because.\n{Answer: 2}"
 
 
@@ -18,13 +17,10 @@ def task(group, language="en", context=""):
 
 
 ASKED = {
-    "by_format": [task(group) for group in FORMATS],
     "quote": [task("Q#CE", language, TEXT) for language in ("en", "es", "fr", "it")],
     "short_answer": [task("alone"), task("Q#CE", context=TEXT), task("alone", "es")],
 }
 SEALS = {
-    ("by_format", "free"): "b67809ae8d71",
-    ("by_format", "guided"): "16adde57ff9e",
     ("quote", "free"): "2f19d1e0c83c",
     ("quote", "guided"): "5fb6ae20e6ba",
     ("short_answer", "free"): "b277e70091fd",

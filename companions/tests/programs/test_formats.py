@@ -1,9 +1,9 @@
 """ClinIQLink's formats: the turns that are sent, the choices that are left, and what is made of replies."""
 
-import os
+import hashlib
+import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,6 +11,7 @@ import medexam
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
+from medexam.questions import Task
 from medexam.specs import DatasetSpec
 
 FREE = {"kind": "by_format"}
@@ -22,11 +23,8 @@ TEMPLATES = {"true_false": "tf", "multiple_choice": "MC"} | {
 
 @pytest.mark.data
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_each_prompt_is_the_published_template_filled_in(ask_task, kind) -> None:
-    data = os.environ.get("MEDEXAM_DATA")
-    if not data:
-        pytest.skip("needs MEDEXAM_DATA with the folder cliniqlink")
-    template = (Path(data) / "cliniqlink" / "prompts" / f"{TEMPLATES[kind]}_template.prompt").read_text("utf-8")
+def test_each_prompt_is_the_published_template_filled_in(ask_task, full_data, kind) -> None:
+    template = (full_data / "cliniqlink" / "prompts" / f"{TEMPLATES[kind]}_template.prompt").read_text("utf-8")
     questions = load_task_set(DatasetSpec(name="cliniqlink", formats=[kind])).questions
     assert len(questions) == 5
     for task in questions:
@@ -57,6 +55,19 @@ def test_what_a_question_holds_is_put_in_as_it_is(ask_task, tasks) -> None:
 def test_budgets_are_the_shared_tasks_unless_the_spec_has_one(ask_task, tasks, kind, tokens) -> None:
     assert ask_task(FREE, tasks[kind], "x").dialogues[0].sampling.max_tokens == tokens
     assert ask_task({**FREE, "max_tokens": 9}, tasks[kind], "x").dialogues[0].sampling.max_tokens == 9
+
+
+@pytest.mark.parametrize(("program", "seal"), [(FREE, "b67809ae8d71"), (GUIDED, "16adde57ff9e")])
+def test_the_formats_are_asked_as_they_are_sealed(ask_task, program, seal) -> None:
+    """Where a seal breaks, the code asks otherwise, and digests change."""
+    parts = []
+    for name in TEMPLATES:
+        task = Task(f"c/{name}", name, "en", "Q?", "", ("x", "y"), "g", ("a", "b"))
+        for dialogue in ask_task(program, task, "Because.\n{Answer: 2}").dialogues:
+            settings = [dialogue.sampling.max_tokens, list(dialogue.sampling.stop), dialogue.choices]
+            parts.append([dialogue.turns_with_opening, *settings])
+    asked = json.dumps(parts, ensure_ascii=False, sort_keys=True)
+    assert hashlib.sha256(asked.encode()).hexdigest()[:12] == seal
 
 
 @pytest.mark.parametrize(

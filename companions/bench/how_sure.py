@@ -1,6 +1,6 @@
 """How often equivalence, strengths, the noise floor and item response err: simulated, the truth being known.
 
-    python bench/how_sure.py --times 2000
+    python companions/bench/how_sure.py --times 2000
 
 Exams have 30 booklets of 34 questions, as five years of HEAD-QA do. Prints Markdown.
 """
@@ -39,8 +39,8 @@ def told_of(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -
     """By flips of each exam: whether `compare` says equivalent, whether a gate passes, and its test alone says so."""
     sums = np.column_stack([gained - lost, np.full(EXAMS, SIZE)]).astype(float)
 
-    def statistic(total: Floats, n: Floats, axis: int = -1) -> Floats:
-        return np.stack([total.sum(axis=axis) / n.sum(axis=axis)])
+    def statistic(total: Floats, n: Floats, _exams: int) -> Floats:
+        return np.stack([total / n])
 
     ((interval, way),) = resample(sums, list, statistic, 1)
     difference = Difference(value=float((gained - lost).sum() / N), interval=interval, resampled=way)
