@@ -14,6 +14,10 @@ MEANT: Mapping[str, str] = MappingProxyType(
         "dry_run": "`medexam plan` shows what would run",
         "output": "`medexam report RUN... --html FILE` writes a page",
         "verbose": "`medexam show RUN` shows what a run keeps",
+        **dict.fromkeys(
+            ("max_model_len", "tensor_parallel_size", "served_model_name", "max_num_seqs", "gpu_memory_utilization"),
+            "vLLM's own flags stand after `--`, as in `medexam serve MODEL -- --max-model-len 8192`",
+        ),
     }
 )
 """Options of other tools -> what does the same here."""
