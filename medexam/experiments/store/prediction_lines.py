@@ -7,12 +7,10 @@ known elsewhere.
 """
 
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.log_lines import cut_torn_line, parse_lines
@@ -22,11 +20,7 @@ from medexam.predictions import Prediction
 _BLOCK = 4096
 """Bytes read at once where one line is looked up; most lines are shorter."""
 HELD_BYTES = 2**23
-"""Bytes of lines whose predictions are held, of all files together: 10,000 with short prompts, about 40 MB."""
-_Lines = tuple[tuple[int, Prediction], ...]
-_held: OrderedDict[tuple[Path, str, int, int], _Lines] = OrderedDict()
-"""Path, digest, size and time of the last change -> the file's lines; what was looked at last stands last."""
-_held_lock = Lock()
+"""Bytes of a file's first lines whose predictions `StoredPredictions` holds: 10,000 with short prompts, about 40 MB."""
 
 
 def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
@@ -35,36 +29,6 @@ def scan_predictions(path: Path, spec_digest: str) -> Iterator[tuple[int, Predic
     `spec_digest` is that of the run whose lines they are. Raises `RunFolderError` where a line belongs to another, or
     one that is not a torn last one is damaged.
     """
-    if not path.exists():
-        return
-    file_stat = path.stat()
-    fits_memory = file_stat.st_size <= HELD_BYTES
-    yield from (
-        _held_lines(path, spec_digest, file_stat.st_size, file_stat.st_mtime_ns)
-        if fits_memory
-        else _lines(path, spec_digest)
-    )
-
-
-def _held_lines(path: Path, spec_digest: str, size: int, mtime_ns: int) -> _Lines:
-    """Read the lines of a file that had this size and was changed last at this time.
-
-    A command looks at a run's answers several times, and a report of many runs at each run's in turn.
-    """
-    key = (path, spec_digest, size, mtime_ns)
-    with _held_lock:
-        if key in _held:
-            _held.move_to_end(key)
-            return _held[key]
-    lines = tuple(_lines(path, spec_digest))
-    with _held_lock:
-        _held[key] = lines
-        while sum(held_size for *_, held_size, _ in _held) > HELD_BYTES:
-            _held.popitem(last=False)
-    return lines
-
-
-def _lines(path: Path, spec_digest: str) -> Iterator[tuple[int, Prediction]]:
     turns = Turns(prompts_beside(path))
     for number, start, prediction in parse_lines(path, lambda line: parse_prediction(line, turns)):
         if prediction.spec_digest != spec_digest:
@@ -103,8 +67,7 @@ class StoredPredictions(Mapping[str, Prediction]):
         self._starts: dict[str, int] = {}
         self._cache: dict[str, Prediction] = {}
         self._turns = Turns(prompts_beside(path))
-        lines = _lines(path, spec_digest) if self._drops else scan_predictions(path, spec_digest)
-        for start, prediction in lines:
+        for start, prediction in scan_predictions(path, spec_digest):
             self._starts[prediction.question] = start
             if start < HELD_BYTES:
                 self._cache[prediction.question] = self._dropped(prediction)
