@@ -27,9 +27,9 @@ def report_runs(settings: ReportSettings) -> None:
         _serve_runs(settings.runs, settings.runs_dir or default_runs_dir(), settings.watch)
         return
     layout, html = settings.layout, settings.html
-    for option, value in {"--html": html, "--plots": settings.plots, "--by": settings.by or None}.items():
-        if layout is not None and value is not None:
-            raise SpecError(f"{option} belongs to our own report, and --layout to another: give one of them at a time")
+    for name in ("html", "plots", "by", "protocol", "weight"):
+        if layout is not None and getattr(settings, name):
+            raise SpecError(f"--{name} belongs to our own report, and --layout to another: give one of them at a time")
     root = settings.runs_dir or default_runs_dir()
     named = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
     paths = [*run_paths(named, root), *([] if settings.runs else [root])]
