@@ -10,6 +10,7 @@ import csv
 import hashlib
 import importlib
 import importlib.util
+import logging
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -26,6 +27,7 @@ try:
 except PackageNotFoundError:  # sources that nobody installed
     __version__ = "0+unknown"
 
+_log = logging.getLogger(__name__)
 _SITES = ("site-packages", "dist-packages")
 """Folders that Python installs packages into."""
 
@@ -115,6 +117,28 @@ def load_object(name: str, group: str) -> Any:
             raise SpecError(f"{name}: {place} has no {attribute!r}; it has {offered}")
         target = getattr(target, part)
     return target
+
+
+def load_added(group: str) -> dict[str, Any]:
+    """Load what installed packages add to `group`, by name.
+
+    What cannot be loaded is left out: a warning says so, unless the module is not there at all.
+    """
+    parts: dict[str, Any] = {}
+    for name in added_names(group):
+        try:
+            parts[name] = load_object(name, group)
+        except SpecError as error:
+            absent = error.__cause__.name if isinstance(error.__cause__, ModuleNotFoundError) else None
+            if absent is None or not f"{resolve_name(name, group)[0]}.".startswith(f"{absent}."):
+                _warn(f"{error}; it is left out")
+    return parts
+
+
+@cache
+def _warn(text: str) -> None:
+    """Write a warning, once."""
+    _log.warning("medexam: warning: %s", text)
 
 
 def find_broken_parts() -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from medexam.errors import SpecError
 from medexam.experiments.store.paths import run_paths, without_bystanders
 from medexam.experiments.store.run_folder import find_runs
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.plugins import added_names, load_object, ships
+from medexam.plugins import load_added, ships
 from medexam.specs import DatasetSpec, load_document, parse_overrides
 from medexam.specs.matrix import put
 from medexam.specs.validation import validate
@@ -70,9 +70,12 @@ def take_files(
             "--dataset NAME --language en, or a spec of your own questions: --dataset SPEC.yaml"
         )
     classes = [_find_importer(file) for file in files]
-    made = {each: each(dataset, runs_dir, most_unmatched=settings.most_unmatched) for each in dict.fromkeys(classes)}
+    importers = {
+        each: each(dataset, runs_dir, most_unmatched=settings.most_unmatched) for each in dict.fromkeys(classes)
+    }
     runs_by_file = [
-        list(made[each].take(file, print_notice, settings.measure)) for each, file in zip(classes, files, strict=True)
+        list(importers[each].take(file, print_notice, settings.measure))
+        for each, file in zip(classes, files, strict=True)
     ]
     for run in chain.from_iterable(runs_by_file):
         for warning in run.record.warnings:
@@ -82,14 +85,10 @@ def take_files(
 
 def _find_importer(path: Path) -> type[ResultImporter]:
     """Find the first importer that recognises a file; those of other packages are asked before the one that ships."""
-    for name in sorted(added_names(IMPORTERS), key=lambda name: ships(name, IMPORTERS)):
-        try:
-            importer: type[ResultImporter] = load_object(name, IMPORTERS)
-        except SpecError as error:
-            print_notice(f"warning: {error}; it reads no file")
-            continue
-        if importer.recognises(path):
-            return importer
+    importers: dict[str, type[ResultImporter]] = load_added(IMPORTERS)
+    for name in sorted(importers, key=lambda name: ships(name, IMPORTERS)):
+        if importers[name].recognises(path):
+            return importers[name]
     raise SpecError(f"{path}: nothing that is installed reads it: give a file of results that is there")
 
 

@@ -5,7 +5,6 @@ This knows nothing of files on this machine; `medexam.datasets.locating` does.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from medexam.errors import DatasetError, SpecError
-from medexam.plugins import added_names, load_object
+from medexam.plugins import added_names, load_added, load_object
 from medexam.questions import Language
 from medexam.specs.names import BENCHMARKS
 
@@ -211,9 +210,7 @@ def find_added(folder: str) -> dict[str, Path]:
     A package with a data set has them beside it; another names its folder by an entry point of `medexam.experiments`.
     """
     folders = [info.package / folder for info in CATALOGUE.values() if info.package is not None]
-    for name in added_names(f"medexam.{folder}"):
-        with suppress(SpecError):  # the doctor says why it cannot be loaded
-            folders.append(load_object(name, f"medexam.{folder}"))
+    folders += load_added(f"medexam.{folder}").values()
     return {path.stem: path for place in folders for path in sorted(place.glob("*.yaml"))}
 
 

@@ -27,7 +27,7 @@ class Importer:
         program = {"kind": "blind", "option": 2}
         yield current_run(write_run(self.runs_dir / path.stem, load_exam_set(self.dataset), program, says), say)
 """
-POINTS = {"broken": "no_such_module:Importer", "zebra": "own_importers:Importer"}
+POINTS = {"absent": "no_such_module:Importer", "broken": "own_broken:Importer", "zebra": "own_importers:Importer"}
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,16 @@ def _installed(tmp_path, monkeypatch):
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
     lines = "\n".join(f"{name} = {target}" for name, target in POINTS.items())
     (metadata / "entry_points.txt").write_text(f"[medexam.importers]\n{lines}\n")
+    (tmp_path / "site" / "own_broken.py").write_text("import no_such_library\n")
     (tmp_path / "site" / "own_importers.py").write_text(f"import json\n{CODE}")
+    (tmp_path / "site" / "broken_importers.py").write_text("raise RuntimeError('out of order')")
     monkeypatch.syspath_prepend(tmp_path / "site")
     added_names.cache_clear()
     yield
     added_names.cache_clear()
 
 
-def test_a_packages_importer_reads_the_files_that_it_recognises(medexam) -> None:
+def test_a_packages_importer_reads_the_files_that_it_recognises(medexam, caplog) -> None:
     Path("spec.yaml").write_text("{name: own, dataset: headqa_sample, program: {kind: blind, option: 1}}")
     assert medexam("run", "spec.yaml")[0] == 0
     (run,) = Path("runs").iterdir()
@@ -54,5 +56,5 @@ def test_a_packages_importer_reads_the_files_that_it_recognises(medexam) -> None
     assert code == 0, err
     one, other = json.loads(out)["runs"]
     assert (other["program"], other["metrics"]["accuracy"]) == ("blind-2", one["metrics"]["accuracy"]), other
-    assert "no_such_module" in err
-    assert "it reads no file" in err
+    assert "own_broken failed: ModuleNotFoundError: No module named 'no_such_library'; it is left out" in caplog.text
+    assert "no_such_module" not in caplog.text, "a package that is not there"

@@ -9,7 +9,8 @@ import typer
 from medexam.cli.help.completion import complete_run
 from medexam.cli.options import BaselineOption, JsonOption, LatexOption, RescoreOption, RunsDirOption
 from medexam.cli.settings import Setting
-from medexam.experiments.compare.further import section_settings
+from medexam.experiments.compare.further import SECTIONS
+from medexam.plugins import load_added
 
 RunsArgument = Annotated[
     tuple[Path, ...],
@@ -51,7 +52,9 @@ class CoreSections:
 if TYPE_CHECKING:
     SectionSettings = CoreSections
 else:
-    SectionSettings = make_dataclass("SectionSettings", [], bases=(CoreSections, *section_settings()), frozen=True)
+    SectionSettings = make_dataclass(
+        "SectionSettings", [], bases=(CoreSections, *load_added(SECTIONS).values()), frozen=True
+    )
     """What the core finds, and what installed packages add."""
 
 

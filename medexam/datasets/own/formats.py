@@ -29,7 +29,7 @@ from medexam.inputs import (
     parse_json,
     read_bytes,
 )
-from medexam.plugins import added_names, load_object
+from medexam.plugins import load_added
 
 FORMATS = "medexam.formats"
 """The group in which packages add formats: functions that read a path as a `RawTable`, None if it is not theirs."""
@@ -65,8 +65,8 @@ def open_format(path: Path) -> Iterator[RawTable]:
     limit = csv.field_size_limit(LONGEST_TEXT)
     try:
         if suffix == ".txt" or suffix not in _READERS:
-            readers = (load_object(name, FORMATS) for name in added_names(FORMATS))
-            if (table := next(filter(None, (read(path) for read in readers)), None)) is not None:
+            tables = (read(path) for read in load_added(FORMATS).values())
+            if (table := next(filter(None, tables), None)) is not None:
                 yield table
                 return
         if suffix not in _READERS:

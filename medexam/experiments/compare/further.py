@@ -1,8 +1,7 @@
 """Which further parts of a comparison are asked for, on the command line and in Python."""
 
-import logging
 from dataclasses import fields
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from medexam.errors import SpecError
@@ -10,24 +9,11 @@ from medexam.experiments.compare.ensembles import find_together
 from medexam.experiments.compare.margins import Equivalence, find_margins
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
-from medexam.plugins import added_names, load_object
+from medexam.plugins import load_added
 from medexam.specs.programs.steps import Combine
 
 SECTIONS = "medexam.sections"
 """The group in which packages add parts: frozen dataclasses of `Setting` fields, with a method `finders`."""
-_log = logging.getLogger(__name__)
-
-
-@cache
-def section_settings() -> tuple[type[Any], ...]:
-    """Return the settings of the parts that installed packages add; one that cannot be imported is left out."""
-    settings = []
-    for name in added_names(SECTIONS):
-        try:
-            settings.append(load_object(name, SECTIONS))
-        except SpecError as error:
-            _log.warning("medexam: warning: %s; its sections are left out", error)
-    return tuple(settings)
 
 
 def find_further(
@@ -52,7 +38,7 @@ def find_further(
         finders.append(partial(find_margins, Equivalence, equivalent_within))
     if ensemble is not None:
         finders.append(partial(find_together, ensemble))
-    for settings in section_settings():
+    for settings in load_added(SECTIONS).values():
         names = [field.name for field in fields(settings) if field.name in added]
         finders += settings(**{name: added.pop(name) for name in names}).finders()
     if added:
