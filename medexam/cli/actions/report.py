@@ -27,7 +27,7 @@ def report_runs(settings: ReportSettings) -> None:
         _serve_runs(settings.runs, settings.runs_dir or default_runs_dir(), settings.watch)
         return
     layout, html = settings.layout, settings.html
-    for name in ("html", "plots", "by", "protocol", "weight"):
+    for name in ("html", "plots", "by", "protocol"):
         if layout is not None and getattr(settings, name):
             raise SpecError(f"--{name} belongs to our own report, and --layout to another: give one of them at a time")
     root = settings.runs_dir or default_runs_dir()
