@@ -39,7 +39,6 @@ def _installed(tmp_path, monkeypatch):
     (metadata / "entry_points.txt").write_text(f"[medexam.importers]\n{lines}\n")
     (tmp_path / "site" / "own_broken.py").write_text("import no_such_library\n")
     (tmp_path / "site" / "own_importers.py").write_text(f"import json\n{CODE}")
-    (tmp_path / "site" / "broken_importers.py").write_text("raise RuntimeError('out of order')")
     monkeypatch.syspath_prepend(tmp_path / "site")
     added_names.cache_clear()
     yield

@@ -39,10 +39,10 @@ def write_lm_eval(exported: ExportedRun, folder: Path) -> list[Path]:
         means[f"{measure}_stderr,none"] = exported.values["standard_error"]
     for place, answer in enumerate(exported.answers):
         scores = answer.scores if exported.in_words else {measure: float(answer.right)}
-        asked = _scored(answer) if by_scores else _generated(answer)
+        fields = _scored(answer) if by_scores else _generated(answer)
         names = ("key", "question", "context", "given_answer", "given_reasoning", "exam", "discipline")
         doc = {name: value for name in names if (value := answer.values.get(name))} | {"choices": answer.options}
-        values = {**answer.values, **asked, "doc": doc, "place": place, "measures": list(scores)}
+        values = {**answer.values, **fields, "doc": doc, "place": place, "measures": list(scores)}
         records.append({**_render("lm-eval", "sample", values), **scores})
     values = {
         **exported.values,

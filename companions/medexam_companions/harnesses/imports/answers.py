@@ -71,8 +71,8 @@ def read_choices(
 def told_fields(key: str, sample: HarnessSample, reply: str | None, model: str | None) -> dict[str, Any]:
     """Return what a file tells of the call of a sample, as fields of a prediction: not what was sent."""
     counts: dict[str, Any] = {"prompt_tokens": sample.prompt_tokens, "completion_tokens": sample.completion_tokens}
-    is_told = any(value is not None for value in (reply, *counts.values()))
-    call = ModelCall(text=reply, finish_reason="stop" if is_told else None, model=model, **counts)
+    has_call = any(value is not None for value in (reply, *counts.values()))
+    call = ModelCall(text=reply, finish_reason="stop" if has_call else None, model=model, **counts)
     return {"question": key, "calls": (call,), "latency_s": sample.latency_s}
 
 
@@ -126,11 +126,11 @@ def option_numbers(sample: HarnessSample, question: Question) -> tuple[int, ...]
     if not sample.options:
         return question.option_numbers
     for reduce in (near_text, loose):
-        ours, theirs = [reduce(option.text) for option in question.options], list(map(reduce, sample.options))
-        if theirs == ours:
+        our_texts, file_texts = [reduce(option.text) for option in question.options], list(map(reduce, sample.options))
+        if file_texts == our_texts:
             return question.option_numbers
-        if len(set(ours)) == len(ours) and sorted(theirs) == sorted(ours):
-            return tuple(question.option_numbers[ours.index(text)] for text in theirs)
+        if len(set(our_texts)) == len(our_texts) and sorted(file_texts) == sorted(our_texts):
+            return tuple(question.option_numbers[our_texts.index(text)] for text in file_texts)
     return None
 
 
@@ -219,9 +219,9 @@ def _is_other_text(sample: HarnessSample, gold: TaskGold) -> bool:
     """Return whether what the file expects holds none of what our data expect; False if either says nothing."""
     if not isinstance(sample.target, str):
         return False
-    ours = [*gold.answers, gold.incorrect_explanation, *gold.incorrect_step]
-    theirs = loose(sample.target)
-    return any(ours) and not all(loose(text) in theirs for text in ours)
+    our_texts = [*gold.answers, gold.incorrect_explanation, *gold.incorrect_step]
+    file_texts = loose(sample.target)
+    return any(our_texts) and not all(loose(text) in file_texts for text in our_texts)
 
 
 def _make_words_prediction(key: str, sample: HarnessSample, results: Results, shared: Mapping[str, Any]) -> Prediction:

@@ -80,8 +80,8 @@ def listed_texts(value: Any) -> tuple[str, ...]:
         return ()
     fields = [option if isinstance(option, Mapping) else {"text": option} for option in value]
     texts = [next((each[name] for name in _OPTION_TEXTS if name in each), None) for each in fields]
-    is_whole = len(texts) >= 2 and all(isinstance(text, str | int | float) for text in texts)
-    return tuple(map(str, texts)) if is_whole else ()
+    has_all = len(texts) >= 2 and all(isinstance(text, str | int | float) for text in texts)
+    return tuple(map(str, texts)) if has_all else ()
 
 
 def read_ids(document: Mapping[str, Any]) -> tuple[str, ...]:

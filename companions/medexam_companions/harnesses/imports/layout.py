@@ -89,7 +89,7 @@ class Layout:
     """A pattern of the path to the file, whose group is the model's name."""
     trials: str = "trial"
     """What the harness calls one of several answers to a question."""
-    beside: Sequence[str] = ()
+    further_files: Sequence[str] = ()
     """Names of further files that the answers stand in."""
 
 
@@ -118,7 +118,7 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
         if not measure.startswith(PREDICTION) and any(each.right is None and not each.failed for each in group)
     }
     clear = [(measure, trial) for measure, trial in samples if measure and measure not in unclear]
-    judged = [key for key in clear if any(sample.right is not None for sample in samples[key])]
+    with_verdicts = [key for key in clear if any(sample.right is not None for sample in samples[key])]
     if not clear:
         raise ResultsError(
             f"{path}: no measure of its samples says right or wrong, so there is no answer to import; were samples "
@@ -127,7 +127,7 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
     several = len({trial for _, trial in clear}) > 1
     folder = re.search(layout.model_folder, path.resolve().as_posix()) if layout.model_folder else None
     results = []
-    for measure, trial in judged or clear:
+    for measure, trial in with_verdicts or clear:
         # A sample without a measure failed, and stands under every measure of its trial.
         group = [*samples[measure, trial], *samples.get(("", trial), ())]
         has_scores = any(sample.scores for sample in group)
@@ -146,7 +146,7 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
             score_norm=norm,
             stated=None if several else read_number(find(about, layout.stated), most=1),
             protocol={line: _show(about, paths) for line, paths in layout.protocol.items()},
-            companions=tuple(path.with_name(name) for name in layout.beside),
+            companions=tuple(path.with_name(name) for name in layout.further_files),
         )
         results.append(result)
     return results
@@ -211,6 +211,6 @@ def _show(about: Record, paths: str) -> str:
     lines = []
     for name, value in settings.items():
         text = value if isinstance(value, str) else json.dumps(value, default=str)
-        shown = f"{' '.join(text[:_SHOWN].split())} {digest_of(value)}" if len(text) > _SHOWN else str(value)
-        lines += [f"{name} {shown}"] * (value not in (None, "", {}, []))
+        text_of_value = f"{' '.join(text[:_SHOWN].split())} {digest_of(value)}" if len(text) > _SHOWN else str(value)
+        lines += [f"{name} {text_of_value}"] * (value not in (None, "", {}, []))
     return ", ".join(lines)

@@ -44,8 +44,8 @@ def find_layout(document: object) -> Layout | None:
     """Find the layout of a JSON document, of a line or of a table's columns; None if it is of none."""
     records = [record for record in (document, *_entries(document)[:1]) if isinstance(record, Mapping)]
     names = [{str(name).partition(":")[0] for name in record} for record in records]
-    known = ((layout, set(fields.split())) for layout in layouts().values() for fields in layout.known_by)
-    return next((layout for layout, fields in known if any(fields <= each for each in names)), None)
+    entries = ((layout, set(fields.split())) for layout in layouts().values() for fields in layout.known_by)
+    return next((layout for layout, fields in entries if any(fields <= each for each in names)), None)
 
 
 def _entries(document: Any) -> list[Any]:
@@ -201,14 +201,14 @@ def _helm(document: Any, stats: Any) -> Iterator[Record]:
     for entry in _unperturbed(stats):
         values = {each["name"]["name"]: each["mean"] for each in entry["stats"] if each.get("mean") is not None}
         values_by_place.setdefault((entry["instance_id"], entry["train_trial_index"]), {}).update(values)
-    done = set[tuple[str, int]]()
+    places = set[tuple[str, int]]()
     for request in _unperturbed(document["request_states"], "instance"):
         instance, result = request["instance"], request.get("result") or {}
         place = (instance["id"], request["train_trial_index"])
         # Options that are asked one by one have a request each, and some a second one that calibrates.
-        if place in done:
+        if place in places:
             continue
-        done.add(place)
+        places.add(place)
         values = values_by_place.get(place, {})
         verdicts = {name: value for name, value in values.items() if _HELM_MEASURE.fullmatch(name)}
         references = instance["references"]

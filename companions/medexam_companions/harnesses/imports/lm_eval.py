@@ -34,8 +34,8 @@ def open_lm_eval(_: Any, path: Path) -> Opened:
     measures = {}
     for names, value in stated.items():
         measure, _, filter_name = names.partition(",")
-        told = {"stated": value, "metric": metrics.get(measure), "filter": steps.get(filter_name)}
-        measures[_label(measure, filter_name)] = told
+        about = {"stated": value, "metric": metrics.get(measure), "filter": steps.get(filter_name)}
+        measures[_label(measure, filter_name)] = about
     delimiter = str(config.get("target_delimiter", " "))
     records = (_record(record, delimiter) for record in read_lines(path))
     return Opened(records, {**report, "task": config, "version": (report.get("versions") or {}).get(task)}, measures)

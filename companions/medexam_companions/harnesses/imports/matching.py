@@ -66,9 +66,9 @@ class Matcher:
             if sample.failed:
                 report.left_out["failed"] += 1
                 continue
-            method, found = self._find(sample)
+            method, candidates = self._find(sample)
             # Of a corrected question our words come first.
-            items = {item.key: item for item in reversed(found)}
+            items = {item.key: item for item in reversed(candidates)}
             if not items:
                 report.left_out["unmatched"] += 1
                 report.example = report.example or _shown(sample)
@@ -96,10 +96,10 @@ class Matcher:
                 return "key", [item for item in items if _has_options(item, sample)] or items
         if sample.stem is None:
             return "", []
-        found = [item for item in self._by_text.get(loose(sample.stem), ()) if _agrees(item, sample)]
-        if len({item.key for item in found}) > 1:
-            found = [item for item in found if _shows_the_same(item, sample)] or found
-        return ("text", found) if found else ("text within", self._find_within(sample))
+        candidates = [item for item in self._by_text.get(loose(sample.stem), ()) if _agrees(item, sample)]
+        if len({item.key for item in candidates}) > 1:
+            candidates = [item for item in candidates if _shows_the_same(item, sample)] or candidates
+        return ("text", candidates) if candidates else ("text within", self._find_within(sample))
 
     def _find_within(self, sample: HarnessSample) -> list[Item]:
         """Find the questions that may be the last one of a prompt, with the file's options or ours behind it."""
@@ -109,11 +109,11 @@ class Matcher:
             for length in self._lengths:
                 for text, item in self._by_opening.get(prompt[start : start + length], ()):
                     if prompt.startswith(text, start):
-                        tail, ours = prompt[start + len(text) :], list(map(loose, _options(item)))
+                        tail, our_texts = prompt[start + len(text) :], list(map(loose, _options(item)))
                         is_sure = (
                             _has_options(item, sample)
                             if sample.options
-                            else all(each and each in tail for each in ours)
+                            else all(each and each in tail for each in our_texts)
                         )
                         if is_sure or (not sample.options and len(text) >= OPENING):
                             candidates.append((start, len(text), is_sure, item))

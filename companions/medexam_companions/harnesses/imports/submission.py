@@ -78,7 +78,7 @@ def _read_format(path: Path, group: str, notes: list[str]) -> Iterator[HarnessSa
 
 
 def _sample(item: Mapping[str, Any], group: str, response: object) -> HarnessSample:
-    given = item.get("false_answer") if group == "short_inverse" else item.get("answer")
+    shown_answer = item.get("false_answer") if group == "short_inverse" else item.get("answer")
     expected = [text for name in _EXPECTED if (text := _joined(item.get(name)))]
     options = item.get("options")
     return HarnessSample(
@@ -86,9 +86,9 @@ def _sample(item: Mapping[str, Any], group: str, response: object) -> HarnessSam
         stem=item["question"],
         options=tuple(map(str, options)) if isinstance(options, list) else (),
         group=group,
-        given_answer=text_or_none(given) if group.endswith("inverse") else None,
+        given_answer=text_or_none(shown_answer) if group.endswith("inverse") else None,
         # The answer that a question itself shows says nothing of what is expected.
-        target=None if expected == [given] and group.endswith("inverse") else "\n".join(expected) or None,
+        target=None if expected == [shown_answer] and group.endswith("inverse") else "\n".join(expected) or None,
         reply=_text_of(response),
     )
 
