@@ -37,5 +37,22 @@ def write_rows(path: Path, rows: Any) -> Path:
     return path
 
 
+def write_squad(path: Path, rows: list[tuple[str, str, str, str]]) -> Path:
+    """SQuAD-form JSON Lines of (id, context, question, answer), each answer where the context holds it."""
+    lines = [
+        json.dumps(
+            {
+                "id": key,
+                "context": context,
+                "question": question,
+                "answers": {"text": [answer], "answer_start": [context.find(answer)]},
+            }
+        )
+        for key, context, question, answer in rows
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
 def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | dict) else value

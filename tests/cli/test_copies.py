@@ -19,7 +19,7 @@ from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
-from task_data import write_squad
+from table_cases import write_squad
 
 REFUSED = {"status": Status.FAILED, "failure": Failure(kind="LMTransportError", message="refused")}
 

@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from task_data import items_of, write_casimedicos, write_cliniqlink
 
 from medexam.benchmarks import find_benchmark
 from medexam.specs import DatasetSpec, validate
-from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
+from table_cases import write_squad
 
 
 def _prints(name, path, **settings) -> tuple[str, str]:

@@ -3,12 +3,12 @@
 from collections import Counter
 
 import pytest
+from task_data import items_of, write_casimedicos, write_cliniqlink
 
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
-from table_cases import write_rows
-from task_data import items_of, write_casimedicos, write_cliniqlink, write_squad
+from table_cases import write_rows, write_squad
 
 FORMATS = ["true_false", "multiple_choice", "list", "short", "short_inverse", "multi_hop", "multi_hop_inverse"]
 VARIANTS = ["CQ#E", "CQP#E", "Q#CE", "QP#CE"]

@@ -7,7 +7,7 @@ import yaml
 
 import medexam
 from medexam.errors import SpecError
-from task_data import write_squad
+from table_cases import write_squad
 
 CORPUS = str(Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz")
 

@@ -6,14 +6,14 @@ import yaml
 import medexam
 from command_line import medexam as command_line  # noqa: F401
 from medexam.errors import SpecError
-from task_data import write_cliniqlink
 
 
 @pytest.fixture
 def datasets(tmp_path):
+    (words := tmp_path / "words.jsonl").write_text('{"question": "What is BPH?", "answer": "Hyperplasia."}\n')
     return {
         "options": {"name": "headqa_sample", "limit": 4},
-        "words": {"name": "cliniqlink", "path": str(write_cliniqlink(tmp_path / "cliniqlink"))},
+        "words": {"kind": "short_answer", "path": str(words)},
     }
 
 
@@ -21,8 +21,8 @@ def datasets(tmp_path):
     ("dataset", "program", "said"),
     [
         ("options", "short_answer", "does not answer headqa_sample, an exam: set dataset.name to headqa_sample_open"),
-        ("words", "zero_shot", "does not answer cliniqlink: set program.kind to"),
-        ("words", "longest", "does not answer cliniqlink"),
+        ("words", "zero_shot", "does not answer short_answer: set program.kind to"),
+        ("words", "longest", "does not answer short_answer"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_way_out(spec, datasets, dataset, program, said) -> None:

@@ -13,7 +13,7 @@ from medexam.errors import DatasetError
 from medexam.experiments import RunFolder, load_items
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
-from task_data import write_squad
+from table_cases import write_squad
 
 
 def _keep(place, items, program, **dataset) -> RunFolder:

@@ -10,7 +10,7 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
-from task_data import write_squad
+from table_cases import write_squad
 
 METRICS = """
 def right(question, gold, prediction):

@@ -8,7 +8,7 @@ import pytest
 
 import data_folders
 from retrievers.tiny_models import save_reader
-from task_data import write_squad
+from table_cases import write_squad
 
 SAMPLE = Path(data_folders.__file__).parent / "retrievers" / "corpus_sample"
 

@@ -134,23 +134,6 @@ def write_casimedicos(folder: Path, *languages: str) -> Path:
     return folder
 
 
-def write_squad(path: Path, rows: list[tuple[str, str, str, str]]) -> Path:
-    """SQuAD-form JSON Lines of (id, context, question, answer), each answer where the context holds it."""
-    lines = [
-        json.dumps(
-            {
-                "id": key,
-                "context": context,
-                "question": question,
-                "answers": {"text": [answer], "answer_start": [context.find(answer)]},
-            }
-        )
-        for key, context, question, answer in rows
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
-
-
 def write_submission(folder: Path, **responses: list[object] | None) -> Path:
     """The folder with an output for each format, right but for `responses` by format; None leaves a format out."""
     names = {"TF": "true_false", "MC": "multiple_choice"}
