@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
@@ -117,8 +118,9 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
                 # Commands take turns, since two would both send what neither finds.
                 lock, mode = path.with_name(f".{path.name}.lock"), path.parent.stat().st_mode & 0o666
                 stack.enter_context(FileLock(lock, 600, mode))
-                # SQLite itself would let no group write; and MLflow tries a file that is no database for minutes.
-                path.touch()
+                if not path.exists():
+                    _make_database(path)
+                # MLflow tries a file that is no database again for minutes.
                 with closing(sqlite3.connect(path)) as database:
                     database.execute("select count(*) from sqlite_master")
             mlflow.set_tracking_uri(tracking_uri)
@@ -135,6 +137,17 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
             os.environ.update({name: value for name, value in own.items() if value is not None})
 
 
+def _make_database(path: Path) -> None:
+    """Make a store elsewhere first: MLflow refuses one for good that was cut off between its tables."""
+    from mlflow import MlflowClient
+
+    with TemporaryDirectory(dir=path.parent) as folder:
+        # SQLite itself would let no group write, whatever the umask says.
+        (draft := Path(folder) / path.name).touch()
+        MlflowClient(f"{_SQLITE}{draft}")
+        draft.replace(path)
+
+
 def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
@@ -144,9 +157,9 @@ def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
 def _put(client: Any, copy: Copy) -> "RunInfo":
     """Send a copy unless the store holds it; an older one goes, with its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
-    files = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(copy)}
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(copy)}
     # All that is sent but for the name and the times, which continuing changes.
-    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, *map(str, files.items())])
+    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, files])
     key = _hash([copy.kind, copy.key])
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]

@@ -3,6 +3,8 @@
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +68,21 @@ def test_what_is_no_store_is_refused_at_once(make_run, refused, tmp_path, what) 
             "refusing": f"http://127.0.0.1:{bound.getsockname()[1]}",
         }
         assert "send it later" in refused(make_run(ZERO_SHOT, "r"), uris.get(what, f"sqlite:///{path}"))
+
+
+def test_a_store_that_was_cut_off_while_it_was_made_is_made_anew(
+    make_run, medexam, track, tmp_path, monkeypatch
+) -> None:
+    run, store = make_run(ZERO_SHOT, "r"), f"sqlite:///{tmp_path}/new.db"
+
+    def cut_off(uri: str) -> None:
+        Path(uri.removeprefix("sqlite:///")).write_bytes(b"half a database" * 400)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr("mlflow.MlflowClient", cut_off)
+        medexam("track", run, "--tracking-uri", store)
+    assert track(run, store=store)
 
 
 def test_an_experiment_deleted_in_the_store_is_named(make_run, refused, track, client, uri) -> None:
