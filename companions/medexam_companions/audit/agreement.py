@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
 from medexam.metrics import RESAMPLES, SEED, Interval, cohens_kappa
-from medexam_companions.audit.folder import KeyEntry
 from medexam_companions.audit.items import AuditItem
 
 FEWEST = 3
@@ -69,7 +68,7 @@ def correlate(first: Sequence[float], second: Sequence[float], questions: Sequen
     return {"n": len(first), **dict(zip(names, values, strict=True)), **dict(ends)}
 
 
-def measure_agreement(items: Sequence[AuditItem | KeyEntry], marks: Sequence[float]) -> list[dict[str, Any]]:
+def measure_agreement(items: Sequence[AuditItem], marks: Sequence[float]) -> list[dict[str, Any]]:
     """Compare every measure that an item has with the people's mark; `marks[i]` is the mark of `items[i]`.
 
     Each has its correlation `overall`, `by_group` and `by_run`. Measures, groups and runs stand in the order of their

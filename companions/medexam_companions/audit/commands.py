@@ -4,25 +4,16 @@ import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption, print_json, print_tables, write_file
-from medexam.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from medexam.experiments import AnyRun
-    from medexam.tables import Captioned
-    from medexam_companions.audit.items import AuditItem
+from medexam.cli import JsonOption, RunsDirOption, print_json, print_tables
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 RunsArgument = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Run folders, folders of runs, or ids in the runs directory.")
 ]
-MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
 
 
 @app.command("judge")
@@ -47,7 +38,6 @@ def judge_errors(
     ] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = None,
 ) -> None:
     """Have a model say what kind of error each wrong answer is, and compare it with people who did so.
 
@@ -57,11 +47,12 @@ def judge_errors(
         medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
     import medexam
-    from medexam.experiments import Terminal, captioned, default_runs_dir, find_runs, heading, join_markdown, run_paths
+    from medexam.experiments import Terminal, default_runs_dir, find_runs, run_paths
     from medexam.specs import parse_overrides
     from medexam_companions.audit import judging
     from medexam_companions.audit.agreement import agree
     from medexam_companions.audit.items import choose_sample, read_all_items
+    from medexam_companions.audit.report import kind_tables
 
     text = (instructions or judging.SHIPPED).read_text("utf-8")
     items = read_all_items(find_runs(run_paths(runs, runs_dir or default_runs_dir())))
@@ -73,14 +64,10 @@ def judge_errors(
     kinds = judging.read_kinds(text)
     verdicts = {key: each.text for key, each in stored.folder.read_predictions().items() if each.text in kinds}
     agreements = agree({stored.model or "judge": verdicts, **judging.read_people(out, kinds)}, kinds)
-    tables = _kind_tables(stored, kinds, agreements)
     sys.stderr.write(
         f"medexam: the judge's prompt is {out / 'judge.md'}; people fill in copies of {out / judging.SHEET} under "
         "names of their own, then run this again\n"
     )
-    if markdown is not None:
-        parts = ["# Kinds of errors", *captioned(tables), heading(2, "The judge's instructions"), text]
-        write_file(join_markdown(parts), markdown)
     if as_json:
         print_json(
             {
@@ -92,28 +79,7 @@ def judge_errors(
             }
         )
     else:
-        print_tables(Terminal(), tables)
-
-
-def _kind_tables(run: "AnyRun", kinds: "Sequence[str]", agreements: "Sequence[dict[str, Any]]") -> "list[Captioned]":
-    """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
-    from medexam.experiments import cost_tables
-    from medexam.tables import Table, percent
-    from medexam_companions.audit.report import agreement_cells
-
-    metrics = run.metrics
-    groups = {name: measures for name, measures in {"All": metrics.measures, **metrics.by_group}.items() if measures}
-    rows = tuple(
-        (kind, *(percent(each[kind].value if kind in each else 0.0) for each in groups.values())) for kind in kinds
-    )
-    count = next((measure.n for measure in metrics.measures.values()), 0)
-    caption = f"Percent of the wrong answers that {run.model} judged: {count:,} of {metrics.selected:,}."
-    tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
-    if agreements:
-        pairs = tuple(map(agreement_cells, agreements))
-        caption = "Answers that both judged, percent with the same kind, and Cohen's kappa."
-        tables.append((Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs), caption))
-    return [*tables, *cost_tables(run)]
+        print_tables(Terminal(), kind_tables(stored, kinds, agreements))
 
 
 @app.command()
@@ -123,13 +89,6 @@ def export(
     per_group: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many answers of each run in each group.")
     ] = 10,
-    top: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Judge only the N best answers to each question; all by default."),
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="MEASURE", help="The measure that says which are best, with --top.")
-    ] = None,
     raters: Annotated[int, typer.Option(min=1, metavar="N", help="How many sheets to write.")] = 2,
     seed: Annotated[int, typer.Option(help="The seed that chooses the answers and the order of each sheet.")] = 0,
     runs_dir: RunsDirOption = None,
@@ -141,31 +100,17 @@ def export(
     """
     from medexam.experiments import default_runs_dir, find_runs, run_paths
     from medexam_companions.audit.folder import INSTRUCTIONS, KEY, write_sheets
-    from medexam_companions.audit.items import best_answers, choose_sample, read_all_items
+    from medexam_companions.audit.items import choose_sample, read_all_items
 
     folders = find_runs(run_paths(runs, runs_dir or default_runs_dir()))
-    items = read_all_items(folders)
-    if by is not None and top is None:
-        raise SpecError("--by chooses the measure of --top: give --top with it, such as --top 1")
-    sample = choose_sample(items if top is None else best_answers(items, top, by), per_group, seed)
+    sample = choose_sample(read_all_items(folders), per_group, seed)
     places = {folder.read_record().run_id: folder.path for folder in folders}
     sheets = write_sheets(out, sample, raters, seed, places)
     typer.echo(
-        f"{_describe(sample)}.\nGive each rater one of {', '.join(sheets)} and {INSTRUCTIONS}; keep {KEY} to yourself. "
+        f"{len(sample)} answers of {len({item.run for item in sample})} runs to {len({item.key for item in sample})} "
+        f"questions.\nGive each rater one of {', '.join(sheets)} and {INSTRUCTIONS}; keep {KEY} to yourself. "
         f"Put the filled-in sheets back into {out}, then: medexam audit import {shlex.quote(str(out))}"
     )
-
-
-def _describe(sample: "Sequence[AuditItem]") -> str:
-    """Say how many answers, of how many runs, to how many questions, and how many of these all runs share."""
-    runs_by_question: dict[str, set[str]] = {}
-    for item in sample:
-        runs_by_question.setdefault(item.key, set()).add(item.run)
-    runs = set[str]().union(*runs_by_question.values())
-    line = f"{len(sample)} answers of {len(runs)} runs to {len(runs_by_question)} questions"
-    shared = sum(run_ids == runs for run_ids in runs_by_question.values())
-    many = "all" if shared == len(runs_by_question) else shared
-    return line if len(runs) == 1 else f"{line}; every run is judged on {many} of these questions"
 
 
 @app.command("import")
@@ -179,24 +124,22 @@ def import_ratings(
     ] = None,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = None,
 ) -> None:
     """Read filled-in sheets: how far raters agree with each other and each automatic measure with them.
 
     Marks of answers that have changed since they were exported are left out and named.
 
     For example:
-        medexam audit import audit --markdown audit.md
+        medexam audit import audit
     """
     from medexam.experiments import Terminal, default_runs_dir
     from medexam_companions.audit.ratings import describe_changes, read_ratings
-    from medexam_companions.audit.report import audit_document, audit_markdown, audit_tables
+    from medexam_companions.audit.report import audit_document, audit_tables
 
     ratings = read_ratings(folder, sheet or (), runs_dir or default_runs_dir())
-    sys.stderr.write("".join(f"medexam: {line}\n" for line in describe_changes(ratings)))
+    if ratings.changed:
+        sys.stderr.write(f"medexam: {describe_changes(ratings.changed)}\n")
     document = audit_document(ratings, folder)
-    if markdown is not None:
-        write_file(audit_markdown(document, ratings), markdown)
     if as_json:
         print_json(document)
     else:

@@ -37,9 +37,6 @@ class KeyEntry(FrozenModel):
     run: str
     key: str
     """The question's key."""
-    group: str = ""
-    scores: dict[str, float] = Field(default_factory=dict)
-    """Automatic measure -> score of this answer."""
     digest: str
     """Digest of the answer that the raters saw; empty if it had no reply."""
 
@@ -51,7 +48,7 @@ class AuditKey(FrozenModel):
     """Names the sample; every code of it begins so."""
     seed: int | None
     """Chose the sample; None where the reader of a page did."""
-    runs: dict[str, str] = Field(default_factory=dict)
+    runs: dict[str, str]
     """Run -> the folder that its answers were read from."""
     items: tuple[KeyEntry, ...] = Field(min_length=1)
 
@@ -76,9 +73,7 @@ class AuditFolder(WorkFolder):
             ) from None
 
 
-def write_sheets(
-    path: Path, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path] | None = None
-) -> list[str]:
+def write_sheets(path: Path, items: Sequence[AuditItem], raters: int, seed: int, runs: Mapping[str, Path]) -> list[str]:
     """Write a sheet for each of `raters`, in an order of its own, the instructions and the key; return sheets' names.
 
     `runs` says which folder each run's answers were read from. The folder must be new or empty. The same items, places
@@ -90,12 +85,8 @@ def write_sheets(
     shuffled = sorted(items, key=lambda item: draw_lot(seed, f"code/{item.run}/{item.key}"))
     width = max(3, len(str(len(shuffled))))
     by_code = {f"{sample}-{place:0{width}}": item for place, item in enumerate(shuffled, start=1)}
-    entries = [
-        KeyEntry(code=code, run=i.run, key=i.key, group=i.group, scores=dict(i.scores), digest=i.digest)
-        for code, i in by_code.items()
-    ]
-    places = {run: str(place.resolve()) for run, place in (runs or {}).items()}
-    key = AuditKey(sample=sample, seed=seed, runs=places, items=tuple(entries))
+    entries = tuple(KeyEntry(code=code, run=i.run, key=i.key, digest=i.digest) for code, i in by_code.items())
+    key = AuditKey(sample=sample, seed=seed, runs={run: str(runs[run].resolve()) for run in runs}, items=entries)
     sheets = [f"rater_{rater}" for rater in range(1, raters + 1)]
     try:
         if path.exists() and any(path.iterdir()):

@@ -1,17 +1,19 @@
 """The answers of stored runs for people to judge, and which of them are judged; nothing is asked of a model."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from medexam import Prediction
-from medexam.benchmarks import Benchmark, find_stored_benchmark
+from medexam.benchmarks import find_stored_benchmark
 from medexam.datasets import draw_lot
 from medexam.errors import SpecError
 from medexam.experiments import RunFolder, answer_digest, load_items
 from medexam.predictions import Status
-from medexam.questions import AnySet, Question, Task
+from medexam.questions import Question, Task
+
+Shown = tuple[str, str, str, str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,16 @@ def read_audit_items(folder: RunFolder) -> list[AuditItem]:
     record, data = folder.read_record(), load_items(folder)
     benchmark = find_stored_benchmark(record.cell.dataset, in_words=data.in_words)
     with folder.opened_predictions() as predictions:
-        return list(_audit_items(record.run_id, benchmark, data, predictions))
+        measures = benchmark.score(data, predictions).items if data.in_words else {}
+        items = []
+        for item in data.questions:
+            prediction, gold = predictions.get(item.key), data.golds[item.key]
+            if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
+                continue
+            shown = _show_task(item, gold, prediction, measures) if data.in_words else _show(item, gold, prediction)
+            digest = answer_digest(prediction, benchmark.expected(gold))
+            items.append(AuditItem(item.key, record.run_id, *shown, digest))
+    return items
 
 
 def read_all_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
@@ -54,71 +65,32 @@ def read_all_items(folders: Sequence[RunFolder]) -> list[AuditItem]:
     items: list[AuditItem] = []
     for folder in folders:
         if not (answers := read_audit_items(folder)):
-            record = folder.read_record()
             raise SpecError(
-                f"run {record.run_id} holds no reply to judge ({record.cell.program.label}): name runs whose model "
-                "writes text, such as chain_of_thought"
+                f"{folder.path} holds no reply to judge: name runs whose model writes text, such as chain_of_thought"
             )
         items += answers
     return items
 
 
-def _audit_items(
-    run: str, benchmark: Benchmark[Any, Any, Any], items: AnySet, predictions: Mapping[str, Prediction]
-) -> Iterator[AuditItem]:
-    measures = benchmark.score(items, predictions).items if items.in_words else {}
-    for item in items.questions:
-        prediction, gold = predictions.get(item.key), items.golds[item.key]
-        if prediction is None or prediction.status is Status.FAILED or prediction.reply is None:
-            continue
-        digest = answer_digest(prediction, benchmark.expected(gold))
-        if isinstance(item, Task):
-            scores = {name: by_task[item.key] for name, by_task in measures.items() if item.key in by_task}
-            reply = prediction.reply if prediction.text is None else prediction.text
-            parts = (item.context, item.question, "\n".join(item.options), item.given_answer)
-            question = "\n\n".join(filter(None, (*parts, "\n".join(item.given_reasoning))))
-            # Of inverse formats the explanation is expected, for their answer is the wrong one shown.
-            expected = (*gold.incorrect_step, gold.incorrect_explanation) if item.given_answer else gold.answers
-            reference = "\n".join(expected).strip() if item.given_answer else "\n".join(expected)
-            yield AuditItem(item.key, run, item.group, question, reference, reply, scores, digest)
-        else:
-            yield _choice_item(run, item, gold, prediction, digest)
+def _show_task(task: Task, gold: Any, prediction: Prediction, measures: Mapping[str, Mapping[str, float]]) -> Shown:
+    """Return group, question, reference, reply and scores of an answer in words."""
+    scores = {name: by_task[task.key] for name, by_task in measures.items() if task.key in by_task}
+    parts = (task.context, task.question, "\n".join(task.options), task.given_answer, "\n".join(task.given_reasoning))
+    # Of inverse formats the explanation is expected, for their answer is the wrong one shown.
+    expected = (*gold.incorrect_step, gold.incorrect_explanation) if task.given_answer else gold.answers
+    reply = (prediction.reply or "") if prediction.text is None else prediction.text
+    return task.group, "\n\n".join(filter(None, parts)), "\n".join(expected).strip(), reply, scores
 
 
-def _choice_item(run: str, question: Question, gold: Any, prediction: Prediction, digest: str) -> AuditItem:
+def _show(question: Question, gold: Any, prediction: Prediction) -> Shown:
+    """Return the same of the choice of an option."""
     right = next(option for option in question.options if option.number == gold.number)
     scores = {"accuracy": float(gold.accepts(prediction.answer))}
     probabilities = prediction.option_probabilities
     if probabilities is not None and prediction.answer in probabilities:
         scores["probability"] = probabilities[prediction.answer]
     reference = f"{right.number}. {right.text}"
-    group, reply = question.exam.discipline, prediction.reply or ""
-    return AuditItem(question.key, run, group, question.printed, reference, reply, scores, digest)
-
-
-def best_answers(items: Sequence[AuditItem], top: int, measure: str | None = None) -> tuple[AuditItem, ...]:
-    """Select the `top` best answers to each question over all runs, in the order of `items`.
-
-    `measure` says what is best, by default the first that all answers have; of equal answers the first stay. A question
-    without a scored answer has none. Raises `SpecError` if answers lack the measure.
-    """
-    names = [name for name in items[0].scores if all(name in item.scores for item in items)] if items else []
-    name = measure or next(iter(names), None)
-    if items and (name is None or not any(name in item.scores for item in items)):
-        measures = sorted({name for item in items for name in item.scores})
-        raise SpecError(
-            f"no measure {name or 'of all answers'} says which are best: choose one of {', '.join(measures)}"
-        )
-    by_question: defaultdict[str, list[AuditItem]] = defaultdict(list)
-    for item in items:
-        if name in item.scores:
-            by_question[item.key].append(item)
-    best = {
-        (item.run, item.key)
-        for answers in by_question.values()
-        for item in sorted(answers, key=lambda item: -item.scores[str(name)])[:top]
-    }
-    return tuple(item for item in items if (item.run, item.key) in best)
+    return question.exam.discipline, question.printed, reference, prediction.reply or "", scores
 
 
 def choose_sample(items: Sequence[AuditItem], per_group: int, seed: int) -> tuple[AuditItem, ...]:

@@ -94,7 +94,6 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
     ask = f"question -> answer: Literal[{', '.join(map(repr, read_kinds(instructions)))}]"
     spec = {
         "name": "judge",
-        "description": f"A model says what kind of error each wrong answer is, by {INSTRUCTIONS}.",
         "dataset": {"name": "error_kinds", "path": str(folder.absolute())},
         "model": model,
         "program": {
@@ -140,12 +139,11 @@ def read_people(folder: Path, kinds: Sequence[str]) -> dict[str, Mapping[str, st
 
     Raises `DatasetError` naming the line of an unknown code or kind.
     """
-    codes = {answer[CODE] for answer in _read_answers(folder)}
     reviews = load_review_sheets(
         sorted(folder.glob("*.csv")),
         CODE,
         (CATEGORY,),
-        lambda code: None if code in codes else "no wrong answer has that code",
+        {answer[CODE] for answer in _read_answers(folder)},
         {kind.lower(): kind for kind in kinds},
     )
     return {review.reviewer: review.marks[CATEGORY] for review in reviews if review.marks[CATEGORY]}

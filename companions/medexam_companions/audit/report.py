@@ -1,17 +1,18 @@
-"""What an audit finds, as the document that `--json` prints; tables and Markdown are drawn from it."""
+"""What an audit finds, as the document that `--json` prints; tables are drawn from it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from medexam.distributions import LEVEL
-from medexam.experiments import captioned, join_markdown
+from medexam.experiments import AnyRun, cost_tables
 from medexam.metrics import RESAMPLES, SEED
 from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
-from medexam_companions.audit.folder import ASPECTS, CORRECTNESS, KeyEntry
-from medexam_companions.audit.ratings import Ratings, describe_changes
+from medexam_companions.audit.folder import ASPECTS, CORRECTNESS
+from medexam_companions.audit.items import AuditItem
+from medexam_companions.audit.ratings import Ratings
 
 Document = dict[str, Any]
 _COEFFICIENTS = ("Spearman's rho", "Kendall's tau-b")
@@ -26,12 +27,11 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
 
     An answer's mark is the mean of its raters'.
     """
-    entries = ratings.key.items
+    items = ratings.items
     marks = {aspect: ratings.marks(aspect) for aspect in ASPECTS}
     means = {aspect: _average_marks(marks[aspect]) for aspect in ASPECTS}
     correctness = means[CORRECTNESS]
-    rated = [entry for entry in entries if entry.code in correctness]
-    measured = measure_agreement(rated, [correctness[entry.code] for entry in rated])
+    rated = [code for code in items if code in correctness]
     return {
         "audit": str(path.resolve()),
         "sample": ratings.key.sample,
@@ -41,38 +41,36 @@ def audit_document(ratings: Ratings, path: Path) -> Document:
             {
                 "rater": review.reviewer,
                 "rows": len(review.items),
-                **{f"{aspect}_marked": len(review.marks[aspect]) for aspect in ASPECTS},
-                "means": {aspect: _mean(review.marks[aspect].values()) for aspect in ASPECTS},
+                **{f"{aspect}_marked": len(marks[aspect].get(review.reviewer, ())) for aspect in ASPECTS},
+                "means": {aspect: _mean(marks[aspect].get(review.reviewer, {}).values()) for aspect in ASPECTS},
             }
             for review in ratings.reviews
         ],
-        "raters": [row for aspect in ASPECTS for row in _compare_raters(aspect, marks[aspect], entries)],
-        "by_run": _means_by(entries, means, lambda entry: entry.run),
-        "by_group": _means_by(entries, means, lambda entry: entry.group),
-        "measures": measured,
+        "raters": [row for aspect in ASPECTS for row in _compare_raters(aspect, marks[aspect], items)],
+        "by_run": _means_by(items, means, "run"),
+        "by_group": _means_by(items, means, "group"),
+        "measures": measure_agreement([items[code] for code in rated], [correctness[code] for code in rated]),
         "changed": [{"code": entry.code, "run": entry.run, "key": entry.key} for entry in ratings.changed],
-        "unseen": dict(ratings.unseen),
         "answers": [
-            entry.model_dump(mode="json")
+            {"code": code, "run": item.run, "key": item.key, "group": item.group, "scores": dict(item.scores)}
             | {
-                aspect: {rater: by_code[entry.code] for rater, by_code in each.items() if entry.code in by_code}
+                aspect: {rater: by_code[code] for rater, by_code in each.items() if code in by_code}
                 for aspect, each in marks.items()
             }
-            | {"comments": {r.reviewer: r.comments[entry.code] for r in ratings.reviews if entry.code in r.comments}}
-            for entry in entries
+            | {"comments": {r.reviewer: r.comments[code] for r in ratings.reviews if code in r.comments}}
+            for code, item in items.items()
         ],
     }
 
 
 def _compare_raters(
-    aspect: str, marks: Mapping[str, Mapping[str, int]], entries: Iterable[KeyEntry]
+    aspect: str, marks: Mapping[str, Mapping[str, int]], items: Mapping[str, AuditItem]
 ) -> Iterable[Document]:
     """Compare every two raters on an aspect."""
-    question_of = {entry.code: entry.key for entry in entries}
     for agreement in agree(marks, range(1, 6), ordered=True):
         first, second = (marks[rater] for rater in agreement["raters"])
         shared = [code for code in first if code in second]
-        questions = [question_of[code] for code in shared]
+        questions = [items[code].key for code in shared]
         correlation = correlate([first[code] for code in shared], [second[code] for code in shared], questions)
         yield {"aspect": aspect, **agreement, **correlation}
 
@@ -87,32 +85,19 @@ def _average_marks(marks: Mapping[str, Mapping[str, int]]) -> dict[str, float]:
 
 
 def _means_by(
-    entries: Iterable[KeyEntry], means: Mapping[str, Mapping[str, float]], part_of: Callable[[KeyEntry], str]
+    items: Mapping[str, AuditItem], means: Mapping[str, Mapping[str, float]], facet: str
 ) -> dict[str, Document]:
-    """Average the marks by part, in alphabetical order, and count its answers with a mark on either aspect."""
+    """Average the marks by run or group, in alphabetical order, and count the answers with a mark on either aspect."""
     parts: dict[str, list[str]] = {}
-    for entry in entries:
-        parts.setdefault(part_of(entry), []).append(entry.code)
+    for code, item in items.items():
+        parts.setdefault(getattr(item, facet), []).append(code)
     return {
         part: {
-            "answers": sum(any(code in each for each in means.values()) for code in parts[part]),
-            "means": {
-                aspect: _mean([each[code] for code in parts[part] if code in each]) for aspect, each in means.items()
-            },
+            "answers": sum(any(code in each for each in means.values()) for code in codes),
+            "means": {aspect: _mean(each[code] for code in codes if code in each) for aspect, each in means.items()},
         }
-        for part in sorted(parts)
+        for part, codes in sorted(parts.items())
     }
-
-
-def audit_markdown(document: Document, ratings: Ratings) -> str:
-    """Render the audit in Markdown."""
-    answers = document["answers"]
-    sample = f"sample `{document['sample']}`, seed {document['seed']}"
-    origin = "marked on the page of the runs" if document["seed"] is None else sample
-    questions = len({answer["key"] for answer in answers})
-    changes = [f"{line[0].upper()}{line[1:]}." for line in describe_changes(ratings)]
-    parts = ["# Audit", f"{len(answers)} answers to {questions} questions, {origin}.", *changes]
-    return join_markdown([*parts, *captioned(audit_tables(document))])
 
 
 def audit_tables(document: Document) -> list[Captioned]:
@@ -143,7 +128,7 @@ def audit_tables(document: Document) -> list[Captioned]:
     ]
     if document["raters"]:
         names = ("Raters", "Aspect", "Answers", "Same mark", "Kappa", *_COEFFICIENTS)
-        cells = ((agreement_cells(row), row) for row in document["raters"])
+        cells = ((_agreement_cells(row), row) for row in document["raters"])
         raters = tuple((first, row["aspect"], *further, *_coefficients(row)) for (first, *further), row in cells)
         caption = f"Answers that both marked; percent with the same mark; Cohen's kappa with quadratic weights. {_HOW}"
         tables.append((Table("Raters against each other", names, raters, text_columns=2), caption))
@@ -160,7 +145,24 @@ def audit_tables(document: Document) -> list[Captioned]:
     return tables
 
 
-def agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+def kind_tables(run: AnyRun, kinds: Sequence[str], agreements: Sequence[Document]) -> list[Captioned]:
+    """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
+    metrics = run.metrics
+    groups = {name: measures for name, measures in {"All": metrics.measures, **metrics.by_group}.items() if measures}
+    rows = tuple(
+        (kind, *(percent(each[kind].value if kind in each else 0.0) for each in groups.values())) for kind in kinds
+    )
+    count = next((measure.n for measure in metrics.measures.values()), 0)
+    caption = f"Percent of the wrong answers that {run.model} judged: {count:,} of {metrics.selected:,}."
+    tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
+    if agreements:
+        pairs = tuple(map(_agreement_cells, agreements))
+        caption = "Answers that both judged, percent with the same kind, and Cohen's kappa."
+        tables.append((Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs), caption))
+    return [*tables, *cost_tables(run)]
+
+
+def _agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Write how far two raters agree: who they are, answers, percent with the same mark, and kappa."""
     kappa = NONE if row["kappa"] is None else coefficient(row["kappa"])
     return " and ".join(row["raters"]), str(row["n"]), percent(row["same"]), kappa

@@ -6,7 +6,7 @@ It knows nothing of what is judged. What a sheet shows was written by exams and 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -55,23 +55,23 @@ def load_review_sheets(
     paths: Sequence[Path],
     item: str,
     aspects: Sequence[str],
-    explain: Callable[[str], str | None] = lambda _: None,
+    known: Collection[str] | None = None,
     values: Mapping[str, V] = MARKS,  # type: ignore[assignment]
 ) -> tuple[Review[V], ...]:
     """Read the sheets at `paths`, whose column `item` says what a row judges and whose columns `aspects` hold marks.
 
-    `explain` says why an item is wrong, None if it is right; `values` is what a cell may hold, in either case. Raises
+    `known` holds the items that there are, None if any may be; `values` is what a cell may hold, in either case. Raises
     `DatasetError` naming the line that is wrong (a mark that is none, or an item twice), a file that is no such sheet,
     or two sheets of one name.
     """
     names = [path.stem for path in paths]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DatasetError(f"two sheets are called {twice}: name each file after its reviewer")
-    return tuple(_read_review(path, item, aspects, explain, values) for path in paths)
+    return tuple(_read_review(path, item, aspects, known, values) for path in paths)
 
 
 def _read_review(
-    path: Path, item: str, aspects: Sequence[str], explain: Callable[[str], str | None], values: Mapping[str, V]
+    path: Path, item: str, aspects: Sequence[str], known: Collection[str] | None, values: Mapping[str, V]
 ) -> Review[V]:
     marks: dict[str, dict[str, V]] = {aspect: {} for aspect in aspects}
     comments: dict[str, str] = {}
@@ -79,8 +79,8 @@ def _read_review(
     for line, row in read_sheet_rows(path, (item, *aspects)):
         subject = row[item]
         where = f"{path}, line {line} ({subject or f'no {item}'})"
-        if problem := "the first column is empty" if not subject else explain(subject):
-            raise DatasetError(f"{where}: {problem}")
+        if not subject or (known is not None and subject not in known):
+            raise DatasetError(f"{where}: no answer has that {item}: read a sheet with the folder that it was made in")
         if subject in lines:
             raise DatasetError(f"{where}: it is in line {lines[subject]} too: delete one of the two")
         lines[subject] = line

@@ -50,14 +50,14 @@ def test_wrong_answers_are_judged_and_compared_with_people(judge) -> None:
     assert not any(answer["run"] in Path("judged/sheet.csv").read_text() for answer in answers)
     _fill("ann", ["reading", "reading", "key"])
     _fill("ben", ["reading", "", "Key"])
-    again = json.loads(judge("--json", "--markdown", "kinds.md")[0])
+    again = json.loads(judge("--json")[0])
     assert [(pair["raters"], pair["n"], pair["same"]) for pair in again["agreement"]] == [
         (["scripted", "ann"], 3, pytest.approx(2 / 3)),
         (["scripted", "ben"], 2, 0.5),
         (["ann", "ben"], 2, 1.0),
     ]
     assert again["run"] == document["run"]
-    assert "unexplained: an answer without any reason" in Path("kinds.md").read_text()
+    assert "unexplained: an answer without any reason" in again["instructions"]
 
 
 def test_doubtful_input_is_refused(judge) -> None:

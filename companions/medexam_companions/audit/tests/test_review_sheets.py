@@ -60,16 +60,16 @@ def test_two_sheets_of_one_name_are_refused(tmp_path) -> None:
         ("a,,6,\n", r"line 2 \(a\): mark is '6': give one of 1, 2, 3, 4, 5, or leave it empty"),
         ('a,"two\nlines",5,\nb,,five,\n', r"line 4 \(b\): mark is 'five'"),
         ("a,,1,\nb,,,\n\n,,,\na,,2,\n", r"line 6 \(a\): it is in line 2 too"),
-        ("a,,1,\n,text,2,\n", r"line 3 \(no code\): the first column is empty"),
+        ("a,,1,\n,text,2,\n", r"line 3 \(no code\): no answer has that code"),
         ("a,one, two,3,well\n", r"line 2: has 5 cells under 4 columns"),
-        ("z,,3,\n", r"line 2 \(z\): no such answer"),
+        ("z,,3,\n", r"line 2 \(z\): no answer has that code"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_line(tmp_path, rows, said) -> None:
     path = tmp_path / "ana.csv"
     path.write_text(f"{','.join(COLUMNS)}\n{rows}")
     with pytest.raises(DatasetError, match=rf"ana\.csv, {said}"):
-        load_review_sheets([path], "code", ["mark"], lambda code: "no such answer" if code == "z" else None)
+        load_review_sheets([path], "code", ["mark"], {"a", "b"})
 
 
 @pytest.mark.parametrize(

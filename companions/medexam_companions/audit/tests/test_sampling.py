@@ -2,12 +2,10 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from medexam.errors import SpecError
-from medexam_companions.audit import AuditItem, best_answers, choose_sample
+from medexam_companions.audit import AuditItem, choose_sample
 
 ANSWERS = st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from(["list", "short"]), st.integers(0, 9)), max_size=40)
 
@@ -55,12 +53,3 @@ def test_a_larger_sample_holds_a_smaller_one(answers, per_group, seed) -> None:
     found = Counter((item.run, item.group) for item in small)
     assert found == {part: min(per_group, count) for part, count in available.items()}
     assert keys(small) == [each for each in keys(items) if each in set(keys(small))]
-
-
-def test_only_the_best_answers_to_a_question_are_judged() -> None:
-    scores = {("a", 1): 0.2, ("b", 1): 0.9, ("c", 1): 0.9, ("a", 2): 0.1, ("b", 2): 0.0}
-    items = [AuditItem(f"short/{n}", run, "short", "", "", "", {"paper": score}) for (run, n), score in scores.items()]
-    assert keys(best_answers(items, 1)) == [("b", "short/1"), ("a", "short/2")]
-    assert len(best_answers(items, 2, "paper")) == 4
-    with pytest.raises(SpecError, match="choose one of paper"):
-        best_answers(items, 1, "bleu")
