@@ -46,10 +46,9 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     The higher score of two wins; equal ones count for nobody. `clusters` names the exam of each question: exams are
     taken as independent if there are five or more, else the questions within them.
     """
-    groups = _group(scores, clusters)
-    wins = np.sum([np.tensordot(group.counts, group.wins, 1) for group in groups], axis=0)
+    wins = np.array([(run - scores > NO_DIFFERENCE).sum(axis=1) for run in scores], dtype=float)
     fitted, inverse = _fit(wins)
-    covariance, freedom = _find_covariance(groups, _expected(fitted), inverse)
+    covariance, freedom = _find_covariance(_residuals(scores, _expected(fitted)) @ inverse, clusters)
     runs = len(scores)
     single, (one, other) = np.eye(runs), np.triu_indices(runs, 1)
     width = _half_widths(covariance, freedom, single)
@@ -90,53 +89,33 @@ def _fit(wins: Floats) -> tuple[Floats, Floats]:
     return strengths, np.asarray(np.linalg.inv(curvature))
 
 
-def _find_covariance(groups: "Sequence[UnitGroup]", expected: Floats, inverse: Floats) -> tuple[Floats, int]:
-    """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom."""
-    covariance, freedom = np.zeros_like(inverse), 0
+def _residuals(scores: Floats, expected: Floats) -> Floats:
+    """Compute `[j, i]`: the wins of run i over the others on question j, minus those that its strength lets expect."""
+    margins = ((run - scores, chances) for run, chances in zip(scores, expected, strict=True))
+    by_run = [(gap > NO_DIFFERENCE).sum(axis=0) - chances @ (np.abs(gap) > NO_DIFFERENCE) for gap, chances in margins]
+    return np.array(by_run).T
+
+
+def _find_covariance(influences: Floats, clusters: Sequence[str]) -> tuple[Floats, int]:
+    """Find the covariance of fitted strengths, from how the units of each group differ, and its degrees of freedom.
+
+    A row of `influences` is a question. The units are exams, or the questions of each exam.
+    """
+    names, labels = np.unique(clusters, return_inverse=True)
+    exams = [influences[labels == exam] for exam in range(len(names))]
+    groups = [np.array([exam.sum(axis=0) for exam in exams])] if takes_clusters(clusters) else exams
+    covariance, freedom = np.zeros((influences.shape[1],) * 2), 0
     for group in groups:
-        units = int(group.counts.sum())
-        if units < 2:
-            continue
-        games = group.wins + group.wins.swapaxes(1, 2)
-        influences = (group.wins - games * expected).sum(axis=2) @ inverse
-        influences = influences - group.counts @ influences / units
-        covariance += (influences * group.counts[:, None]).T @ influences * units / (units - 1)
-        freedom += units - 1
-    return np.asarray(covariance), freedom
+        if (units := len(group)) > 1:
+            centred = group - group.mean(axis=0)
+            covariance += centred.T @ centred * units / (units - 1)
+            freedom += units - 1
+    return covariance, freedom
 
 
 def takes_clusters(clusters: Sequence[str]) -> bool:
     """Return whether exams are taken as independent, and not the questions within them."""
     return len(set(clusters)) >= FEWEST
-
-
-@dataclass(frozen=True)
-class UnitGroup:
-    """Units that are alike: exams, or the questions of one exam; those that came out alike stand there once."""
-
-    wins: Floats
-    """`[u, i, j]`: the wins of run i over run j in unit u."""
-    counts: NDArray[np.int64]
-    """How many units are like u."""
-
-
-def _group(scores: Floats, clusters: Sequence[str]) -> list[UnitGroup]:
-    members: dict[str, list[int]] = {}
-    for place, cluster in enumerate(clusters):
-        members.setdefault(cluster, []).append(place)
-    if not takes_clusters(clusters):
-        return [_of_questions(scores[:, each]) for each in members.values()]
-    if len(members) == len(clusters):
-        return [_of_questions(scores)]
-    by_question = (_of_questions(scores[:, each]) for each in members.values())
-    wins = np.array([np.tensordot(group.counts, group.wins, 1) for group in by_question])
-    return [UnitGroup(wins, np.ones(len(wins), dtype=np.int64))]
-
-
-def _of_questions(scores: Floats) -> UnitGroup:
-    distinct, counts = np.unique(scores, axis=1, return_counts=True)
-    by_question = distinct.T
-    return UnitGroup((by_question[:, :, None] - by_question[:, None] > NO_DIFFERENCE).astype(float), counts)
 
 
 def _expected(strengths: Floats) -> Floats:
