@@ -136,7 +136,7 @@ def read_layout(layout: Layout, path: Path, document: Any = None) -> list[Result
         task = find(about, layout.task) or path.name.removesuffix(".gz").rpartition(".")[0]
         result = Results(
             layout.harness,
-            re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task).rpartition("/")[2]),
+            re.sub(r"^(details|samples)_|_\d{4}-\d\d-\d\dT[\d.-]+$", "", str(task)),
             f"{measure}-{layout.trials}-{trial}" if several else measure,
             group,
             title=layout.title,

@@ -64,7 +64,8 @@ def _open_inspect(document: Any, path: Path) -> Opened:
         header = next(chain(_members(path, "header.json"), _members(path, "_journal/start.json")), {})
         samples = _members(path, "samples/")
     measures = {str(score.get("name")): score for score in find(header, "results.scores") or ()}
-    return Opened(_inspect(samples), {**header["eval"], "plan": header.get("plan")}, measures)
+    task = str(header["eval"].get("task") or "").rpartition("/")[2]
+    return Opened(_inspect(samples), {**header["eval"], "task": task, "plan": header.get("plan")}, measures)
 
 
 def _inspect(samples: Iterable[Record]) -> Iterator[Record]:

@@ -122,9 +122,22 @@ def test_an_inspect_log_has_the_members_of_one(runs, tmp_path) -> None:
     (path,) = export_runs(runs[:1], "inspect", tmp_path)
     with zipfile.ZipFile(path) as archive:
         header = json.loads(archive.read("header.json"))
+        values = [json.loads(archive.read(name))["scores"] for name in archive.namelist() if name.startswith("samples")]
         assert len(json.loads(archive.read("summaries.json"))) == header["results"]["completed_samples"] == 118
+    assert {score["choice"]["value"] for score in values} == {"C", "I", "N"}
+    assert all((score["choice"]["value"] == "N") == (score["choice"]["answer"] == "") for score in values)
     assert header["status"] == "cancelled"  # two questions are pending
     assert header["eval"]["metadata"]["program"]["kind"] == "zero_shot"
+
+
+def test_a_reply_without_an_answer_is_invalid_as_filters_of_lm_eval_write_it(runs, tmp_path) -> None:
+    samples, _ = export_runs(runs[:1], "lm-eval", tmp_path)
+    lines = [json.loads(line) for line in samples.read_text(encoding="utf-8").splitlines()]
+    predictions = runs[0].folder.read_predictions()
+    assert {line["filtered_resps"] == ["[invalid]"] for line in lines} == {True, False}
+    for line in lines:
+        said = predictions[line["doc"]["key"]]
+        assert (line["filtered_resps"] == ["[invalid]"], line["resps"]) == (said.answer is None, [[said.reply]])
 
 
 def test_a_run_without_answers_is_refused(exams, tmp_path) -> None:
