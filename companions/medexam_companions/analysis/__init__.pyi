@@ -6,7 +6,5 @@ from .fitting import fit_items as fit_items
 from .item_response import judge_items as judge_items
 from .item_response import strong_runs as strong_runs
 from .overlap import QuestionGrams as QuestionGrams
-from .sequential import SequentialEnding as SequentialEnding
 from .sequential import SequentialTest as SequentialTest
-from .stopping import StoppingRule as StoppingRule
 from .stopping import find_looks as find_looks

@@ -14,9 +14,6 @@ def sequential(
     *,
     difference: Annotated[float, typer.Option(help="The smallest difference that matters, in points of accuracy.")],
     power: Annotated[float, typer.Option(help="How often a difference of that size is to be found.")] = 0.8,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="CELL", help="The cell that others are compared with; the first by default.")
-    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as model.name=NAME.")
     ] = None,
@@ -25,7 +22,7 @@ def sequential(
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask only as many questions as the comparisons of a spec need; the same command continues.
+    """Ask only as many questions as the comparisons with a spec's first cell need; the same command continues.
 
     For example:
 
@@ -38,10 +35,10 @@ def sequential(
     from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec, track_runs
     from medexam.specs import parse_overrides
     from medexam_companions.analysis.section import describe
-    from medexam_companions.analysis.stopping import StoppingRule
+    from medexam_companions.analysis.stopping import ask_by_blocks
 
     folder, changes = runs_dir or default_runs_dir(), parse_overrides(settings or ())
-    rule, carriers = StoppingRule(difference, power, baseline), Carriers(limits=Limits(failures=max_failures))
+    carriers = Carriers(limits=Limits(failures=max_failures))
 
     def plan_at(questions: int | None) -> Plan:
         limit = {} if questions is None else {"dataset.limit": questions}
@@ -50,9 +47,7 @@ def sequential(
     def ask(plan: Plan) -> tuple[Sequence[AnyRun], Stop | None]:
         return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
 
-    if (note := rule.note(plan_at(None).cells[0].total)) is not None:
-        print_notice(note)
-    records, runs, stop = rule.ask(plan_at, ask)
+    records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)
     if as_json:
         print_json(records)
     else:

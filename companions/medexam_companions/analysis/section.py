@@ -4,18 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.experiments import ComparisonScope, ComparisonSection, Finder
+from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.tables import decimal
 from medexam_companions.analysis.stopping import RAN_OUT, RECORD
-
-
-@dataclass(frozen=True)
-class SequentialSettings:
-    """Nothing is set: decisions are shown where runs have them."""
-
-    def finders(self) -> list[Finder]:
-        """Return what finds them."""
-        return [find_decisions]
 
 
 @dataclass(frozen=True)
@@ -50,19 +41,9 @@ def find_decisions(scope: ComparisonScope) -> Decisions | None:
 
 def describe(record: Mapping[str, Any]) -> str:
     """Describe how a comparison ended, or how far it is."""
-    progress, difference = f"{record['asked']:,} of {record['questions']:,} questions", decimal(record["difference"])
-    rule = f"its rule ({difference} points, power {record['power']:g})"
-    if record["ended"] is None:
-        return f"{progress} by {rule}, which has not ended"
-    if record["ended"] == RAN_OUT:
-        return f"all {record['questions']:,} questions by {rule}: the paired test on all of them decides"
     low, high = (decimal(100 * bound) for bound in record["looks"][-1]["interval"])
-    finding = {
-        "better": f"better than {record['baseline']}",
-        "worse": f"worse than {record['baseline']}",
-        "no difference": f"no difference from {record['baseline']} of {difference} points or more",
-    }[record["ended"]]
     return (
-        f"stopped after {progress} by {rule}: {finding}; the difference lies in [{low}, {high}] points (confidence "
-        "sequence)"
+        f"stopped after {record['asked']:,} of {record['questions']:,} questions by its rule "
+        f"({decimal(record['difference'])} points, power {record['power']:g}) against {record['baseline']}: "
+        f"{record['ended'] or 'undecided'}; the difference lies in [{low}, {high}] points (confidence sequence)"
     )

@@ -9,7 +9,6 @@ mixed over two alternatives (Robbins 1970). Questions are taken as independent; 
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
@@ -29,26 +28,9 @@ _LARGEST_LOG = 700.0
 """e to the power of more is no floating-point number."""
 
 
-class SequentialEnding(StrEnum):
-    """How a comparison ended."""
-
-    BETTER = "better"
-    """The run is better than the baseline."""
-    WORSE = "worse"
-    SMALL = "no difference"
-    """None of the stated size or more, in either direction."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """E-values: over 20, for instance, with a probability of at most 1 in 20 if what they speak against is true."""
-
-    better: Any
-    """Against the run being no better than the baseline. Each is a number, or an array if the counts were arrays."""
-    worse: Any
-    """Against the run being no worse."""
-    small: Any
-    """Against a difference of the stated size or more, in the direction for which there is less evidence."""
+BETTER, WORSE, SMALL = "better", "worse", "no difference"
+"""How a comparison may end: the run is better than the baseline or worse, or there is no difference of the stated size
+or more in either direction."""
 
 
 @dataclass(frozen=True)
@@ -62,33 +44,28 @@ class SequentialTest:
     level: float = ALPHA
     """`better` and `worse` are false with a probability of at most this, together."""
 
-    def evidence(self, gained: Any, lost: Any, n: Any) -> Evidence:
-        """Weigh what `n` questions say of which the run alone has `gained` right, and the baseline alone `lost`."""
+    def evidence(self, gained: Any, lost: Any, n: Any) -> dict[str, Any]:
+        """Map each ending to its e-value: over 20, say, with a probability of at most 1 in 20 if it is false.
+
+        Of `n` questions the run alone has `gained` right, and the baseline alone `lost`; numbers or arrays. That there
+        is no difference has the e-value of the direction for which there is less evidence.
+        """
         up, down = (self._capital(*flips, n, 0.0, FOUND_BY) for flips in ((gained, lost), (lost, gained)))
         above, below = (
             self._capital(*flips, n, -self.difference, SMALL_BY) for flips in ((lost, gained), (gained, lost))
         )
-        better, worse, small = (np.exp(np.minimum(log, _LARGEST_LOG)) for log in (up, down, np.minimum(above, below)))
-        return Evidence(better=better, worse=worse, small=small)
+        logs = {BETTER: up, WORSE: down, SMALL: np.minimum(above, below)}
+        return {ending: np.exp(np.minimum(log, _LARGEST_LOG)) for ending, log in logs.items()}
 
-    def decide(self, gained: int, lost: int, n: int) -> SequentialEnding | None:
+    @property
+    def needed(self) -> dict[str, float]:
+        """Ending -> the e-value from which it holds."""
+        return {BETTER: 2 / self.level, WORSE: 2 / self.level, SMALL: 1 / (1 - self.power)}
+
+    def decide(self, gained: int, lost: int, n: int) -> str | None:
         """Decide how the comparison ends with these counts; None: more has to be asked."""
-        evidence = self.evidence(gained, lost, n)
-        if evidence.better >= self.needed:
-            return SequentialEnding.BETTER
-        if evidence.worse >= self.needed:
-            return SequentialEnding.WORSE
-        return SequentialEnding.SMALL if evidence.small >= self.needed_small else None
-
-    @property
-    def needed(self) -> float:
-        """The e-value from which a run is better, or worse."""
-        return 2 / self.level
-
-    @property
-    def needed_small(self) -> float:
-        """The e-value from which there is no difference of the stated size."""
-        return 1 / (1 - self.power)
+        evidence, needed = self.evidence(gained, lost, n), self.needed
+        return next((ending for ending, value in evidence.items() if value >= needed[ending]), None)
 
     def interval(self, gained: int, lost: int, n: int) -> tuple[float, float]:
         """Find the confidence sequence at these counts: it holds the true difference at all looks with 1 - level."""
@@ -101,7 +78,7 @@ class SequentialTest:
         return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
 
     def _over(self, gained: int, lost: int, n: int, mean: float) -> float:
-        return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed))
+        return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed[BETTER]))
 
     def _capital(self, gained: Any, lost: Any, n: Any, mean: float, sizes: tuple[float, ...]) -> NDArray[np.float64]:
         """Compute the logarithm of the mean capital of bets that the true mean is over `mean`.

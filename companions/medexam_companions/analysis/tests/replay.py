@@ -43,7 +43,7 @@ class Replayed:
 def replay(test: SequentialTest, gained: Counts, lost: Counts, looks: Counts) -> Replayed:
     """Follow the rule through counts at every look; a row a replay."""
     found = test.evidence(gained, lost, looks)
-    crossed = [found.better >= test.needed, found.worse >= test.needed, found.small >= test.needed_small]
+    crossed = [found[ending] >= needed for ending, needed in test.needed.items()]
     never = len(looks)
     first = np.stack([np.where(each.any(axis=1), each.argmax(axis=1), never) for each in crossed])
     when = first.min(axis=0)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from medexam_companions.analysis import SequentialEnding, SequentialTest
+from medexam_companions.analysis import SequentialTest
 
 TEST = SequentialTest(0.05, 0.8)
 REPLAYS = 10_000
@@ -28,10 +28,10 @@ def test_the_evidence_is_what_bets_on_every_question_win(gained, lost, n) -> Non
     differences = np.random.default_rng(1).permutation([1] * gained + [-1] * lost + [0] * (n - gained - lost))
     found = TEST.evidence(gained, lost, n)
     bets = (0.05 / 0.3, 0.1 / 0.3)
-    assert found.better == pytest.approx(capital(differences, 0, bets), rel=1e-9)
-    assert found.worse == pytest.approx(capital(-differences, 0, bets), rel=1e-9)
+    assert found["better"] == pytest.approx(capital(differences, 0, bets), rel=1e-9)
+    assert found["worse"] == pytest.approx(capital(-differences, 0, bets), rel=1e-9)
     below, above = (capital(signed, -0.05, (0.1, 0.05 / 0.3)) for signed in (differences, -differences))
-    assert found.small == pytest.approx(min(below, above), rel=1e-9)
+    assert found["no difference"] == pytest.approx(min(below, above), rel=1e-9)
 
 
 def test_decisions_agree_with_the_interval() -> None:
@@ -39,8 +39,8 @@ def test_decisions_agree_with_the_interval() -> None:
         low, high = TEST.interval(gained, lost, 300)
         assert -1 <= low <= (gained - lost) / 300 <= high <= 1
         ending = TEST.decide(gained, lost, 300)
-        assert (ending is SequentialEnding.BETTER) == (low > 0)
-        assert (ending is SequentialEnding.WORSE) == (high < 0)
+        assert (ending == "better") == (low > 0)
+        assert (ending == "worse") == (high < 0)
     low, high = TEST.interval(40, 20, 300)
     assert capital([1] * 40 + [-1] * 20 + [0] * 240, low, (0.05 / 0.3, 0.1 / 0.3)) == pytest.approx(40, rel=1e-6)
     assert capital([-1] * 40 + [1] * 20 + [0] * 240, -high, (0.05 / 0.3, 0.1 / 0.3)) == pytest.approx(40, rel=1e-6)
@@ -53,17 +53,17 @@ def test_its_errors_stay_below_their_bounds_over_ten_thousand_replays(difference
     for true in (0.0, difference):
         gained, lost = _simulate(true, flipped)
         found = test.evidence(gained, lost, LOOKS)
-        wrong_side = found.worse if true else found.better
-        assert (wrong_side >= test.needed).any(axis=1).mean() < 0.025 + _error(0.025)
+        wrong_side = "worse" if true else "better"
+        assert (found[wrong_side] >= test.needed[wrong_side]).any(axis=1).mean() < 0.025 + _error(0.025)
         if true:
-            assert (found.small >= test.needed_small).any(axis=1).mean() < 0.2 + _error(0.2)
+            assert (found["no difference"] >= test.needed["no difference"]).any(axis=1).mean() < 0.2 + _error(0.2)
 
 
 def test_extreme_counts_overflow_nothing() -> None:
     found = TEST.evidence(10**6, 0, 10**6)
-    assert np.isfinite(found.better)
-    assert TEST.decide(10**6, 0, 10**6) is SequentialEnding.BETTER
-    assert SequentialTest(0.5, 0.95).decide(0, 0, 10**6) is SequentialEnding.SMALL
+    assert np.isfinite(found["better"])
+    assert TEST.decide(10**6, 0, 10**6) == "better"
+    assert SequentialTest(0.5, 0.95).decide(0, 0, 10**6) == "no difference"
     assert TEST.interval(0, 0, 0) == (-1.0, 1.0)
 
 

@@ -101,26 +101,11 @@ def test_a_server_that_is_gone_ends_it_after_one_block(sequential, document, sto
     assert record(stored()["good"])["ended"] is None
 
 
-def test_a_named_baseline_is_compared_with(sequential, document, runs_dir) -> None:
-    document["matrix"] = {"program": ["longest", "random", {"kind": "blind", "option": 1}]}
-    assert sequential(document, "--difference", 30, "--baseline", "random")[0] == 0
-    (random,) = runs_dir.glob("few-random-*")
-    baselines = {json.loads(path.read_text())["baseline"] for path in runs_dir.glob("few-*/sequential.json")}
-    assert baselines == {random.name}
-
-
-def test_too_few_questions_are_said(sequential, document) -> None:
-    said = sequential(document, "--difference", 3)[2]
-    assert "detect a difference of 3 points with less than 80 % power" in " ".join(said.split())
-
-
 @pytest.mark.parametrize(
     ("change", "words", "said"),
     [
         ({"matrix": {}}, DIFFERENCE, "has one cell"),
         ({"matrix": {"dataset.years": [[2013], [2014]]}}, DIFFERENCE, "select different ones"),
-        ({}, (*DIFFERENCE, "--baseline", "few_shot"), "no cell is called 'few_shot'"),
-        ({}, (*DIFFERENCE, "--baseline", "zero_shot"), "3 cells are called 'zero_shot'"),
         ({}, ("--difference", 0), "--difference is over 0"),
     ],
 )
