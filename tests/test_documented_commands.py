@@ -107,7 +107,7 @@ LINES = {command.line: command for commands in READ.values() for command in comm
 
 
 def test_pages_print_commands() -> None:
-    assert len(LINES) > 150
+    assert len(LINES) > (150 if COMPANIONS.is_dir() else 90)
     assert READ.keys() >= {*FIRST_PAGES}
 
 
@@ -140,7 +140,7 @@ def test_the_commands_of_a_first_reader_run_from_top_to_bottom(page: str, medexa
         if file in named - made:
             (desk / file).write_text(text, encoding="utf-8")
     with serve_provider(OpenAI()):
-        for command in (command for command in commands if command.words not in SERVES):
+        for command in (command for command in commands if command.words not in SERVES and _name(command)):
             more = next((more for begins, more in MORE.items() if " ".join(command.words).startswith(begins)), "")
             code, out, err = medexam(*_typed(command, desk), *more.split())
             assert code == 0, f"{command.line}: {err}"

@@ -39,7 +39,7 @@ def test_a_question_is_a_value(question) -> None:
         ({"options": [{"number": 1, "text": "a"}]}, "at least two options, this one has 1"),
         ({"options": [{"number": 1, "text": "a"}] * 2}, r"same number: \[1, 1\]"),
         ({"gold": 1}, "Unexpected keyword argument"),
-        ({"language": "de"}, "Input should be 'en'"),
+        ({"language": "nl"}, "Input should be 'ca'"),
         ({"number": "seventeen"}, "valid integer"),
     ],
 )

@@ -30,12 +30,12 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) 
         print(f"| {' | '.join(map(str, row))} |")
 
 
-def percent(found: Sequence[bool]) -> str:
+def percent(outcomes: Sequence[bool]) -> str:
     """A share of them, percent."""
-    return f"{100 * float(np.mean(found)):.1f}"
+    return f"{100 * float(np.mean(outcomes)):.1f}"
 
 
-def told_of(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -> tuple[bool, bool, bool]:
+def judge_flips(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -> tuple[bool, bool, bool]:
     """By flips of each exam: whether `compare` says equivalent, whether a gate passes, and its test alone says so."""
     sums = np.column_stack([gained - lost, np.full(EXAMS, SIZE)]).astype(float)
 
@@ -65,13 +65,13 @@ def margins(times: int, rng: np.random.Generator) -> None:
         (0.05, 0.0, 0.0),
         (0.05, 0.0, 0.04),
     ):
-        found = []
+        verdicts = []
         for _ in range(times):
             by_exam = np.clip(true + spread * rng.normal(size=EXAMS), -0.19, 0.19)
             shares = np.column_stack([(0.2 - by_exam) / 2, (0.2 + by_exam) / 2, np.full(EXAMS, 0.8)])
             lost, gained, _ = rng.multinomial(SIZE, shares).T
-            found.append(told_of(lost, gained, margin))
-        equivalent, passed, test = zip(*found, strict=True)
+            verdicts.append(judge_flips(lost, gained, margin))
+        equivalent, passed, test = zip(*verdicts, strict=True)
         rows.append(
             (f"{100 * margin:g}", f"{100 * true:g}", f"{100 * spread:g}", *map(percent, (equivalent, passed, test)))
         )
@@ -97,14 +97,14 @@ def strengths(times: int, rng: np.random.Generator) -> None:
     """Equal runs, of which no pair should be separable."""
     rows = []
     for runs, exams in ((4, 0.0), (4, 0.3)):
-        found = [
+        separated = [
             any(
                 len(each.not_separable) < runs - 1
                 for each in compare_strengths(draw(np.zeros(runs), np.ones(N), rng, exams), CLUSTERS)
             )
             for _ in range(times)
         ]
-        rows.append((runs, exams, percent(found)))
+        rows.append((runs, exams, percent(separated)))
     headers = ("equal runs", "SD of exams, logits", "some pair separated, %")
     table(f"Strengths, {times:,} comparisons a row.", headers, rows)
 
@@ -118,8 +118,8 @@ def noise(times: int, rng: np.random.Generator) -> None:
             under = []
             for _ in range(times):
                 askings = (rng.random((repeats + 3, N)) < chances).astype(float)
-                found = measure_noise(askings[: repeats + 1], askings[: repeats + 1].tolist())
-                floor = noise_floor(found, None)
+                measured = measure_noise(askings[: repeats + 1], askings[: repeats + 1].tolist())
+                floor = noise_floor(measured, None)
                 assert floor is not None
                 under.append(abs(float(askings[-1].mean() - askings[-2].mean())) <= floor)
             rows.append((f"{100 * unsure:g}", repeats, percent(under)))
@@ -131,18 +131,20 @@ def item_response(times: int, rng: np.random.Generator) -> None:
     """Independent runs on 300 questions: a tenth does not discriminate, another tenth has a wrong key."""
     rows = []
     for runs in (15, 50, 100, 300):
-        kept: list[tuple[float, ...]] = []
+        figures: list[tuple[float, ...]] = []
         for _ in range(times):
             slopes = rng.uniform(0.7, 2.0, 300)
             slopes[:30], slopes[30:60] = 0.0, -slopes[30:60]
             right = draw(rng.normal(size=runs), slopes, rng)
             fit = fit_items(right)
-            judged = judge_items(fit, right, right.astype(int).tolist(), [0.25] * 300)
-            useless = np.array([each.useless for each in judged])
+            verdicts = judge_items(fit, right, right.astype(int).tolist(), [0.25] * 300)
+            useless = np.array([each.useless for each in verdicts])
             shares = (useless[:30].mean(), useless[30:60].mean(), useless[60:].mean())
-            known = float(np.corrcoef(fit.discriminations, slopes)[0, 1])
-            kept.append((known, float(np.median(fit.discrimination_sds)), *(100 * float(each) for each in shares)))
-        mean = np.mean(kept, axis=0)
+            correlation = float(np.corrcoef(fit.discriminations, slopes)[0, 1])
+            figures.append(
+                (correlation, float(np.median(fit.discrimination_sds)), *(100 * float(each) for each in shares))
+            )
+        mean = np.mean(figures, axis=0)
         rows.append((runs, *(f"{each:.2f}" for each in mean[:2]), *(f"{each:.1f}" for each in mean[2:])))
     headers = (
         *("runs", "correlation of discriminations", "median standard error"),
