@@ -123,8 +123,8 @@ def _compare_folders(
         for run_metrics, items, answers, own in zip(statistics.metrics, scored_sets, predictions, scores, strict=True)
     ]
     failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
-    shown = [answers if fails else {} for answers, fails in zip(predictions, failed, strict=True)]
-    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, shown)])
+    failures = [answers if fails else {} for answers, fails in zip(predictions, failed, strict=True)]
+    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
     return Comparison(
         runs=tuple(runs),
         names=run_names(runs),

@@ -52,13 +52,13 @@ class LivePage:
         return self._body, self._next_s
 
     def _look(self) -> None:
-        began = monotonic()
+        start = monotonic()
         try:
             self._renew()
         except MedExamError as error:
             self._body, self._next_s, self._state = _notice(str(error)), EVERY_S, None
         finally:
-            self._due = monotonic() + max(EVERY_S, REST * (monotonic() - began))
+            self._due = monotonic() + max(EVERY_S, REST * (monotonic() - start))
             self._lock.release()
 
     def _renew(self) -> None:

@@ -60,8 +60,8 @@ async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str
                 spec_digest=before.spec_digest,
                 latency_s=before.latency_s or 0.0,
             )
-            kept = {name: getattr(before, name) for name in _KEPT}
-            predictions[key] = await read_both(program, questions[key], after.model_copy(update=kept))
+            fields = {name: getattr(before, name) for name in _KEPT}
+            predictions[key] = await read_both(program, questions[key], after.model_copy(update=fields))
     return predictions, unread
 
 

@@ -192,14 +192,14 @@ def model_part(lm: Any, *, priced: bool = False) -> dict[str, Any]:
     settings = model_settings(lm)
     temperature = settings.get("temperature")
     is_usual = isinstance(temperature, (int, float)) and 0 <= temperature <= 2
-    shown = {
+    sampling = {
         "temperature": temperature if is_usual else None,
         # DSPy renames the budget for OpenAI's models that think.
         "max_tokens": settings.get("max_tokens") or settings.get("max_completion_tokens") or 0,
     }
     engine = name_object(lm, type(lm).__name__, digest_part(describe_value(lm)))
     price = _list_price(lm) if priced else {}
-    return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **shown, **price}
+    return {"engine": engine, "name": lm.model, "args": settings, "seed": settings.get("seed"), **sampling, **price}
 
 
 def _list_price(lm: Any) -> dict[str, Any]:

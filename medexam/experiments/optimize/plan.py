@@ -250,7 +250,7 @@ def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | Non
 def _estimate(
     program: AskingProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
 ) -> CallEstimate:
-    shown = min(optimizer.attempts, len(train))
+    attempts = min(optimizer.attempts, len(train))
     trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
     predictors, candidates, rounds = len(program.predictors()), optimizer.programs, optimizer.asked_rounds
     if optimizer.kind == "copro" and predictors > 1:
@@ -258,14 +258,14 @@ def _estimate(
         rounds = predictors * rounds * (rounds + 1) // 2
     writing = {
         # The training questions are described by tens, then summed up.
-        "mipro": min(_DESCRIPTIONS, math.ceil(shown / 10) + 1) + predictors * max(2, candidates // 2),
+        "mipro": min(_DESCRIPTIONS, math.ceil(attempts / 10) + 1) + predictors * max(2, candidates // 2),
         "copro": predictors * candidates * optimizer.rounds,
         # It ends after the step in which its budget of answers is spent; each step writes one instruction.
         "gepa": math.ceil(candidates * len(validation) / (2 * _STEP)) + trial + 2 * _STEP * once,
     }
     return CallEstimate(
         trial=trial,
-        attempt=shown * once if optimizer.bootstraps else 0,
+        attempt=attempts * once if optimizer.bootstraps else 0,
         rounds=rounds,
         writing=writing.get(optimizer.kind, 0),
         is_least=optimizer.is_class

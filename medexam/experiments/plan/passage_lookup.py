@@ -248,14 +248,14 @@ class GivenPassages:
         return self.search(queries, k)
 
 
-def known_passages(retrieval: Retrieval, asked: Question | Task | Query, k: int) -> list[Hit]:
+def known_passages(retrieval: Retrieval, query: Question | Task | Query, k: int) -> list[Hit]:
     """Return the passages that are known from before, for a look at a prompt; else a mark for each."""
     hits: list[Hit] | None = None
     if retrieval.size is not None:
-        if isinstance(asked, str):
-            hits = retrieval.cache.read([asked], k).get(asked)
-        elif not retrieval.recall([asked]):
-            hits = retrieval.find(asked)
+        if isinstance(query, str):
+            hits = retrieval.cache.read([query], k).get(query)
+        elif not retrieval.recall([query]):
+            hits = retrieval.find(query)
     marks = [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
     return marks if hits is None else hits
 

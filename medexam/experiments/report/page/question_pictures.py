@@ -36,8 +36,8 @@ def _pictures_of(run: AnyRun) -> dict[str, str]:
     small: dict[str, str] = {}
     pictures = {}
     for question in load_items(run.folder).questions:
-        if (shown := question.picture) is not None:
-            if shown not in small:
-                small[shown] = scale_picture(base64.b64decode(shown.partition(",")[2]), SIDE, question.key)
-            pictures[question.key] = small[shown]
+        if (picture := question.picture) is not None:
+            if picture not in small:
+                small[picture] = scale_picture(base64.b64decode(picture.partition(",")[2]), SIDE, question.key)
+            pictures[question.key] = small[picture]
     return pictures
