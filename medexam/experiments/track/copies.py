@@ -151,11 +151,22 @@ def _make_database(path: Path) -> None:
 def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
-        return [_put(client, copy) for copy in copies]
+        import mlflow
+
+        sent = [_put(client, copy) for copy in copies]
+        if any(number for _, _, number in sent):
+            # MLflow sends traces in threads that only log their failures.
+            mlflow.flush_trace_async_logging()
+        for info, digest, number in sent:
+            place = {"locations": [info.experiment_id], "run_id": info.run_id, "include_spans": False}
+            if number and (count := len(client.search_traces(**place))) < number:
+                raise TrackingError(f"MLflow took {count} of {number} traces; `trace_questions: 0` sends none")
+            client.set_tag(info.run_id, _SENT, digest)
+        return [info for info, *_ in sent]
 
 
-def _put(client: Any, copy: Copy) -> "RunInfo":
-    """Send a copy unless the store holds it; an older one goes, with its traces."""
+def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
+    """Send a copy unless the store holds it; an older one goes, with its traces. Return its digest and its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(copy)}
     # All that is sent but for the name and the times, which continuing changes.
@@ -163,15 +174,15 @@ def _put(client: Any, copy: Copy) -> "RunInfo":
     key = _hash([copy.kind, copy.key])
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
-    run = next((run for run in runs if run.data.tags.get(_SENT) == digest), None)
+    run, number = next((run for run in runs if run.data.tags.get(_SENT) == digest), None), 0
     if run is None:
-        run = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at, "medexam.kind": copy.kind})
-        client.set_tag(run.info.run_id, _SENT, digest)
+        tags = {_KEY: key, _STARTED: copy.started_at, "medexam.kind": copy.kind}
+        run, number = _send(client, experiment_id, copy, tags)
     for old in (old.info.run_id for old in runs if old.info.run_id != run.info.run_id):
         if traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
             client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
         client.delete_run(old)
-    return run.info
+    return run.info, digest, number
 
 
 def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
@@ -204,7 +215,7 @@ def _find_experiment(client: Any, name: str) -> str:
     return str(experiment.experiment_id)
 
 
-def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> "Run":
+def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> "tuple[Run, int]":
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
@@ -226,8 +237,8 @@ def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) 
         client.log_artifact(run_id, str(path))
     sample = [(prediction, known) for prediction, known in copy.sample() if prediction.calls]
     _register_prompt(client, [prediction for prediction, _ in sample], run.info, copy.params)
-    _send_traces(client, sample, run.info)
-    return run
+    _send_traces(sample, run.info)
+    return run, len(sample)
 
 
 def _storable(names: Iterable[str]) -> dict[str, str]:
@@ -260,8 +271,8 @@ def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", 
     client.link_prompt_version_to_run(run.run_id, prompt)
 
 
-def _send_traces(client: Any, sample: Sequence[tuple[Prediction, Mapping[str, Any]]], run: "RunInfo") -> None:
-    """Send a trace for each question, with a span for each call. Raises `TrackingError` unless all of them arrive."""
+def _send_traces(sample: Sequence[tuple[Prediction, Mapping[str, Any]]], run: "RunInfo") -> None:
+    """Send a trace for each question, with a span for each call."""
     import mlflow
 
     for prediction, known in sample:
@@ -298,12 +309,6 @@ def _send_traces(client: Any, sample: Sequence[tuple[Prediction, Mapping[str, An
         answer: dict[str, Any] = {name: stored[name] for name in ("answer", "text") if name in stored}
         failed = prediction.status is Status.FAILED
         root.end(outputs=answer | dict(known) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
-    if sample:
-        # MLflow sends in threads that only log their failures.
-        mlflow.flush_trace_async_logging()
-        found = client.search_traces(locations=[run.experiment_id], run_id=run.run_id, include_spans=False)
-        if len(found) < len(sample):
-            raise TrackingError(f"MLflow took {len(found)} of {len(sample)} traces; `trace_questions: 0` sends none")
 
 
 def view_address(server: str, experiment_id: str) -> str:
