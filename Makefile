@@ -21,7 +21,7 @@ PYTEST = $(BIN)/python -m pytest
 # What `make check` runs: the wings below the runs, and the house; no model, server, browser or cluster, and no whole commands.
 FAST_FILES = tests/datasets tests/metrics tests/programs tests/signatures tests/specs $(wildcard tests/test_*.py)
 FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or nightly)
-SELF = PYTHONPATH=.:tests:tests/serve $(BIN)/python -m
+SELF = PYTHONPATH=.:tests:tests/serve:companions/tests $(BIN)/python -m
 
 .PHONY: quickstart check test nightly bench docs clean
 
@@ -56,7 +56,7 @@ nightly: $(VENV)/.dev
 	$(PYTEST) -m "nightly or vllm_env"
 	$(PYTEST) $(PARALLEL) -p randomly --randomly-seed=$(or $(SEED),$(DRAWN))
 	$(SELF) generated.fuzz --examples $(EXAMPLES) --seed $(or $(SEED),$(DRAWN))
-	$(SELF) soak --minutes $(MINUTES) --seed $(or $(SEED),$(DRAWN))
+	$(SELF) soak_companions --minutes $(MINUTES) --seed $(or $(SEED),$(DRAWN))
 
 # ENDPOINT: a live vLLM server of SmolLM2, for the rows that need one.
 bench: $(VENV)/.dev

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 
 MEDEXAM = (str(Path(sys.executable).with_name("medexam")),)
-BOOKLET = Path(__file__).parent / "companions" / "booklets" / "booklets" / "libreoffice.pdf"
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 EXITS = {0, 2, 3, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM}
 """Exit codes of a disturbed command: 2 and 3 say why in a line."""
@@ -99,7 +98,7 @@ def files(*patterns: str) -> Callable[[Path], Any]:
     return read_files
 
 
-COMMANDS: Mapping[str, Command] = {
+COMMANDS: dict[str, Command] = {
     "run": Command("run {inputs}/run.json --runs-dir runs", runs_and_copies, "runs/*/predictions.jsonl"),
     "track": Command(
         "track runs", runs_and_copies, "runs/*/predictions.jsonl", before="run {inputs}/run.json --runs-dir runs"
@@ -108,17 +107,6 @@ COMMANDS: Mapping[str, Command] = {
     "index": Command(
         "index build --corpus {inputs}/corpus.jsonl --encoder {inputs}/encoder --out index",
         files("index/*.npy", "index/*.jsonl"),
-    ),
-    "build": Command(
-        f"data build --booklet {BOOKLET} --key {{inputs}}/key.csv "
-        "--without-images --out built --name Cuaderno_2020_0_B",
-        files("built/*/*.parquet"),
-    ),
-    "translate": Command(
-        "data translate headqa_sample --set model.engine=litellm --set model.name=openai/tiny "
-        "--set model.endpoints=[{server}] --set dataset.option_counts=[4] --limit 8 --runs-dir runs --out out",
-        files("out/selection.json", "out/*.parquet"),
-        "out/replies/*/predictions.jsonl",
     ),
 }
 
@@ -312,8 +300,6 @@ def write_inputs(inputs: Path, server: str) -> None:
         for number in range(1_500):
             words = " ".join(WORDS[(number * 7 + place * place) % len(WORDS)] for place in range(12))
             stream.write(json.dumps({"id": str(number), "title": f"Passage {number}", "content": words}) + "\n")
-    key = ["pregunta,respuesta", *(f"{number},{1 + number % 4}" for number in range(1, 25))]
-    (inputs / "key.csv").write_text("\n".join(key) + "\n")
 
 
 def main() -> None:

@@ -92,8 +92,8 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
 
 def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
     raise SpecError(
-        f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam import` "
-        "reads such a file, `medexam report` shows the run"
+        f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam report` "
+        "shows the run"
     )
 
 

@@ -17,7 +17,13 @@ from hypothesis import settings
 
 from medexam.questions import Discipline, Exam, Option, Question
 
-LONG = ("tests/browser/", "companions/medexam_companions/corpus_map/tests/", "tests/embedded/", "tests/experiments/", "tests/ray/")
+LONG = (
+    "tests/browser/",
+    "companions/medexam_companions/papers/tests/test_index_map.py",
+    "tests/embedded/",
+    "tests/experiments/",
+    "tests/ray/",
+)
 """What takes longest begins first: a file that began last would keep one worker while the others have no work."""
 WHOLE = frozenset(("medexam", "runs_dir", "pip_and_setuptools", "tiny_llama"))
 """Fixtures of whole commands, of MLflow's store, and of what takes seconds to make: `make check` leaves them out."""

@@ -18,7 +18,7 @@ RunsArgument = Annotated[
         metavar="[RUN RUN...]",
         autocompletion=complete_run,
         help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, or "
-        "other harnesses' files of results, as `medexam import` reads them; all runs there by default.",
+        "other harnesses' files of results, if an installed package reads them; all runs there by default.",
     ),
 ]
 

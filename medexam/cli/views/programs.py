@@ -15,7 +15,7 @@ from medexam.text import nearest
 
 _LEAVES = {
     "flow": "It is your own list of steps: docs/composing.md.",
-    "imported": "It is what `medexam import` read from a file.",
+    "imported": "It is what was imported from a file.",
 }
 
 
