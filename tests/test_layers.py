@@ -265,10 +265,18 @@ def _room_offers(*folders: str) -> list[str]:
     return importlib.import_module(".".join(["medexam_companions", *folders])).__all__
 
 
-@pytest.mark.parametrize("folder", [TESTS, COMPANIONS], ids=["tests", "companions"])
+@pytest.mark.parametrize(
+    "folder", [TESTS, COMPANIONS, COMPANIONS.parent / "tests"], ids=["tests", "rooms", "companions"]
+)
 def test_tests_and_companions_come_through_the_doors(folder: Path) -> None:
     paths = (path for path in sorted(folder.rglob("*.py")) if path.name != Path(__file__).name)
     assert [fault for path in paths for fault in _door_faults(path)] == []
+
+
+def test_a_bench_beside_the_core_names_no_companion() -> None:
+    assert not [
+        path for path in (ROOT.parent / "bench").rglob("*.py") if "medexam_companions" in path.read_text("utf-8")
+    ]
 
 
 def test_nobody_reaches_into_another_objects_private_fields() -> None:
