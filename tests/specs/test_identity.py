@@ -112,7 +112,7 @@ def test_every_other_key_of_a_program_changes_it(base, key) -> None:
     assert _digest(_cell({**BASES[base], key: OTHERS[key]})) != _digest(_cell(BASES[base]))
 
 
-@pytest.mark.parametrize("base", INERT.keys() & BASES)
+@pytest.mark.parametrize("base", sorted(INERT.keys() & BASES))
 def test_a_key_that_a_program_does_not_look_at_changes_nothing(base) -> None:
     left_out = {"orders", "context", "samples", "reader", "revision", "image_side", "answer_after_budget"}
     keys = INERT[base] - left_out
