@@ -33,7 +33,6 @@ from .rows import Row as Row
 from .rows import RowError as RowError
 from .rows import TaskReading as TaskReading
 from .rows import TaskRow as TaskRow
-from .rows import parse_discipline as parse_discipline
 from .rows import parse_exam as parse_exam
 from .rows import parse_whole_number as parse_whole_number
 from .selection import draw_lot as draw_lot

@@ -1,70 +1,34 @@
 """What `medexam data build` does: build an exam with a bar, and print its report."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 import typer
 from rich.table import Table
 
 from medexam.cli import print_by_kind
-from medexam.datasets import parse_discipline
-from medexam.errors import DatasetError
 from medexam.experiments import Terminal, open_bars
-from medexam.questions import Discipline, Language
 from medexam.specs import BUILT, check_language
-from medexam_companions.booklets.building import BuildRequest, Built, build_exam
+from medexam_companions.booklets.building import BuildRequest, build_exam
+from medexam_companions.booklets.folder import parquet_path, report_path, review_path
 from medexam_companions.booklets.report import BuildReport
 
 
-def build_data_set(
-    booklet: Path,
-    keys: tuple[Path, ...],
-    name: str,
-    out: Path,
-    *,
-    images: Path | None,
-    without_images: bool,
-    corrections: Path | None,
-    formula_reader: str | None,
-    language: str,
-    year: int | None,
-    discipline: str | None,
-    as_json: bool,
-) -> None:
+def build_data_set(request: BuildRequest, out: Path, *, as_json: bool) -> None:
     """Build the data set of one exam, and print its report."""
-    check_language(BUILT.name, language)
-    request = BuildRequest(
-        booklet=booklet,
-        keys=keys,
-        name=name,
-        language=cast("Language", language),
-        images=images,
-        without_images=without_images,
-        corrections=corrections,
-        formula_reader=formula_reader,
-        year=year,
-        discipline=_parse_discipline(discipline),
-    )
+    check_language(BUILT.name, request.language)
     start = time.monotonic()
     with open_bars() as bars:
         task = bars.add_task("Reading pages", total=None, note="")
-        exam = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
+        report = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
     if as_json:
-        typer.echo(exam.report.model_dump_json(indent=2))
+        typer.echo(report.model_dump_json(indent=2))
         return
-    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), exam, out, time.monotonic() - start)
+    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), report, out, time.monotonic() - start)
 
 
-def _parse_discipline(name: str | None) -> Discipline | None:
-    discipline = None if name is None else parse_discipline(name)
-    if name is not None and discipline is None:
-        raise DatasetError(f"--discipline {name!r}: the disciplines are {', '.join(Discipline)}")
-    return discipline
-
-
-def _print_built(console: Terminal, exam: Built, out: Path, seconds: float) -> None:
-    report = exam.report
+def _print_built(console: Terminal, report: BuildReport, out: Path, seconds: float) -> None:
     console.print(
         f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
         style="bold",
@@ -79,7 +43,10 @@ def _print_built(console: Terminal, exam: Built, out: Path, seconds: float) -> N
             for finding in findings
         ]
         print_by_kind(console, word, style, lines, " in the report")
-    console.print(f"questions: {exam.parquet}\nreport:    {exam.report_path}\nlook at:   {exam.review}")
+    console.print(
+        f"questions: {parquet_path(out, report)}\nreport:    {report_path(out, report)}\n"
+        f"look at:   {review_path(out, report)}"
+    )
     console.print(f"check it:  medexam data check {BUILT.name} --path {out} --language {report.language}")
 
 
@@ -90,17 +57,13 @@ def _count(report: BuildReport) -> list[tuple[str, int, str]]:
         ("printed", report.printed, announced),
         ("not found", len(report.missing), _list(report.missing)),
         ("annulled", len(report.annulled), _list(report.annulled)),
-        ("left out", len(report.left_out), _list(tuple(finding.number for finding in report.left_out))),
+        ("left out", len(report.left_out), _list(finding.number for finding in report.left_out)),
         ("built", report.built, options),
         ("with image", report.with_images, ""),
-        (
-            "corrected by hand",
-            len(report.corrections),
-            _list(tuple(correction.number for correction in report.corrections)),
-        ),
+        ("corrected by hand", len(report.corrections), _list(applied.number for applied in report.corrections)),
         ("suspicious", len({finding.number for finding in report.suspicious}), ""),
     ]
 
 
-def _list(numbers: tuple[int, ...]) -> str:
+def _list(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))

@@ -4,18 +4,17 @@ It parses, calls `medexam_companions.booklets` and prints; it knows nothing of P
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from medexam.cli import JsonOption
+from medexam.questions import Language
 
 
 def build(
     booklet: Annotated[Path, typer.Option(metavar="PDF", help="The exam as the Ministry publishes it.")],
-    key: Annotated[
-        list[Path], typer.Option(metavar="CSV|PDF", help="The official answers; may be repeated, then they must agree.")
-    ],
+    key: Annotated[Path, typer.Option(metavar="CSV|PDF", help="The official answers.")],
     name: Annotated[str, typer.Option(help="Such as Cuaderno_2020_0_B: year, version, discipline.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the data set; it may hold other exams.")],
     images: Annotated[
@@ -27,33 +26,24 @@ def build(
     corrections: Annotated[
         Path | None, typer.Option(metavar="YAML", help="Corrections by question, each with a reason.")
     ] = None,
-    formula_reader: Annotated[
-        str | None,
-        typer.Option(metavar="CMD", help="A command that gets the PNG of a chemical structure and prints its SMILES."),
-    ] = None,
     language: Annotated[str, typer.Option(help="The language that the booklet is in.")] = "es",
-    year: Annotated[int | None, typer.Option(help="Year of the exam; that in --name by default.")] = None,
-    discipline: Annotated[str | None, typer.Option(help="Discipline of the exam; that in --name by default.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Turn an exam booklet and its answer key into a data set, with a report and a page to check it by.
 
     For example:
-        medexam data build --booklet 2020.pdf --key 2020.csv --name biology-2020 --out exam
+        medexam data build --booklet 2020.pdf --key 2020.csv --name Cuaderno_2020_0_B --out exams
     """
     from medexam_companions.booklets.actions import build_data_set
+    from medexam_companions.booklets.building import BuildRequest
 
-    build_data_set(
-        booklet,
-        tuple(key),
-        name,
-        out,
+    request = BuildRequest(
+        booklet=booklet,
+        key=key,
+        name=name,
+        language=cast("Language", language),
         images=images,
         without_images=without_images,
         corrections=corrections,
-        formula_reader=formula_reader,
-        language=language,
-        year=year,
-        discipline=discipline,
-        as_json=as_json,
     )
+    build_data_set(request, out, as_json=as_json)

@@ -1,16 +1,8 @@
-"""What drafts get from elsewhere: pictures, formulas that a tool reads, and corrections made by hand.
-
-The tool that turns drawn chemical structures into SMILES is a command of the user's. It gets the path of a PNG as its
-last argument and prints one line.
-"""
+"""What drafts get from elsewhere: pictures, and corrections made by hand."""
 
 import io
-import shlex
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from medexam.errors import DatasetError
 from medexam.inputs import read_regular
@@ -21,13 +13,8 @@ from medexam_companions.booklets.keys import list_numbers
 from medexam_companions.booklets.pages.frames import Box
 from medexam_companions.booklets.pages.opening import OpenBooklet
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
 SHARPNESS = 3.0
 """Pixels to the point of a picture that is cut out of the booklet."""
-SLOWEST_S = 120.0
-"""Seconds that a tool may take for one picture."""
 
 
 def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) -> None:
@@ -57,25 +44,10 @@ def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> No
     """Give each question with drawings inside and no picture of its own those drawings, cut out of the booklet."""
     for draft in drafts:
         if draft.picture is None and draft.drawings:
-            first = draft.drawings[0].box
-            boxes = [drawing.box for drawing in draft.drawings if drawing.box.page == first.page]
+            boxes = [box for box in draft.drawings if box.page == draft.drawings[0].page]
             content = io.BytesIO()
             booklet.crop(Box.around(boxes), SHARPNESS).save(content, "PNG")
             draft.picture = BookletPicture(f"{exam}-{draft.number}.png", content.getvalue())
-
-
-def read_formulas(drafts: list[Draft], booklet: OpenBooklet, command: str) -> None:
-    """Put what `command` makes of each drawing at the end of the stem or option that it stands in."""
-    for draft in drafts:
-        for drawing in draft.drawings:
-            formula = read_formula(command, booklet.crop(drawing.box, SHARPNESS))
-            if formula is None:
-                continue
-            draft.formulas.append(formula)
-            if drawing.option is None:
-                draft.stem = f"{draft.stem} {formula}".strip()
-            else:
-                draft.options[drawing.option] = f"{draft.options[drawing.option]} {formula}".strip()
 
 
 def correct(drafts: list[Draft], corrections: Mapping[int, Correction], source: Path | None) -> list[Draft]:
@@ -109,23 +81,3 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
             draft.picture = BookletPicture(path.name, read_regular(path))
         except OSError as error:
             raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None
-
-
-def read_formula(command: str, picture: "Image") -> str | None:
-    """Return the line that `command` prints for `picture`; None if it fails, is too slow or prints nothing.
-
-    Raises `DatasetError` if there is no such command.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "formula.png"
-        picture.save(path)
-        try:
-            process = subprocess.run(  # noqa: S603 - the user's own command, without a shell
-                [*shlex.split(command), str(path)], capture_output=True, text=True, timeout=SLOWEST_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return None
-        except (OSError, ValueError) as error:
-            raise DatasetError(f"--formula-reader {command!r} cannot be started ({error}): correct it") from None
-    lines = process.stdout.strip().splitlines()
-    return lines[0].strip() if process.returncode == 0 and lines else None

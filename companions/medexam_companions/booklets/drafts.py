@@ -5,25 +5,16 @@ Drafts are made of numbered lines: lines are joined, places gathered, and drawin
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from medexam_companions.booklets.images import BookletPicture
 from medexam_companions.booklets.pages.frames import Box
-from medexam_companions.booklets.pages.hyphens import Hyphen, Vocabulary, join_lines
+from medexam_companions.booklets.pages.hyphens import LineEnd, Vocabulary, join_lines
 from medexam_companions.booklets.pages.layout import BookletLayout, Line
 from medexam_companions.booklets.pages.numbering import Numbered, RawQuestion
 
 _BESIDE = 6.0
 """Points that a drawing may stand out of its question's column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture that is printed inside a question."""
-
-    box: Box
-    option: int | None
-    """The number of the option that it stands in; None for the stem."""
 
 
 @dataclass(slots=True)
@@ -36,17 +27,15 @@ class Draft:
     """In the order of the booklet, by printed number."""
     boxes: tuple[Box, ...]
     """Where it stands, one box for each column or page that it runs over; none for one that was added by hand."""
-    hyphens: tuple[Hyphen, ...] = ()
+    hyphens: tuple[LineEnd, ...] = ()
     first_label: str = "1"
     """How the booklet labels a first option: `1`, `a` or `A`."""
     restarted: bool = False
     """Whether its options began twice."""
     after: str = ""
     """Text that stands after it and belongs to no question."""
-    drawings: tuple[Drawing, ...] = ()
+    drawings: tuple[Box, ...] = ()
     """Pictures printed inside it."""
-    formulas: list[str] = field(default_factory=list)
-    """What a formula reader made of `drawings`, those that it could read."""
     guessed: int = 0
     """Characters that the PDF does not tell, so that their codes were taken for them."""
     gold: int | None = None
@@ -70,22 +59,29 @@ def draft_questions(numbered: Numbered, layout: BookletLayout, words: Vocabulary
     for number, drawing in _place_drawings(numbered.questions, layout):
         drafts[number].drawings += (drawing,)
     for draft in drafts:
-        draft.boxes = tuple(_widen(box, [drawing.box for drawing in draft.drawings]) for box in draft.boxes)
+        draft.boxes = tuple(_widen(box, draft.drawings) for box in draft.boxes)
     return drafts
 
 
 def _draft(raw: RawQuestion, words: Vocabulary) -> Draft:
-    stem, hyphens = join_lines(raw.stem, words)
-    options: dict[int, str] = {}
-    for option in raw.options:
-        options[option.number], option_hyphens = join_lines(option.lines, words)
-        hyphens += option_hyphens
-    after, _ = join_lines([line.text for line in raw.after], words)
-    guessed = sum(line.guessed for line in raw.places)
-    first_characters = [option.places[0].text.lstrip("(")[:1] for option in raw.options]
-    first = "A" if any(map(str.isupper, first_characters)) else "a" if any(map(str.islower, first_characters)) else "1"
-    boxes = _find_boxes(raw.places)
-    return Draft(raw.number, stem, options, boxes, hyphens, first, raw.restarted, after, guessed=guessed)
+    paragraphs = {0: raw.stem} | {option.number: option.lines for option in raw.options}
+    joined = {
+        number: join_lines((line.text for line in lines), words, raw.number) for number, lines in paragraphs.items()
+    }
+    stem, *options = (text for text, _ in joined.values())
+    after, _ = join_lines((line.text for line in raw.after), words, raw.number)
+    first_characters = [option.printed.text.lstrip("(")[:1] for option in raw.options]
+    return Draft(
+        raw.number,
+        stem,
+        dict(zip([option.number for option in raw.options], options, strict=True)),
+        _find_boxes(raw.lines),
+        tuple(end for _, ends in joined.values() for end in ends),
+        "A" if any(map(str.isupper, first_characters)) else "a" if any(map(str.islower, first_characters)) else "1",
+        raw.restarted,
+        after,
+        guessed=sum(line.guessed for line in raw.lines),
+    )
 
 
 def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:
@@ -95,21 +91,13 @@ def _find_boxes(lines: Iterable[Line]) -> tuple[Box, ...]:
     return tuple(map(Box.around, parts.values()))
 
 
-def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> Iterator[tuple[int, Drawing]]:
+def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> Iterator[tuple[int, Box]]:
     """Yield each drawing with the question that it stands in, by place in `questions`. It is the question of the line
     before the drawing.
     """
-    lines = [
-        (line, number, option)
-        for number, question in enumerate(questions)
-        for option, places in [
-            (None, question.stem_places),
-            *((option.number, option.places) for option in question.options),
-        ]
-        for line in places
-    ]
+    lines = [(line, number) for number, question in enumerate(questions) for line in question.lines]
     spans: dict[tuple[int, int], tuple[float, float]] = {}
-    for line, _, _ in lines:
+    for line, _ in lines:
         x0, x1 = spans.get(_column(line), (line.box.x0, line.box.x1))
         spans[_column(line)] = min(x0, line.box.x0), max(x1, line.box.x1)
     for box in layout.drawings:
@@ -118,14 +106,13 @@ def _place_drawings(questions: Sequence[RawQuestion], layout: BookletLayout) -> 
             (place for place, (x0, x1) in spans.items() if place[0] == box.page and x0 - _BESIDE <= x <= x1 + _BESIDE),
             None,
         )
-        inside = [place for place, (line, _, _) in enumerate(lines) if _column(line) == column]
+        inside = [place for place, (line, _) in enumerate(lines) if _column(line) == column]
         if not inside:
             continue
         before = [place for place in inside if lines[place][0].box.top >= y]
         anchor = before[-1] if before else inside[0] - 1
         if anchor >= 0:
-            _, number, option = lines[anchor]
-            yield number, Drawing(box, option)
+            yield lines[anchor][1], box
 
 
 def _column(line: Line) -> tuple[int, int]:

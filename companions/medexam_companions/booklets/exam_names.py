@@ -20,7 +20,7 @@ LETTERS = {
 }
 """The last part of an exam's name, and the first letter of what its cover calls the discipline."""
 
-_NAME = re.compile(r"^Cuaderno_(\d{4})_(\d+)_([A-Z])$")
+_NAME = re.compile(r"^Cuaderno_(\d{4})_(\d+)_([BEFMPQ])\Z")
 _COVER_EXAM = re.compile(
     r"\b(biolog[ií]a|enfermer[ií]a|farmacia|medicina|psicolog[ií]a|qu[ií]mica)\s*[-\u2013\u2014]\s*VERSI[ÓO]N\s*:?\s*(\d+)",
     re.IGNORECASE,
@@ -31,13 +31,13 @@ _COVER_COUNT = re.compile(r"(\d{2,3})\s+preguntas(?:\s+más\s+(\d{1,2})\s+de\s+r
 
 @dataclass(frozen=True, slots=True)
 class ExamName:
-    """What is known of an exam before it is read."""
+    """What an exam's name says."""
 
     name: str
     year: int
     discipline: Discipline
-    version: str | None
-    """The booklet's version, whose order of questions the key must have; None if the name does not tell it."""
+    version: str
+    """The booklet's version, whose order of questions the key must have."""
 
     @property
     def prefix(self) -> str:
@@ -45,54 +45,28 @@ class ExamName:
         return f"{BUILT.keys}/{self.year}/{self.discipline}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """What a cover says; None for what it does not."""
-
-    year: int | None
-    discipline: Discipline | None
-    version: str | None
-    questions: int | None
-    """Announced, those in reserve included."""
-
-
-def parse_name(name: str, year: int | None, discipline: Discipline | None) -> ExamName:
-    """Parse the exam's `name`. `year` and `discipline` are for names of another form and win over the name.
-
-    Raises `DatasetError` if neither tells them.
-    """
+def parse_name(name: str) -> ExamName:
+    """Parse the exam's `name`; raise `DatasetError` when it is of another form."""
     match = _NAME.match(name)
-    if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
-        raise DatasetError(f"--name {name!r} cannot be a file's name: use letters, digits, -, _ and .")
-    year = year or (int(match.group(1)) if match else None)
-    discipline = discipline or (LETTERS.get(match.group(3)) if match else None)
-    if year is None or discipline is None:
+    if match is None:
         letters = ", ".join(f"{letter} {subject}" for letter, subject in LETTERS.items())
-        raise DatasetError(
-            f"--name {name!r} does not contain the year and the discipline: call it Cuaderno_YEAR_VERSION_LETTER "
-            f"({letters}), or give --year and --discipline"
-        )
-    return ExamName(name, year, discipline, match.group(2) if match else None)
+        raise DatasetError(f"--name {name!r} is not of the form Cuaderno_YEAR_VERSION_LETTER ({letters})")
+    return ExamName(name, int(match.group(1)), LETTERS[match.group(3)], match.group(2))
 
 
-def parse_cover(text: str) -> Cover:
-    """Parse what the text before the first question says."""
-    exam, year, count = _COVER_EXAM.search(text), _COVER_YEAR.search(text), _COVER_COUNT.search(text)
-    return Cover(
-        year=int(year.group(1)) if year else None,
-        discipline=LETTERS[exam.group(1)[0].upper()] if exam else None,
-        version=exam.group(2) if exam else None,
-        questions=int(count.group(1)) + int(count.group(2) or 0) if count else None,
-    )
+def check_cover(exam: ExamName, text: str) -> int | None:
+    """Return how many questions the cover announces, those in reserve included; None if it does not say.
 
-
-def check_cover(exam: ExamName, cover: Cover, stated: frozenset[str]) -> None:
-    """Raise `DatasetError` if the cover says another exam than the name; `stated` fields are the user's own word."""
-    for field in ("year", "discipline", "version"):
-        from_name, from_cover = getattr(exam, field), getattr(cover, field)
-        if field not in stated and None not in (from_name, from_cover) and from_name != from_cover:
-            advice = f", or give --{field} {from_name} to overrule the cover" if field != "version" else ""
+    Raises `DatasetError` if `text`, what stands before the first question, is of another exam than the name.
+    """
+    year, subject, count = _COVER_YEAR.search(text), _COVER_EXAM.search(text), _COVER_COUNT.search(text)
+    stated: dict[str, object] = {"year": int(year.group(1))} if year else {}
+    if subject:
+        stated |= {"discipline": LETTERS[subject.group(1)[0].upper()], "version": subject.group(2)}
+    for field, from_cover in stated.items():
+        if (from_name := getattr(exam, field)) != from_cover:
             raise DatasetError(
                 f"--name {exam.name} says {field} {from_name}, the booklet's cover {from_cover}: correct the name, or "
-                f"give the booklet that it names{advice}"
+                f"give the booklet that it names"
             )
+    return int(count.group(1)) + int(count.group(2) or 0) if count else None

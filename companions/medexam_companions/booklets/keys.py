@@ -5,17 +5,18 @@ An empty answer is an annulled question. It does not know the booklet.
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, decode, read_regular
-from medexam_companions.booklets.pages.glyphs import Glyph, PageText
+from medexam_companions.booklets.pages.glyphs import Glyph
 from medexam_companions.booklets.pages.opening import open_booklet
-from medexam_companions.booklets.pages.rows import render_glyphs
+from medexam_companions.booklets.pages.rows import find_rows, render_glyphs
 
 SHOWN = 5
 """Question numbers that an error names."""
@@ -40,17 +41,6 @@ class Key:
     """The version that the key says it is of; None if it does not say."""
 
 
-def read_keys(paths: Sequence[Path], version: str | None) -> Key:
-    """Read the key that all of `paths` give; `version` chooses a column where one holds several versions.
-
-    Raises `DatasetError` if one cannot be read or two disagree.
-    """
-    first, *others = [read_answer_key(path, version) for path in paths]
-    for other in others:
-        _check_agree(first, other)
-    return first
-
-
 def read_answer_key(path: Path, version: str | None = None) -> Key:
     """Read the key at `path`; raise `DatasetError` when it is neither CSV nor PDF, or holds no answers."""
     if not path.is_file():
@@ -73,26 +63,6 @@ def list_numbers(numbers: Sequence[int]) -> str:
     return f"questions {', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _check_agree(key: Key, other: Key) -> None:
-    apart = [
-        number
-        for number in sorted({*key.answers, *other.answers})
-        if key.answers.get(number, 0) != other.answers.get(number, 0)
-    ]
-    if apart:
-        first = apart[0]
-        raise DatasetError(
-            f"{key.source} and {other.source} give different answers to {list_numbers(apart)} (question {first}: "
-            f"{_show(key, first)} and {_show(other, first)}): give only the definitive key"
-        )
-
-
-def _show(key: Key, number: int) -> str:
-    if number not in key.answers:
-        return "no row"
-    return str(key.answers[number] or "annulled")
-
-
 def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
     try:
         text = decode(read_regular(path))
@@ -109,25 +79,26 @@ def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, in
         if number is None:
             if answers:
                 raise DatasetError(f"{path}, line {place}: {row[0]!r:.60} is not a question's number: correct it")
-            column, stated = _choose_column(path, row, version)
+            column, stated = _choose_column(path, enumerate(row), version, 1)
             continue
         answer = _parse_answer(row[column] if column < len(row) else "", f"{path}, line {place}")
         _add(answers, number, answer, path)
     return stated, answers
 
 
-def _choose_column(path: Path, headings: list[str], version: str | None) -> tuple[int, str | None]:
-    """Choose the column of answers, and read the version that its heading says."""
-    versions = {match.group(1): place for place, cell in enumerate(headings) if (match := _HEADING_VERSION.match(cell))}
+def _choose_column(
+    path: Path, cells: Iterable[tuple[int, str]], version: str | None, default: int
+) -> tuple[int, str | None]:
+    """Choose the column of answers by the headings among `cells`, and read the version that its heading says."""
+    versions = {match.group(1): place for place, cell in cells if (match := _HEADING_VERSION.match(cell))}
     if not versions:
-        return 1, None
+        return default, None
     if version in versions:
         return versions[version], version
     if len(versions) == 1:
         return next((place, stated) for stated, place in versions.items())
     raise DatasetError(
-        f"{path}: answers versions {', '.join(versions)}, not {version or 'a known version'}: give the key of the "
-        "booklet's version, or a --name that contains the version"
+        f"{path}: answers versions {', '.join(versions)}, not {version}: give the key of the booklet's version"
     )
 
 
@@ -151,7 +122,8 @@ def _read_pdf(path: Path, version: str | None) -> tuple[str | None, dict[int, in
     stated: str | None = None
     with open_booklet(path) as booklet:
         for page in booklet.read_pages():
-            rows = [list(_find_cells(row)) for row in _find_rows(page)]
+            body = median([glyph.size for glyph in page.glyphs] or [1.0])
+            rows = [list(_find_cells(row.ink)) for row in find_rows(page.glyphs, body)]
             title = "\n".join(" ".join(text for _, text in row) for row in rows)
             if match := _VERSION.search(title):
                 stated = match.group(1)
@@ -160,20 +132,10 @@ def _read_pdf(path: Path, version: str | None) -> tuple[str | None, dict[int, in
     return stated, answers
 
 
-def _find_rows(page: PageText) -> list[list[Glyph]]:
-    rows: list[list[Glyph]] = []
-    for glyph in sorted(page.glyphs, key=lambda glyph: -glyph.baseline):
-        if rows and rows[-1][0].baseline - glyph.baseline < 0.4 * glyph.size:
-            rows[-1].append(glyph)
-        else:
-            rows.append([glyph])
-    return rows
-
-
 def _find_cells(row: list[Glyph]) -> Iterator[tuple[float, str]]:
     """Find centre and text of each cell of a row."""
     cell: list[Glyph] = []
-    for glyph in sorted((glyph for glyph in row if not glyph.text.isspace()), key=lambda glyph: glyph.x0):
+    for glyph in sorted(row, key=lambda glyph: glyph.x0):
         if cell and glyph.x0 - cell[-1].x1 > _CELL_GAP * glyph.size:
             yield (cell[0].x0 + cell[-1].x1) / 2, render_glyphs(cell, glyph.size)
             cell = []
@@ -193,7 +155,14 @@ def _read_table(
     questions = [place for place in range(len(columns)) if _counts_on(table, place)]
     for place in questions:
         following = min((other for other in questions if other > place), default=len(columns))
-        answers = _choose_answers(table, range(place + 1, following), path, version)
+        between = range(place + 1, following)
+        headings = [(column, row.get(column, "")) for row in table for column in between]
+        answers, stated = _choose_column(path, headings, version, between.start)
+        if stated is None and len(between) > 1:
+            raise DatasetError(
+                f"{path}: has {len(between)} columns of answers beside each question, and none has a heading such as "
+                "V0: give the key of one version, or a CSV"
+            )
         for row in table:
             if (number := parse_whole_number(row.get(place))) is not None:
                 yield number, _parse_answer(row.get(answers, ""), f"{path}, question {number}")
@@ -218,21 +187,3 @@ def _counts_on(table: list[dict[int, str]], place: int) -> bool:
     numbers = [number for row in table if (number := parse_whole_number(row.get(place))) is not None]
     steps = [later - earlier for earlier, later in pairwise(numbers)]
     return bool(steps) and min(steps) > 0 and steps.count(1) > len(steps) / 2
-
-
-def _choose_answers(table: list[dict[int, str]], between: range, path: Path, version: str | None) -> int:
-    """Choose which column after a column of questions holds the answers."""
-    headings = {
-        match.group(1): place
-        for row in table
-        for place in between
-        if (match := _HEADING_VERSION.match(row.get(place, "")))
-    }
-    if version in headings:
-        return headings[version]
-    if len(between) > 1:
-        raise DatasetError(
-            f"{path}: has {len(between)} columns of answers beside each question, and none has the heading "
-            f"V{version or 0}: give the key of one version, or a CSV"
-        )
-    return between.start

@@ -2,6 +2,7 @@
 
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Discipline, Language
+from medexam_companions.booklets.pages.hyphens import LineEnd
 
 
 class BuildFinding(FrozenModel):
@@ -20,20 +21,9 @@ class BuildFinding(FrozenModel):
 class Applied(FrozenModel):
     """One correction made by hand."""
 
-    key: str
     number: int
     changes: tuple[str, ...]
     """Names of the fields that were changed."""
-    reason: str
-
-
-class LineEnd(FrozenModel):
-    """One hyphen at the end of a line, and what was done with it."""
-
-    number: int
-    text: str
-    """The word as it was put together."""
-    kept: bool
     reason: str
 
 
@@ -44,13 +34,12 @@ class BuildReport(FrozenModel):
     year: int
     discipline: Discipline
     language: Language
-    version: str | None
-    """The booklet's version; None if neither name nor cover tells it."""
+    version: str
     booklet: str
     booklet_sha256: str
     dated: str | None
     """The day that the booklet's file says it was last changed; None if it does not say."""
-    keys: tuple[str, ...]
+    key: str
     pages: int
     columns: int
     announced: int | None

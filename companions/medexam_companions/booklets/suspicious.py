@@ -36,9 +36,9 @@ def find_doubts(draft: Draft, usual_options: int, printed: str) -> Iterator[tupl
     if draft.after:
         yield "text_between_questions", f"is followed by text that belongs to no question: {draft.after[:100]!r}"
     yield from _find_unread(draft)
-    if len(draft.drawings) > len(draft.formulas):
-        unread = len(draft.drawings) - len(draft.formulas)
-        yield "drawing", f"contains {count_of(unread, 'picture')}, perhaps chemical structures: give --formula-reader"
+    if draft.drawings:
+        drawn = count_of(len(draft.drawings), "picture")
+        yield "drawing", f"contains {drawn}, perhaps chemical structures: write their SMILES in --corrections"
     if len(parse_links(draft.stem)) > 1:
         yield "several_pictures", f"is linked to pictures {list(parse_links(draft.stem))}: the first was taken"
     if draft.picture is None and mentions_picture(draft.stem):

@@ -7,7 +7,7 @@ second opinion. Every decision is handed back, so that a human can look at them.
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -42,12 +42,14 @@ FEWEST_BREAKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Hyphen:
-    """What was done with one hyphen at the end of a line."""
+class LineEnd:
+    """One hyphen at the end of a line, and what was done with it."""
 
+    number: int
+    """The question's."""
     text: str
     """The word as it was put together."""
-    in_spelling: bool
+    kept: bool
     reason: str
 
 
@@ -84,10 +86,10 @@ def load_dictionary(language: str) -> frozenset[str]:
     return frozenset(gzip.decompress(path.read_bytes()).decode().split()) if path.exists() else frozenset()
 
 
-def join_lines(lines: Sequence[str], words: Vocabulary) -> tuple[str, tuple[Hyphen, ...]]:
-    """Join the lines of one paragraph into one text; also return what was done with each hyphen at a line's end."""
+def join_lines(lines: Iterable[str], words: Vocabulary, number: int) -> tuple[str, tuple[LineEnd, ...]]:
+    """Join the lines of one paragraph of question `number`; also return what was done with hyphens at their ends."""
     text = ""
-    hyphens: list[Hyphen] = []
+    hyphens: list[LineEnd] = []
     for line in lines:
         before, after = _BEFORE.search(text), _AFTER.match(line)
         if not text:
@@ -99,7 +101,7 @@ def join_lines(lines: Sequence[str], words: Vocabulary) -> tuple[str, tuple[Hyph
             in_spelling, reason = decide(before.group(1), after.group(1), words)
             text = f"{text}{line}" if in_spelling else f"{text[:-1]}{line}"
             mark = "-" if in_spelling else ""
-            hyphens.append(Hyphen(f"{before.group(1)}{mark}{after.group(1)}", in_spelling, reason))
+            hyphens.append(LineEnd(number, f"{before.group(1)}{mark}{after.group(1)}", in_spelling, reason))
     return re.sub(r" *\n\s*", "\n", text).strip(), tuple(hyphens)
 
 

@@ -7,8 +7,9 @@ beyond their order.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, zip_longest
 
 from medexam_companions.booklets.pages.layout import BookletLayout, Line
 
@@ -31,11 +32,13 @@ _MOST_STARTS = 40
 
 @dataclass(slots=True)
 class RawOption:
-    """The lines of one option, its number taken off."""
+    """The lines of one option."""
 
     number: int
-    lines: list[str]
-    places: list[Line]
+    printed: Line
+    """Its first line with its number."""
+    lines: list[Line]
+    """The number taken off."""
 
 
 @dataclass(slots=True)
@@ -43,8 +46,8 @@ class RawQuestion:
     """The lines of one question, before they are joined."""
 
     number: int
-    stem: list[str]
-    stem_places: list[Line]
+    stem: list[Line]
+    """The number taken off."""
     options: list[RawOption] = field(default_factory=list)
     restarted: bool = False
     """Whether its options began twice, as when a stem lists statements by number or two questions ran together."""
@@ -52,9 +55,9 @@ class RawQuestion:
     """Lines that stand apart after its last option and belong to no question."""
 
     @property
-    def places(self) -> list[Line]:
+    def lines(self) -> list[Line]:
         """Its lines in reading order, without those after it."""
-        return [*self.stem_places, *(line for option in self.options for line in option.places)]
+        return [*self.stem, *(line for option in self.options for line in option.lines)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,30 +160,21 @@ def _find_bare(lines: Sequence[Line]) -> list[_Label]:
 
 def _read_from(layout: BookletLayout, labels: Sequence[_Label], start: int) -> list[RawQuestion]:
     """Read the questions from the line at `start`, which is taken for the first one's."""
-    pair_by_place = {label.place: (label, following) for label, following in _with_next(labels) if label.place >= start}
+    pair_by_place = {label.place: (label, following) for label, following in zip_longest(labels, labels[1:])}
     questions: list[RawQuestion] = []
     for place in range(start, len(layout.lines)):
         line = layout.lines[place]
         label, following = pair_by_place.get(place, (None, None))
         last = questions[-1] if questions else None
         if label is not None and _begins_question(label, following, last):
-            questions.append(RawQuestion(label.number, [label.text] if label.text else [], [line]))
+            questions.append(RawQuestion(label.number, [replace(line, text=label.text)]))
         elif last is not None and label is not None and _begins_option(label, following, last):
             if label.number == 1 and last.options:
                 _return_to_stem(last)
-            last.options.append(RawOption(label.number, [label.text] if label.text else [], [line]))
-        elif last is not None and last.options:
-            last.options[-1].lines.append(line.text)
-            last.options[-1].places.append(line)
+            last.options.append(RawOption(label.number, line, [replace(line, text=label.text)]))
         elif last is not None:
-            last.stem.append(line.text)
-            last.stem_places.append(line)
+            (last.options[-1].lines if last.options else last.stem).append(line)
     return questions
-
-
-def _with_next(labels: Sequence[_Label]) -> Iterator[tuple[_Label, _Label | None]]:
-    for place, label in enumerate(labels):
-        yield label, labels[place + 1] if place + 1 < len(labels) else None
 
 
 def _begins_question(label: _Label, following: _Label | None, last: RawQuestion | None) -> bool:
@@ -210,9 +204,7 @@ def _return_to_stem(question: RawQuestion) -> None:
     """Return numbered lines to the stem that were taken for options but are followed by another 1."""
     question.restarted = True
     for option in question.options:
-        first, *following = option.places
-        question.stem += [first.text, *(line.text for line in following)]
-        question.stem_places += option.places
+        question.stem += [option.printed, *option.lines[1:]]
     question.options.clear()
 
 
@@ -221,12 +213,10 @@ def _set_apart(question: RawQuestion, leading: float, usual: int, *, last: bool)
     if not question.options or len(question.options) < usual:
         return
     option = question.options[-1]
-    for place in range(1, len(option.places)):
-        before, line = option.places[place - 1], option.places[place]
+    for place, (before, line) in enumerate(pairwise(option.lines), start=1):
         same_column = before.box.page == line.box.page and before.column == line.column
         apart = before.baseline - line.baseline > _PARAGRAPH * leading if same_column else False
         if apart or (last and before.box.page != line.box.page):
-            line_count = place - (0 if option.places[0].text and len(option.lines) == len(option.places) else 1)
-            question.after = option.places[place:]
-            del option.places[place:], option.lines[line_count:]
+            question.after = option.lines[place:]
+            del option.lines[place:]
             return

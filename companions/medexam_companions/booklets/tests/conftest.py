@@ -229,14 +229,16 @@ class Built(NamedTuple):
 
 @pytest.fixture
 def run_build(medexam, tmp_path: Path):
-    """`run_build(booklet, keys, name, year=2020)`: `medexam data build --json` into the folder `built`."""
+    """`run_build(booklet, key, name, images=...)`: `medexam data build --json` into the folder `built`."""
 
-    def call(booklet: Path, keys: Sequence[Path], name: str = NAME, **options: object):
-        words: list[object] = [word for key in keys for word in ("--key", key)]
+    def call(booklet: Path, key: Path, name: str = NAME, **options: object):
+        words: list[object] = []
         for option, value in options.items():
             flag = f"--{option.replace('_', '-')}"
             words += [flag] if value is True else [flag, value]
-        return medexam("data", "build", "--booklet", booklet, *words, "--name", name, "--out", tmp_path / "built")
+        return medexam(
+            *("data", "build", "--booklet", booklet, "--key", key, "--name", name, "--out", tmp_path / "built"), *words
+        )
 
     return call
 
@@ -249,7 +251,7 @@ def build(run_build, tmp_path: Path, write_key: Callable[..., Path], answer_all:
         booklet: Path, questions: Sequence[Printed], *, answers=None, name="Cuaderno_2020_0_B", **options
     ) -> Built:
         key = write_key(answer_all(questions) if answers is None else answers)
-        code, out, err = run_build(booklet, (key,), name, json=True, **options)
+        code, out, err = run_build(booklet, key, name, json=True, **options)
         assert code == 0, err
         report = json.loads(out)
         folder = tmp_path / "built"
@@ -262,9 +264,9 @@ def build(run_build, tmp_path: Path, write_key: Callable[..., Path], answer_all:
 def refuse(run_build, tmp_path: Path, write_key: Callable[..., Path], answer_all: Callable[..., Any]):
     """`refuse(said, booklet, questions)`: the build is refused in one line that says this, and writes nothing."""
 
-    def call(said: str, booklet: Path, questions: Sequence[Printed], *, answers=None, keys=None, **options) -> None:
-        key = write_key(answer_all(questions) if answers is None else answers)
-        code, out, err = run_build(booklet, keys or (key,), **options)
+    def call(said: str, booklet: Path, questions: Sequence[Printed], *, answers=None, key=None, **options) -> None:
+        key = key or write_key(answer_all(questions) if answers is None else answers)
+        code, out, err = run_build(booklet, key, **options)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert said in err
         assert not (tmp_path / "built").exists()

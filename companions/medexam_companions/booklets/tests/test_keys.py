@@ -76,5 +76,5 @@ def test_the_version_s_own_column_of_a_pdf(tmp_path) -> None:
     answers = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(1, 61)}
     path = print_key(tmp_path / "key.pdf", answers, blocks=3, title="RESPUESTAS " * 20, versions=("V0", "V1"))
     assert dict(read_answer_key(path, "1").answers) == {number: given[1] for number, given in answers.items()}
-    with pytest.raises(DatasetError, match="2 columns of answers"):
+    with pytest.raises(DatasetError, match="answers versions 0, 1, not 4"):
         read_answer_key(path, "4")
