@@ -99,7 +99,7 @@ def strengths(times: int, rng: np.random.Generator) -> None:
     for runs, exams in ((4, 0.0), (4, 0.3)):
         separated = [
             any(
-                len(each.not_separable) < runs - 1
+                len(each["not_separable"]) < runs - 1
                 for each in compare_strengths(draw(np.zeros(runs), np.ones(N), rng, exams), CLUSTERS)
             )
             for _ in range(times)
@@ -138,7 +138,7 @@ def item_response(times: int, rng: np.random.Generator) -> None:
             right = draw(rng.normal(size=runs), slopes, rng)
             fit = fit_items(right)
             verdicts = judge_items(fit, right, right.astype(int).tolist(), [0.25] * 300)
-            useless = np.array([each.useless for each in verdicts])
+            useless = np.array([each["useless"] for each in verdicts])
             shares = (useless[:30].mean(), useless[30:60].mean(), useless[60:].mean())
             correlation = float(np.corrcoef(fit.discriminations, slopes)[0, 1])
             figures.append(

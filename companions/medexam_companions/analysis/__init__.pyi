@@ -5,6 +5,6 @@ from .contrasts import right_by_place as right_by_place
 from .fitting import fit_items as fit_items
 from .item_response import judge_items as judge_items
 from .item_response import strong_runs as strong_runs
-from .overlap import QuestionGrams as QuestionGrams
+from .overlap import count_overlaps as count_overlaps
 from .sequential import SequentialTest as SequentialTest
 from .stopping import find_looks as find_looks

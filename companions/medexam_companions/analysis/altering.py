@@ -116,14 +116,12 @@ def paraphrased(rows: Sequence[Row], language: Language, *, table: Path) -> Alte
     altered: dict[str, Row | None] = dict.fromkeys(row_by_key)
     for key, other in questions.items():
         row, question = row_by_key[key], row_by_key[key].question
-        if len(other.options) != len(question.options):
+        numbers = dict(zip(other.option_numbers, question.option_numbers, strict=False))
+        if len(other.options) != len(question.options) or numbers[others.golds[key].number] != row.gold:
             raise DatasetError(
-                f"{table}: {key} has {len(other.options)} options, and the data set's question has "
-                f"{len(question.options)}: give each option in the exam's order"
+                f"{table}: {key} has another number of options than the data set ({len(question.options)}), or another "
+                f"right one ({row.gold}): give each option in the exam's order"
             )
-        numbers = dict(zip(other.option_numbers, question.option_numbers, strict=True))
-        if numbers[others.golds[key].number] != row.gold:
-            raise DatasetError(f"{table}: {key} has another right answer than the data set, option {row.gold}")
         texts = {numbers[option.number]: option.text for option in other.options}
         altered[key] = _with_options(_with_stem(row, other.stem, alone=False), texts)
     return _split(altered, "the file has no paraphrase of them")

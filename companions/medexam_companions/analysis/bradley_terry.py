@@ -8,13 +8,13 @@ Hothorn, Bretz and Westfall 2008, "Simultaneous inference in general parametric 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED, Interval
+from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED
 
 PRIOR = 0.5
 """Wins that every run is given against every other: without them a run that never loses is infinitely strong."""
@@ -25,26 +25,13 @@ _MANY = 100
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Strength:
-    """One run among all."""
-
-    wins: int
-    """Over all other runs, how many questions it has right and they have not."""
-    losses: int
-    strength: float
-    """Natural logarithm of the odds of a win against the mean run."""
-    interval: Interval
-    """95 % for the strengths of all runs at once."""
-    not_separable: tuple[int, ...]
-    """Positions of the runs that it is not separable from, at 95 % for all pairs at once."""
-
-
-def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]:
+def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[dict[str, Any]]:
     """Estimate the strength of each run; row i of `scores` is run i, column j question j, of three runs or more.
 
     The higher score of two wins; equal ones count for nobody. `clusters` names the exam of each question: exams are
-    taken as independent if there are five or more, else the questions within them.
+    taken as independent if there are five or more, else the questions within them. A row has `wins` and `losses` over
+    all other runs; the `strength`, the natural logarithm of the odds of a win against the mean run; its `interval`, for
+    all runs at once; and positions of the runs that it is `not_separable` from, for all pairs at once; both at 95 %.
     """
     wins = np.array([(run - scores > NO_DIFFERENCE).sum(axis=1) for run in scores], dtype=float)
     fitted, inverse = _fit(wins)
@@ -57,13 +44,13 @@ def compare_strengths(scores: Floats, clusters: Sequence[str]) -> list[Strength]
     # Runs that answer alike differ by what rounding leaves.
     apart[one, other] = apart[other, one] = np.abs(fitted[one] - fitted[other]) > between + 1e-9
     return [
-        Strength(
-            wins=int(wins[run].sum()),
-            losses=int(wins[:, run].sum()),
-            strength=float(fitted[run]),
-            interval=(float(fitted[run] - width[run]), float(fitted[run] + width[run])),
-            not_separable=tuple(int(rival) for rival in np.flatnonzero(~apart[run]) if rival != run),
-        )
+        {
+            "wins": int(wins[run].sum()),
+            "losses": int(wins[:, run].sum()),
+            "strength": float(fitted[run]),
+            "interval": (float(fitted[run] - width[run]), float(fitted[run] + width[run])),
+            "not_separable": [int(rival) for rival in np.flatnonzero(~apart[run]) if rival != run],
+        }
         for run in range(runs)
     ]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import FailuresOption, JsonOption, RunsDirOption, TrackingOption
+from medexam.cli import JsonOption, RunsDirOption, TrackingOption
 from medexam.experiments import AnyRun, Plan, Stop
 
 
@@ -14,10 +14,6 @@ def sequential(
     *,
     difference: Annotated[float, typer.Option(help="The smallest difference that matters, in points of accuracy.")],
     power: Annotated[float, typer.Option(help="How often a difference of that size is to be found.")] = 0.8,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as model.name=NAME.")
-    ] = None,
-    max_failures: FailuresOption = None,
     runs_dir: RunsDirOption = None,
     tracking_uri: TrackingOption = None,
     as_json: JsonOption = False,
@@ -30,31 +26,33 @@ def sequential(
     """
     from functools import partial
 
-    from medexam import Limits
     from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
     from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec, track_runs
-    from medexam.specs import parse_overrides
-    from medexam_companions.analysis.section import describe
+    from medexam.tables import decimal
     from medexam_companions.analysis.stopping import ask_by_blocks
 
-    folder, changes = runs_dir or default_runs_dir(), parse_overrides(settings or ())
-    carriers = Carriers(limits=Limits(failures=max_failures))
+    folder = runs_dir or default_runs_dir()
 
     def plan_at(questions: int | None) -> Plan:
-        limit = {} if questions is None else {"dataset.limit": questions}
-        return plan_spec(spec, {**changes, **limit}, runs_dir=folder)
+        return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
 
     def ask(plan: Plan) -> tuple[Sequence[AnyRun], Stop | None]:
-        return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
+        return carry_out(plan, Carriers(), partial(RunProgress, plan.cells), print_notice)
 
     records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)
     if as_json:
         print_json(records)
     else:
         for run, record in records.items():
-            typer.echo(f"{run}: {describe(record)}")
+            low, high = (decimal(100 * bound) for bound in record["interval"])
+            typer.echo(
+                f"{run}: {record['ended'] or 'undecided'} after {record['asked']:,} of {record['questions']:,} "
+                f"questions, against {record['baseline']}; confidence sequence [{low}, {high}] points"
+            )
     if runs:
         send_to_mlflow(track_runs, runs, tracking_uri=tracking_uri, runs_dir=folder)
+    if any(record["asked"] < record["questions"] for record in records.values()):
+        print_notice("p-values of `compare` assume a fixed number of questions: rely on what stands here")
     if not all(record["ended"] for record in records.values()):
         print_notice(f"{describe_stop(stop)}: comparisons have not ended; the same command continues them")
         raise typer.Exit(INCOMPLETE)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+
+from medexam.errors import MedExamError
 
 Floats = NDArray[np.float64]
 PRIOR_MEAN = np.array([1.0, 0.0])
@@ -19,7 +20,6 @@ PRIOR_MEAN = np.array([1.0, 0.0])
 PRIOR_SD = np.array([1.0, 2.0])
 _NODES = 61
 """Points of the quadrature over abilities, from -6 to 6."""
-_STEPS = 2_000
 _CLOSE = 1e-6
 """Parameters are found where the derivative is smaller."""
 
@@ -42,44 +42,46 @@ class ItemFit:
 
 
 def fit_items(right: Floats) -> ItemFit:
-    """Fit the questions' parameters and the runs' abilities; row i of `right` is run i, column j question j, 1 or 0."""
+    """Fit the questions' parameters and the runs' abilities; row i of `right` is run i, column j question j, 1 or 0.
+
+    Raises `MedExamError` without scipy.
+    """
+    try:
+        from scipy.optimize import minimize
+    except ImportError as error:
+        raise MedExamError(f"item response needs scipy ({error}): pip install 'medexam[companions]'") from None
     nodes = np.linspace(-6.0, 6.0, _NODES)
     basis = np.column_stack([nodes, np.ones(_NODES)])
     prior = -(nodes**2) / 2
     prior -= np.log(np.exp(prior).sum())
-    # Questions that came out alike have the same parameters, and of many questions few are not alike.
-    right, like, counts = np.unique(right, axis=1, return_inverse=True, return_counts=True)
     share = np.clip(right.mean(axis=0), 0.02, 0.98)
     parameters = np.column_stack([np.ones(right.shape[1]), np.log(share / (1 - share))])
 
     def loss(values: Floats) -> tuple[float, Floats]:
         """Compute minus the logarithm of the likelihood and of the priors, and its derivative."""
         parameters = values.reshape(-1, 2)
-        weights, likelihood = _posterior(right, counts, parameters @ basis.T, prior)
+        weights, likelihood = _posterior(right, parameters @ basis.T, prior)
         chances, deviations = _logistic(parameters @ basis.T), (parameters - PRIOR_MEAN) / PRIOR_SD
         slopes = (right.T @ weights - weights.sum(axis=0) * chances) @ basis - deviations / PRIOR_SD
-        return float(counts @ (deviations**2).sum(axis=1) / 2 - likelihood), -(counts[:, None] * slopes).ravel()
+        return float((deviations**2).sum() / 2 - likelihood), -slopes.ravel()
 
-    options = {"maxiter": _STEPS, "maxfun": 10 * _STEPS, "ftol": 1e-15, "gtol": _CLOSE}
-    parameters = minimize(loss, parameters.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(-1, 2)
-    weights, _ = _posterior(right, counts, parameters @ basis.T, prior)
+    found = minimize(loss, parameters.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": _CLOSE})
+    parameters = found.x.reshape(-1, 2)
+    weights, _ = _posterior(right, parameters @ basis.T, prior)
     abilities = weights @ nodes
     return ItemFit(
         abilities=abilities,
         ability_sds=np.sqrt(weights @ nodes**2 - abilities**2),
-        discriminations=parameters[like, 0],
-        discrimination_sds=_discrimination_sds(right, parameters, weights, basis)[like],
-        intercepts=parameters[like, 1],
+        discriminations=parameters[:, 0],
+        discrimination_sds=_discrimination_sds(right, parameters, weights, basis),
+        intercepts=parameters[:, 1],
     )
 
 
-def _posterior(right: Floats, counts: NDArray[np.int64], logits: Floats, prior: Floats) -> tuple[Floats, float]:
-    """Compute how likely each run, a row, has the ability of each node, a column, and the logarithm of the likelihood.
-
-    `counts[j]` questions are like j.
-    """
+def _posterior(right: Floats, logits: Floats, prior: Floats) -> tuple[Floats, float]:
+    """Compute how likely each run, a row, has the ability of each node, a column; and the likelihood's logarithm."""
     # log(1 - p) = -log(1 + exp(logit)), and log(p) is that plus the logit.
-    likely = (right * counts) @ logits - counts @ np.logaddexp(0.0, logits) + prior
+    likely = right @ logits - np.logaddexp(0.0, logits).sum(axis=0) + prior
     totals = np.logaddexp.reduce(likely, axis=1, keepdims=True)
     return np.exp(likely - totals), float(totals.sum())
 

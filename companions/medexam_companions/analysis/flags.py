@@ -11,7 +11,7 @@ from medexam.experiments import Finder
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """What is looked for; altered questions and sequential decisions are without being asked for."""
+    """What is looked for; runs on altered questions are without being asked for."""
 
     strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
     item_response: Annotated[
@@ -36,7 +36,6 @@ class AnalysisSettings:
         from medexam_companions.analysis.cutoff import at_cutoff
         from medexam_companions.analysis.item_response import find_item_response
         from medexam_companions.analysis.overlap import find_overlap
-        from medexam_companions.analysis.section import find_decisions
         from medexam_companions.analysis.strengths import find_strengths
 
         if self.overlap_words is not None and self.overlap is None:
@@ -46,7 +45,6 @@ class AnalysisSettings:
             find_item_response if self.item_response else None,
             at_cutoff(self.cutoff) if self.cutoff else None,
             find_altered,
-            find_decisions,
             partial(find_overlap, self.overlap, self.overlap_words) if self.overlap else None,
         ]
         return [finder for finder in finders if finder is not None]

@@ -1,7 +1,7 @@
 """`medexam compare --item-response`: which questions tell runs apart, and which keys people should look at again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,27 +23,6 @@ _FLAT = 0.2
 _QUANTILE = 1.959963984540054
 
 
-@dataclass(frozen=True)
-class ItemQuality:
-    """One question."""
-
-    right: int
-    """Runs that have it right."""
-    discrimination: float
-    standard_error: float | None
-    """Of the discrimination; None if the runs hold no information on it."""
-    difficulty: float | None
-    """The ability that has it right in half of all cases; None if it hardly discriminates."""
-    strongest: float
-    """How likely the strongest run has it right."""
-    hard: bool
-    """Whether that is less than a uniform choice has."""
-    useless: bool
-    """Whether its discrimination is very low or negative, with its whole 95 % interval."""
-    suspicious: int | None
-    """The wrong option that all strong runs choose; None if they do not."""
-
-
 def strong_runs(fit: ItemFit) -> list[int]:
     """List the positions of the upper half of the runs by ability, the strongest first, three or more."""
     count = max(FEWEST_STRONG, (len(fit.abilities) + 1) // 2)
@@ -52,31 +31,34 @@ def strong_runs(fit: ItemFit) -> list[int]:
 
 def judge_items(
     fit: ItemFit, right: Floats, answers: Sequence[Sequence[int | None]], chances: Sequence[float]
-) -> list[ItemQuality]:
+) -> list[dict[str, Any]]:
     """Judge every question; row i of `right` and `answers` is run i, column j question j.
 
-    `chances[j]` is how likely a uniform choice has question j right.
+    `chances[j]` is how likely a uniform choice has question j right. A row has how many runs have it `right`; its
+    `discrimination` and the `standard_error` of that, None if the runs hold no information on it; its `difficulty`, the
+    ability that has it right in half of all cases, None if it hardly discriminates; how likely the `strongest` run has
+    it right, and whether that is less than a uniform choice has (`hard`); whether the whole 95 % interval of the
+    discrimination is very low or negative (`useless`); and the wrong option that all strong runs choose (`suspicious`).
     """
-    strong = strong_runs(fit)
-    strongest = fit.chances(float(fit.abilities.max()))
-    qualities = []
+    strong, strongest = strong_runs(fit), fit.chances(float(fit.abilities.max()))
+    rows = []
     for column, chance in enumerate(chances):
         choices = {answers[run][column] for run in strong}
         wrong = not right[strong, column].any() and len(choices) == 1
         slope, error = float(fit.discriminations[column]), float(fit.discrimination_sds[column])
-        qualities.append(
-            ItemQuality(
-                right=int(right[:, column].sum()),
-                discrimination=slope,
-                standard_error=error if np.isfinite(error) else None,
-                difficulty=-float(fit.intercepts[column]) / slope if abs(slope) >= _FLAT else None,
-                strongest=float(strongest[column]),
-                hard=bool(strongest[column] < chance),
-                useless=slope + _QUANTILE * error < USELESS,
-                suspicious=next(iter(choices)) if wrong else None,
-            )
+        rows.append(
+            {
+                "right": int(right[:, column].sum()),
+                "discrimination": slope,
+                "standard_error": error if np.isfinite(error) else None,
+                "difficulty": -float(fit.intercepts[column]) / slope if abs(slope) >= _FLAT else None,
+                "strongest": float(strongest[column]),
+                "hard": bool(strongest[column] < chance),
+                "useless": slope + _QUANTILE * error < USELESS,
+                "suspicious": next(iter(choices)) if wrong else None,
+            }
         )
-    return qualities
+    return rows
 
 
 @dataclass(frozen=True)
@@ -84,100 +66,77 @@ class ItemResponse(ComparisonSection):
     """The fitted model."""
 
     fit: ItemFit
-    accuracies: tuple[float, ...]
-    """Of each run."""
-    models: int
-    """How many models asked by the strong runs there are, the controls' none counted as one."""
-    questions: Mapping[str, ItemQuality]
+    questions: Mapping[str, dict[str, Any]]
+    """What `judge_items` says of each."""
     golds: Mapping[str, int]
     name = "item_response"
 
-    def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """List abilities, then suspicious, useless and hard questions."""
-        abilities = [
-            (name, percent(accuracy), f"{ability:+.2f}", f"{sd:.2f}")
-            for name, accuracy, ability, sd in sorted(
-                zip(names, self.accuracies, self.fit.abilities, self.fit.ability_sds, strict=True),
-                key=lambda run: -run[2],
-            )
-        ]
-        caption = "Two-parameter logistic model. Ability: in standard deviations of all runs; SD: of its posterior."
+    def tables(self, names: Sequence[str]) -> list[Captioned]:  # noqa: ARG002
+        """List suspicious, useless and hard questions."""
         rows = [
             (
-                *(key, kind, str(self.golds[key]), str(quality.suspicious or NONE), str(quality.right)),
-                f"{quality.discrimination:+.2f}",
-                NONE if quality.standard_error is None else f"{quality.standard_error:.2f}",
-                percent(quality.strongest),
+                *(key, kind, str(self.golds[key]), str(row["suspicious"] or NONE), str(row["right"])),
+                f"{row['discrimination']:+.2f}",
+                NONE if row["standard_error"] is None else f"{row['standard_error']:.2f}",
+                percent(row["strongest"]),
             )
-            for kind, qualities in self._kinds().items()
-            for key, quality in qualities[:SHOWN]
+            for kind, keys in self._kinds().items()
+            for key, row in ((key, self.questions[key]) for key in keys[:SHOWN])
         ]
-        review = (
+        caption = (
             f"The first {SHOWN} of each kind; --json has all. Suspicious: all {len(strong_runs(self.fit))} strong runs "
-            "choose the same wrong option: the key may be wrong, or the question is a trap. People have to look; "
-            "nothing is changed. Useless: weak runs have them right as often as strong ones, or more often: 95 % "
+            "choose the same wrong option: the key may be wrong, or the question is a trap, or they are of one model. "
+            "People have to look. Useless: weak runs have them right as often as strong ones, or more often: 95 % "
             f"interval of the discrimination under {USELESS}. Hard: the strongest run has them right less often than a "
             "uniform choice, by the model. SE: of the discrimination. Strongest: percent, of the strongest run."
         )
         columns = ("Question", "Kind", "Gold", "Chosen", "Right in", "Discrimination", "SE", "Strongest")
-        tables = [(Table("Abilities", ("Run", "Accuracy", "Ability", "SD"), tuple(abilities)), caption)]
-        return [*tables, (Table("Questions to review", columns, tuple(rows), text_columns=2), review)][: 1 + bool(rows)]
+        return [(Table("Questions to review", columns, tuple(rows), text_columns=2), caption)] if rows else []
 
     def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
         """Write how sound the fit is, and how many questions there are of each kind."""
-        errors = [each.standard_error for each in self.questions.values() if each.standard_error is not None]
-        weak, kinds = len(self.accuracies) < FEW_RUNS, self._kinds()
-        remarks = []
-        if weak:
-            remarks.append(
-                f"The fit is weak: it has {len(self.accuracies)} runs and needs {FEW_RUNS} or more, and half of the "
-                f"discriminations have a standard error over {f'{np.median(errors):.2f}' if errors else 'unknown'}. "
-                "The lists are hints for a review, not results."
-            )
-        if self.models == 1 and kinds["suspicious"]:
-            remarks.append("All strong runs are of one model, so its mistakes may look like wrong keys.")
+        weak, kinds = len(self.fit.abilities) < FEW_RUNS, self._kinds()
         counts = ", ".join(f"{len(kinds[kind])} {'may be' if weak else 'are'} {kind}" for kind in reversed(kinds))
-        return [*remarks, f"Of {len(self.questions)} questions, {counts}."]
+        remark = (
+            f"The fit is weak: it has {len(self.fit.abilities)} runs and needs {FEW_RUNS} or more. The lists are hints "
+            "for a review, not results."
+        )
+        return [*([remark] if weak else []), f"Of {len(self.questions)} questions, {counts}."]
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build the abilities by run and all findings of each question."""
         abilities = zip(keys, self.fit.abilities, self.fit.ability_sds, strict=True)
         return {
-            "weak": len(self.accuracies) < FEW_RUNS,
+            "weak": len(self.fit.abilities) < FEW_RUNS,
             "abilities": {key: {"ability": float(mean), "sd": float(sd)} for key, mean, sd in abilities},
             "strong": [keys[index] for index in strong_runs(self.fit)],
-            "questions": {key: asdict(quality) for key, quality in self.questions.items()},
+            "questions": dict(self.questions),
         }
 
-    def _kinds(self) -> dict[str, list[tuple[str, ItemQuality]]]:
+    def _kinds(self) -> dict[str, list[str]]:
         """Select the questions of each kind, the lowest discrimination or the hardest first."""
-        qualities = sorted(self.questions.items(), key=lambda pair: pair[1].discrimination)
+        keys = sorted(self.questions, key=lambda key: self.questions[key]["discrimination"])
         return {
-            "suspicious": [pair for pair in qualities if pair[1].suspicious is not None],
-            "useless": [pair for pair in qualities if pair[1].useless],
-            "hard": sorted((pair for pair in qualities if pair[1].hard), key=lambda pair: pair[1].strongest),
+            "suspicious": [key for key in keys if self.questions[key]["suspicious"] is not None],
+            "useless": [key for key in keys if self.questions[key]["useless"]],
+            "hard": sorted(
+                (key for key in keys if self.questions[key]["hard"]), key=lambda key: self.questions[key]["strongest"]
+            ),
         }
 
 
 def find_item_response(compared: ComparisonScope) -> ItemResponse:
     """Fit the model; raises `SpecError` for runs in words, and for fewer than three."""
     if not compared.benchmark.right_or_wrong:
-        raise SpecError(
-            "--item-response needs answers that are right or wrong; these runs answer in words: leave it out"
-        )
-    cells = [folder.read_record().cell for folder in compared.folders]
-    if len(cells) < 3:
+        raise SpecError("--item-response needs right or wrong answers; these runs answer in words: leave it out")
+    if len(compared.folders) < 3:
         raise SpecError("--item-response needs three runs or more: name others, or leave it out")
     right, keys = compared.matrix, list(compared.scores[0])
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
-    strong = [cells[index] for index in strong_runs(fit)]
-    golds = compared.sets[0].golds
     return ItemResponse(
         fit=fit,
-        accuracies=tuple(map(float, right.mean(axis=1))),
-        models=len({cell.model.label if cell.program.asks_model else None for cell in strong}),
         questions=dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True)),
-        golds={key: golds[key].number for key in keys},
+        golds={key: compared.sets[0].golds[key].number for key in keys},
     )

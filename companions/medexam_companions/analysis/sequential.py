@@ -9,7 +9,6 @@ mixed over two alternatives (Robbins 1970). Questions are taken as independent; 
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,11 +73,11 @@ class SequentialTest:
 
     def _lower(self, gained: int, lost: int, n: int) -> float:
         """Find the largest mean that is rejected from above; -1 where none is."""
-        over = partial(self._over, gained, lost, n)
-        return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
 
-    def _over(self, gained: int, lost: int, n: int, mean: float) -> float:
-        return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed[BETTER]))
+        def over(mean: float) -> float:
+            return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed[BETTER]))
+
+        return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
 
     def _capital(self, gained: Any, lost: Any, n: Any, mean: float, sizes: tuple[float, ...]) -> NDArray[np.float64]:
         """Compute the logarithm of the mean capital of bets that the true mean is over `mean`.

@@ -15,8 +15,6 @@ from medexam.metrics import ALPHA
 from medexam.predictions import Status
 from medexam_companions.analysis.sequential import SequentialTest
 
-RECORD = "sequential.json"
-"""The file of a run's folder that says how its comparison ended."""
 RAN_OUT = "questions ran out"
 LOOKS = 51
 """Looks at a comparison at most, at equal distances."""
@@ -35,9 +33,8 @@ def find_test(plan: Plan, difference: float, power: float) -> SequentialTest:
         raise SpecError("--difference is over 0 and at most 50 points, --power from 0.5 to under 1")
     if len(cells) < 2:
         raise SpecError(f"{plan.name} has one cell, and comparisons need two: add a matrix")
-    for cell in cells:
-        if not cell.benchmark.right_or_wrong:
-            raise SpecError(f"right and wrong answers are compared, and {cell.label} is answered in words")
+    if not all(cell.benchmark.right_or_wrong for cell in cells):
+        raise SpecError("right and wrong answers are compared, and not those in words: name other data sets")
     keys = [{question.key for question in cell.question_set.questions} for cell in cells]
     if any(cell_keys != keys[0] for cell_keys in keys):
         raise SpecError("cells are compared on the same questions, and these select different ones")
@@ -54,19 +51,18 @@ def ask_by_blocks(
     """Ask until every comparison with the first cell has ended, a limit is reached, or nobody answers any more.
 
     `plan_at` plans the spec with that many questions, None as many as it names; `carry_out` asks a plan's pending
-    ones. Returns what each run's `sequential.json` says, the runs that were asked, and why asking stopped early.
+    ones. Returns how the comparison of each run ended, the runs that were asked, and why asking stopped early.
     """
     whole = plan_at(None)
     test = find_test(whole, difference, power)
     total, scored, stop = whole.cells[0].total, 0, None
-    shared: dict[str, Any] = {"difference": difference, "power": power, "level": test.level, "questions": total}
-    shared["baseline"] = whole.cells[0].run_id
-    records: list[dict[str, Any]] = [{**shared, "looks": []} for _ in whole.cells[1:]]
+    shared: dict[str, Any] = {"baseline": whole.cells[0].run_id, "questions": total, "level": test.level}
+    records = [shared | {"ended": None} for _ in whole.cells[1:]]
     runs: dict[str, AnyRun] = {}
     for asked in find_looks(total):
         plan = plan_at(asked)
         first, *others = plan.cells
-        going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record.get("ended")]
+        going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record["ended"]]
         cells = (first, *(cell for cell, _ in going_on))
         if any(cell.pending for cell in cells):
             stored_runs, stop = carry_out(replace(plan, cells=cells))
@@ -76,10 +72,7 @@ def ask_by_blocks(
             look = _look(before, _find_right(cell), test)
             is_over = asked == total and look["n"] == total
             ended = test.decide(look["gained"], look["lost"], look["n"]) or (RAN_OUT if is_over else None)
-            record |= {"asked": asked, "ended": ended}
-            record["looks"].append({"asked": asked, **look})
-            if cell.folder.exists():
-                cell.folder.write_json(RECORD, record)
+            record |= {"asked": asked, "ended": ended, **look}
         # A block of which all failed tells that nobody answers any more.
         if stop is not None or len(before) <= scored or all(record["ended"] for record in records):
             break

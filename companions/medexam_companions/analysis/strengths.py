@@ -1,20 +1,20 @@
 """`medexam compare --strengths`: many runs among each other, with intervals that hold for all of them at once."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.tables import NONE, Captioned, Table
-from medexam_companions.analysis.bradley_terry import Strength, compare_strengths, takes_clusters
+from medexam_companions.analysis.bradley_terry import compare_strengths, takes_clusters
 
 
 @dataclass(frozen=True)
 class Strengths(ComparisonSection):
     """The strength of each run, in the order of the runs."""
 
-    strengths: tuple[Strength, ...]
+    strengths: Sequence[dict[str, Any]]
     independent: str
     """What is taken as independent."""
     name = "strengths"
@@ -22,19 +22,16 @@ class Strengths(ComparisonSection):
     @property
     def order(self) -> list[int]:
         """Positions of the runs, the strongest first."""
-        return sorted(range(len(self.strengths)), key=lambda position: -self.strengths[position].strength)
+        return sorted(range(len(self.strengths)), key=lambda position: -self.strengths[position]["strength"])
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """Build a row for each run, the strongest first."""
         place = {position: number for number, position in enumerate(self.order, start=1)}
         rows = tuple(
             (
-                str(place[position]),
-                names[position],
-                str(run.wins),
-                str(run.losses),
-                f"{run.strength:+.2f} [{run.interval[0]:.2f}, {run.interval[1]:.2f}]",
-                _ranges(sorted(place[other] for other in run.not_separable)),
+                *(str(place[position]), names[position], str(run["wins"]), str(run["losses"])),
+                f"{run['strength']:+.2f} [{run['interval'][0]:.2f}, {run['interval'][1]:.2f}]",
+                ", ".join(map(str, sorted(place[other] for other in run["not_separable"]))) or NONE,
             )
             for position, run in ((at, self.strengths[at]) for at in self.order)
         )
@@ -51,9 +48,9 @@ class Strengths(ComparisonSection):
         """Write how many pairs are separable, and which runs may be the strongest."""
         runs = len(self.strengths)
         pairs = runs * (runs - 1) // 2
-        separable = pairs - sum(len(run.not_separable) for run in self.strengths) // 2
+        separable = pairs - sum(len(run["not_separable"]) for run in self.strengths) // 2
         first = self.order[0]
-        others = [names[position] for position in self.order if position in self.strengths[first].not_separable]
+        others = [names[position] for position in self.order if position in self.strengths[first]["not_separable"]]
         summary = f"{separable} of {pairs} pairs of runs are separable in strength, at 95 % for all pairs at once."
         if not others:
             return [summary, f"{names[first]} is stronger than every other run."]
@@ -64,7 +61,7 @@ class Strengths(ComparisonSection):
         return {
             "independent": self.independent,
             "runs": {
-                key: asdict(run) | {"not_separable": [keys[position] for position in run.not_separable]}
+                key: run | {"not_separable": [keys[position] for position in run["not_separable"]]}
                 for key, run in zip(keys, self.strengths, strict=True)
             },
         }
@@ -75,15 +72,4 @@ def find_strengths(compared: ComparisonScope) -> Strengths:
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
     independent = compared.statistics.clusters if takes_clusters(compared.clusters) else "questions within exams"
-    return Strengths(tuple(compare_strengths(compared.matrix, compared.clusters)), independent)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Render numbers in ascending order as `1-3, 5`."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges) or NONE
+    return Strengths(compare_strengths(compared.matrix, compared.clusters), independent)

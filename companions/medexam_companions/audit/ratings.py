@@ -28,7 +28,7 @@ class Ratings:
     key: AuditKey
     items: Mapping[str, AuditItem]
     """Code -> the answer, which is what was shown."""
-    reviews: tuple[Review[int], ...]
+    reviews: Sequence[Review[int]]
     """One sheet a rater; at least one mark is given in all."""
     changed: tuple[KeyEntry, ...]
     """Answers that are not what was shown any more, or have no reply; their marks do not count."""
@@ -52,7 +52,7 @@ def read_ratings(path: Path, sheets: Sequence[Path], runs_dir: Path) -> Ratings:
     """
     if path.is_file():
         paths, key = [path, *sheets], None
-        reviews: tuple[Review[int], ...] = load_review_sheets(paths, CODE, ASPECTS)
+        reviews: Sequence[Review[int]] = load_review_sheets(paths, CODE, ASPECTS)
     else:
         key = AuditFolder(path).read_key()
         paths = list(sheets) or sorted(sheet for sheet in path.glob("*.csv") if not sheet.name.startswith("."))

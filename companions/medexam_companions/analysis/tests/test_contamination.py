@@ -64,9 +64,10 @@ def test_a_run_that_is_right_on_earlier_exams_is_told_from_its_control(write, co
     around = found["cutoff"]
     before, after = _sides(around)
     assert (before["n"] + after["n"], before["clusters"] + after["clusters"]) == (120, 30)
-    assert before["mean"]["run"] == 1.0
-    against, differences = around["against_control"]["run"], around["difference"]
-    assert against["value"] == pytest.approx(differences["run"]["value"] - differences["control"]["value"], abs=1e-12)
+    assert around["accuracy"]["run"]["means"][0] == 1.0
+    against, differences = around["accuracy"]["run"]["against_control"], around["accuracy"]
+    between = differences["run"]["difference"]["value"] - differences["control"]["difference"]["value"]
+    assert against["value"] == pytest.approx(between, abs=1e-12)
     assert against["interval"][0] > 0
     assert "This is consistent with earlier exams in its training data." in report
 
@@ -75,7 +76,8 @@ def test_no_difference_is_no_sign_and_exams_of_the_cutoffs_own_year_are_left_out
     write("control", CONTROL, lambda question, _: _guess(question))
     write("run", REMEMBERS, _knows)
     _, report = compare("control", "run", "--cutoff", "2014")
-    assert "is not shown to have another accuracy on questions up to 2014 than on those after 2014" in report
+    assert "of accuracy on questions up to 2014 over those after 2014" in report
+    assert "which is no sign of remembered questions" in report
     found, report = compare("control", "run", "--cutoff", "2015-06")
     assert found["cutoff"]["not_told"] == 24
     assert sum(side["n"] for side in _sides(found["cutoff"])) == 96
@@ -144,11 +146,11 @@ def test_questions_that_stand_in_a_corpus_are_told_from_the_others(write, compar
     overlap = found["overlap"]
     assert long <= set(overlap["shared"]) <= {each.key for each in leaked}
     assert overlap["passages"] == len(leaked)
-    assert _sides(overlap["accuracy"])[0]["mean"]["run"] == 1.0
-    assert overlap["accuracy"]["against_control"]["run"]["interval"][0] > 0
+    assert overlap["sides"]["accuracy"]["run"]["means"][0] == 1.0
+    assert overlap["sides"]["accuracy"]["run"]["against_control"]["interval"][0] > 0
     assert "This is consistent with texts like these in its training data." in report
     nowhere = compare("control", "run", "--overlap", corpus, "--overlap-words", 300)[0]["overlap"]
-    assert (nowhere["shared"], nowhere["accuracy"], nowhere["too_short"]) == ({}, None, len(exams.questions))
+    assert (nowhere["shared"], nowhere["sides"], len(nowhere["too_short"])) == ({}, None, len(exams.questions))
 
 
 def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> None:
@@ -178,11 +180,11 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> 
     write("control", {"kind": "likelihood", "norm": "min_k"}, scores(0.0))
     found, report = compare("control", "run_min_k", "--cutoff", "2014")
     around = found["cutoff"]
-    assert around["log_probability"]["against_control"]["run_min_k"]["value"] == pytest.approx(0.4, abs=1e-12)
-    assert around["against_control"]["run_min_k"]["value"] == pytest.approx(0.0, abs=1e-12)
+    assert around["log_probability"]["run_min_k"]["against_control"]["value"] == pytest.approx(0.4, abs=1e-12)
+    assert around["accuracy"]["run_min_k"]["against_control"]["value"] == pytest.approx(0.0, abs=1e-12)
     assert (
-        "run_min_k has a higher log-probability of the options (min_k) on questions up to 2014 than on those after 2014"
-        in " ".join(report.split())
+        "a nat per token of log-probability of the options (min_k) on questions up to 2014 over those after 2014, "
+        "beyond what control has. This is consistent with earlier exams" in " ".join(report.split())
     )
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):
@@ -190,7 +192,7 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> 
     for name, earlier in (("control_half", 0.0), ("run_half", 0.4)):
         write(name, {"kind": "likelihood", "norm": "min_k"}, halves(earlier), "question_continued")
     around = compare("control_half", "run_half", "--cutoff", "2014")[0]["cutoff"]
-    assert around["log_probability"]["against_control"]["run_half"]["value"] == pytest.approx(0.4, abs=1e-12)
+    assert around["log_probability"]["run_half"]["against_control"]["value"] == pytest.approx(0.4, abs=1e-12)
 
 
 def test_altered_runs_stand_beside_no_paper_and_no_people(write, medexam) -> None:

@@ -90,12 +90,12 @@ def test_a_wrong_key_and_a_useless_question_are_named() -> None:
     for run in strong:
         answers[run][3] = 1
     judged = judge_items(fit, right, answers, [0.25] * 40)
-    assert [at for at, each in enumerate(judged) if each.useless] == [3, 7]
-    assert [at for at, each in enumerate(judged) if each.suspicious is not None] == [3]
-    assert (judged[3].suspicious, judged[3].hard, judged[7].hard) == (1, True, False)
-    assert judged[3].discrimination < -1
-    assert judged[7].difficulty is None
-    assert judged[0].difficulty == pytest.approx(-1 / 3, abs=0.3)
+    assert [at for at, each in enumerate(judged) if each["useless"]] == [3, 7]
+    assert [at for at, each in enumerate(judged) if each["suspicious"] is not None] == [3]
+    assert (judged[3]["suspicious"], judged[3]["hard"], judged[7]["hard"]) == (1, True, False)
+    assert judged[3]["discrimination"] < -1
+    assert judged[7]["difficulty"] is None
+    assert judged[0]["difficulty"] == pytest.approx(-1 / 3, abs=0.3)
 
 
 def test_with_few_runs_the_errors_are_large_and_nothing_is_infinite() -> None:
@@ -104,6 +104,6 @@ def test_with_few_runs_the_errors_are_large_and_nothing_is_infinite() -> None:
     assert np.isfinite(fit.discriminations).all()
     assert (fit.discrimination_sds > 0.5).all()
     judged = judge_items(fit, right, [[1] * 4] * 3, [0.25] * 4)
-    assert not any(each.useless for each in judged)
+    assert not any(each["useless"] for each in judged)
     # Nobody has it right, and all three choose the same.
-    assert [each.suspicious for each in judged] == [None, None, 1, None]
+    assert [each["suspicious"] for each in judged] == [None, None, 1, None]

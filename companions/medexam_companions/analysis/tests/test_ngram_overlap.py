@@ -3,7 +3,7 @@
 import random
 
 from medexam.questions import Question
-from medexam_companions.analysis import QuestionGrams
+from medexam_companions.analysis import count_overlaps
 
 
 def _asked(key: str, stem: str, *options: str) -> Question:
@@ -11,16 +11,17 @@ def _asked(key: str, stem: str, *options: str) -> Question:
 
 
 def test_capitals_signs_and_numbers_of_options_count_for_nothing() -> None:
-    grams = QuestionGrams([_asked("q", "Which organ makes insulin?", "The liver.", "The pancreas.")], n=6)
-    assert grams.find(["... WHICH ORGAN makes insulin: (a) the liver, (b) the pancreas"]) == {"q": 1}
-    assert grams.find(["which organ makes insulin", "the liver the pancreas"]) == {}
+    questions = [_asked("q", "Which organ makes insulin?", "The liver.", "The pancreas.")]
+    texts = ["... WHICH ORGAN makes insulin: (a) the liver, (b) the pancreas"]
+    assert count_overlaps(questions, texts, n=6)["shared"] == {"q": 1}
+    assert count_overlaps(questions, ["which organ makes insulin", "the liver the pancreas"], n=6)["shared"] == {}
 
 
 def test_texts_are_counted_once_and_short_questions_named() -> None:
-    grams = QuestionGrams([_asked("long", "one two three four five six"), _asked("short", "what?", "x", "y")], n=4)
-    assert grams.too_short == {"short"}
-    found = grams.find(["two three four five six and one two three four", "nothing", "three four five six"])
-    assert found == {"long": 2}
+    questions = [_asked("long", "one two three four five six"), _asked("short", "what?", "x", "y")]
+    texts = ["two three four five six and one two three four", "nothing", "three four five six"]
+    found = count_overlaps(questions, texts, n=4)
+    assert found == {"words": 4, "passages": 3, "too_short": ["short"], "shared": {"long": 2}}
 
 
 def test_it_finds_what_a_plain_search_finds() -> None:
@@ -36,5 +37,5 @@ def test_it_finds_what_a_plain_search_finds() -> None:
         runs = {" ".join(own[at : at + n]) for at in range(len(own) - n + 1)}
         if count := sum(any(run in text for run in runs) for text in texts):
             expected[question.key] = count
-    assert QuestionGrams(questions, n).find(texts) == expected
+    assert count_overlaps(questions, texts, n)["shared"] == expected
     assert expected

@@ -34,29 +34,31 @@ def test_strengths_are_those_of_statsmodels(seed) -> None:
     # Half a win that every run is given against every other.
     known = known_strengths(wins + 0.5)
     found = compare_strengths(right, ["one"] * 300)
-    assert [each.strength for each in found] == pytest.approx(list(known), abs=1e-9)
-    assert [each.wins for each in found] == wins.sum(axis=1).tolist()
-    assert [each.losses for each in found] == wins.sum(axis=0).tolist()
+    assert [each["strength"] for each in found] == pytest.approx(list(known), abs=1e-9)
+    assert [each["wins"] for each in found] == wins.sum(axis=1).tolist()
+    assert [each["losses"] for each in found] == wins.sum(axis=0).tolist()
 
 
 def test_a_run_that_never_loses_has_a_strength() -> None:
     right = np.array([[1.0] * 60, [1.0, 0.0] * 30, [0.0] * 60])
     first, second, third = compare_strengths(right, ["one"] * 60)
-    assert first.strength > second.strength > third.strength
-    assert (first.not_separable, first.losses, third.wins) == ((), 0, 0)
+    assert first["strength"] > second["strength"] > third["strength"]
+    assert (first["not_separable"], first["losses"], third["wins"]) == ([], 0, 0)
 
 
 def test_runs_that_answer_alike_are_not_separable() -> None:
     right = np.vstack([drawn([0.0], 100, 1)] * 2 + [drawn([3.0], 100, 1)])
     first, second, third = compare_strengths(right, ["one"] * 100)
-    assert (first.not_separable, second.not_separable, third.not_separable) == ((1,), (0,), ())
+    assert (first["not_separable"], second["not_separable"], third["not_separable"]) == ([1], [0], [])
 
 
 def test_five_exams_are_taken_as_independent() -> None:
     # Each exam holds the same answers, so that exams do not differ, and questions within them do.
     right = np.repeat(drawn([0.0, 0.5, 1.0], 20, 2), 5, axis=1)
     for exams, differs in ((5, False), (4, True)):
-        low, high = compare_strengths(right[:, : 20 * exams], [str(at % exams) for at in range(20 * exams)])[0].interval
+        low, high = compare_strengths(right[:, : 20 * exams], [str(at % exams) for at in range(20 * exams)])[0][
+            "interval"
+        ]
         assert (high - low > 1e-6) == differs
 
 
@@ -65,7 +67,7 @@ def test_equal_runs_are_seldom_separated() -> None:
     times = 40
     wrong = sum(
         any(
-            len(each.not_separable) < 3
+            len(each["not_separable"]) < 3
             for each in compare_strengths(drawn([0.2] * 4, 200, seed), [str(at % 20) for at in range(200)])
         )
         for seed in range(times)
