@@ -157,8 +157,8 @@ def load_command(name: str) -> Any:
 
         command = _make_command(name, load_object(name, GROUP))
     if hasattr(command, "commands"):
-        for added in _added_commands(name):
-            command.commands[added.rpartition(" ")[2]] = _stand_in(added)
+        for path in _added_commands(name):
+            command.commands[path.rpartition(" ")[2]] = _stand_in(path)
     return add_examples(command, name)
 
 

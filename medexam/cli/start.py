@@ -108,8 +108,8 @@ def init(
 
         write_spec(file, out, kind, answers, on, endpoint)
         return
-    if given := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
-        raise SpecError(f"{', '.join(f'--{name}' for name in given)}: {file} is a spec to write; give your questions")
+    if flags := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
+        raise SpecError(f"{', '.join(f'--{name}' for name in flags)}: {file} is a spec to write; give your questions")
     from medexam.specs.starter import starter_spec
 
     text = starter_spec(file, endpoint)

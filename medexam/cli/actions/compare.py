@@ -78,12 +78,12 @@ def _find(
 ) -> tuple[Comparison, Callable[[], str], Callable[[], list[Block]], Callable[[], str]]:
     """Return what was found, and what makes of it Markdown, what the terminal shows, and LaTeX."""
     if way.languages:
-        found = compare_run_languages(folders)
+        by_language = compare_run_languages(folders)
         return (
-            found,
-            partial(languages_report, found),
-            partial(language_blocks, found),
-            partial(languages_latex, found),
+            by_language,
+            partial(languages_report, by_language),
+            partial(language_blocks, by_language),
+            partial(languages_latex, by_language),
         )
     comparison = compare_runs(folders, finders, way.reading)
     return (

@@ -31,8 +31,8 @@ def report_runs(settings: ReportSettings) -> None:
         if layout is not None and getattr(settings, name):
             raise SpecError(f"--{name} belongs to our own report, and --layout to another: give one of them at a time")
     root = settings.runs_dir or default_runs_dir()
-    named = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
-    paths = [*run_paths(named, root), *([] if settings.runs else [root])]
+    places = [*([] if settings.baseline is None else [settings.baseline]), *settings.runs]
+    paths = [*run_paths(places, root), *([] if settings.runs else [root])]
     stored_runs = read_current(find_runs(paths), settings.metric, rescore=settings.rescore)
     if settings.reread:
         stored_runs = [read_today(run, print_notice) for run in stored_runs]

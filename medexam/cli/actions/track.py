@@ -24,13 +24,13 @@ def send_runs(runs: list[Path], tracking_uri: str | None, runs_dir: Path | None)
     for run in stored_runs:
         if pending := run.metrics.selected - run.metrics.n:
             print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
-    sent = list(zip([run.folder.name for run in stored_runs], track_runs(stored_runs, tracking_uri=uri), strict=True))
+    copies = list(zip([run.folder.name for run in stored_runs], track_runs(stored_runs, tracking_uri=uri), strict=True))
     for folder in optimizations:
         optimization = load_optimization(OptimizationFolder(folder))
-        sent.append((folder.name, track_optimization(optimization, tracking_uri=uri)))
-    for name, copy in sent:
+        copies.append((folder.name, track_optimization(optimization, tracking_uri=uri)))
+    for name, copy in copies:
         sys.stdout.write(f"{name} is MLflow run {copy.run_id}\n")
-    print_pages([copy for _, copy in sent], uri)
+    print_pages([copy for _, copy in copies], uri)
 
 
 def _optimizations(path: Path) -> list[Path]:

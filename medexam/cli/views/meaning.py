@@ -73,8 +73,8 @@ def print_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], fil
     """Print on standard error the parts of a spec that say the same without flags; `file`: where it is kept."""
     tree = merge(document, overrides)
     parts = {"name", "dataset", "matrix"} | {key.partition(".")[0] for key in overrides}
-    shown = {key: value for key, value in tree.items() if key in parts}
-    lines = "".join(f"  {line}\n" for line in _as_yaml(shown).splitlines())
+    changed_parts = {key: value for key, value in tree.items() if key in parts}
+    lines = "".join(f"  {line}\n" for line in _as_yaml(changed_parts).splitlines())
     keeps = "--save FILE keeps it" if file is None else f"kept as {file}"
     sys.stderr.write(f"medexam: as a spec ({keeps}):\n{lines}")
 

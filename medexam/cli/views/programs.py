@@ -61,5 +61,5 @@ def _leaf(kind: str, tree: Mapping[str, Any]) -> str:
     lines = [words, _LEAVES.get(kind, "It is not a list of steps: a step runs it by `use`.")]
     program: Any = {"kind": kind, **tree} if tree else kind
     step = {"name": kind, "steps": [{"use": program}]}
-    shown = "" if kind in _LEAVES else yaml.dump(step, Dumper=_Dumper, sort_keys=False, default_flow_style=None)
-    return "".join(f"# {line}\n" for line in lines) + shown
+    document = "" if kind in _LEAVES else yaml.dump(step, Dumper=_Dumper, sort_keys=False, default_flow_style=None)
+    return "".join(f"# {line}\n" for line in lines) + document
