@@ -6,5 +6,4 @@ from .paired import FEW_CLUSTERS as FEW_CLUSTERS
 from .registry import find_benchmark as find_benchmark
 from .registry import find_stored_benchmark as find_stored_benchmark
 from .resampling import describe_resampling as describe_resampling
-from .resampling import why_none as why_none
 from .words.benchmark import WordsBenchmark as WordsBenchmark
