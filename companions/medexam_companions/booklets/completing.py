@@ -8,7 +8,7 @@ from medexam.errors import DatasetError
 from medexam.inputs import read_regular
 from medexam_companions.booklets.corrections import Correction
 from medexam_companions.booklets.drafts import Draft
-from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_pictures
+from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_picture
 from medexam_companions.booklets.keys import list_numbers
 from medexam_companions.booklets.pages.frames import Box
 from medexam_companions.booklets.pages.opening import OpenBooklet
@@ -22,7 +22,7 @@ def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) ->
 
     Raises `DatasetError` if a picture is missing, or there is no folder; `without` builds such questions bare.
     """
-    links = {draft.number: parse_links(draft.stem)[0] for draft in drafts if parse_links(draft.stem)}
+    links = {draft.number: pictures[0] for draft in drafts if (pictures := parse_links(draft.stem))}
     if not links or (without and folder is None):
         return
     if folder is None:
@@ -30,14 +30,18 @@ def link_pictures(drafts: list[Draft], folder: Path | None, *, without: bool) ->
             f"{list_numbers(list(links))} of the booklet are linked to pictures: give --images the folder that holds "
             f"them, or --without-images to build without"
         )
-    number_by_picture = {picture: number for number, picture in links.items()}
-    if without:
-        files = find_pictures(folder)
-        number_by_picture = {picture: number for picture, number in number_by_picture.items() if picture in files}
-    pictures = read_booklet_pictures(folder, number_by_picture)
+    paths = find_pictures(folder)
+    lacking = {number: picture for number, picture in links.items() if picture not in paths}
+    if lacking and not without:
+        names = ", ".join(path.name for path in list(paths.values())[:3]) or "no picture"
+        raise DatasetError(
+            f"{folder}: lacks picture {', '.join(map(str, lacking.values()))} ({list_numbers(list(lacking))}); it "
+            f"holds {names}: put the files there with the number last in their names, or give --without-images to "
+            f"build without pictures"
+        )
     for draft in drafts:
-        if draft.number in links:
-            draft.picture = pictures.get(links[draft.number])
+        if draft.number in links and draft.number not in lacking:
+            draft.picture = read_booklet_picture(paths[links[draft.number]])
 
 
 def cut_out_drawings(drafts: list[Draft], booklet: OpenBooklet, exam: str) -> None:

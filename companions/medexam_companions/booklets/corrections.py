@@ -34,14 +34,7 @@ class Correction(FrozenModel):
     @property
     def changes(self) -> tuple[str, ...]:
         """Names of the fields that it changes."""
-        fields = {
-            "stem": self.stem,
-            "options": self.options,
-            "answer": self.answer,
-            "image": self.image,
-            "leave_out": self.leave_out or None,
-        }
-        return tuple(name for name, value in fields.items() if value is not None)
+        return tuple(name for name, value in self if name != "reason" and value is not None and value is not False)
 
 
 def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction]:

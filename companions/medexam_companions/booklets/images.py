@@ -5,7 +5,6 @@ Pictures come in a folder of their own, as the Ministry gives them, their number
 
 import io
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,28 +70,12 @@ def find_pictures(folder: Path) -> dict[int, Path]:
     return path_by_number
 
 
-def read_booklet_pictures(folder: Path, number_by_picture: Mapping[int, int]) -> dict[int, BookletPicture]:
-    """Read the pictures that questions need, by picture number; `number_by_picture` names a question of each.
-
-    Raises `DatasetError` naming what is missing, or a file that is no picture.
-    """
-    path_by_number = find_pictures(folder)
-    if missing := sorted(set(number_by_picture) - set(path_by_number)):
-        names = ", ".join(path.name for path in list(path_by_number.values())[:3]) or "no picture"
-        raise DatasetError(
-            f"{folder}: lacks picture {', '.join(map(str, missing))} (question "
-            f"{', '.join(str(number_by_picture[number]) for number in missing)}); it holds {names}: put the files "
-            f"there with the number last in their names, or give --without-images to build without pictures"
-        )
-    pictures = {}
-    for number in number_by_picture:
-        content = path_by_number[number].read_bytes()
-        try:
-            with Image.open(io.BytesIO(content)) as picture:
-                picture.load()
-        except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-            raise DatasetError(
-                f"{path_by_number[number]}: is not a complete picture ({error}): copy it again"
-            ) from None
-        pictures[number] = BookletPicture(path_by_number[number].name, content)
-    return pictures
+def read_booklet_picture(path: Path) -> BookletPicture:
+    """Read the picture at `path`; raise `DatasetError` when it is none or damaged."""
+    content = path.read_bytes()
+    try:
+        with Image.open(io.BytesIO(content)) as picture:
+            picture.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise DatasetError(f"{path}: is not a complete picture ({error}): copy it again") from None
+    return BookletPicture(path.name, content)

@@ -5,6 +5,10 @@ A page may be shown turned (/Rotate), its text may be drawn turned, and its box 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfMatrix
 
 _QUARTER = 90
 
@@ -34,55 +38,30 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """From the coordinates of a page's content to those of the page as it is read."""
+    """From the coordinates of a page's content to those of the page as it is read, and back."""
 
     page: int
     """From 1."""
-    bounds: tuple[float, float, float, float]
-    """Left, bottom, right and top of the page in its content's coordinates."""
     turn: int
     """Degrees clockwise by which the content is turned to stand upright: 0, 90, 180 or 270."""
+    width: float
+    height: float
+    to_page: "PdfMatrix"
+    to_content: "PdfMatrix"
 
-    @property
-    def width(self) -> float:
-        """Points."""
-        left, bottom, right, top = self.bounds
-        return top - bottom if self.turn % 180 else right - left
+    @classmethod
+    def turned(cls, page: int, bounds: tuple[float, float, float, float], turn: int) -> "Frame":
+        """Return the frame of a page whose content lies in `bounds`: left, bottom, right and top."""
+        from pypdfium2 import PdfMatrix
 
-    @property
-    def height(self) -> float:
-        """Points."""
-        left, bottom, right, top = self.bounds
-        return right - left if self.turn % 180 else top - bottom
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Return where a point of the content stands."""
-        left, bottom, right, top = self.bounds
-        match self.turn:
-            case 90:
-                return y - bottom, right - x
-            case 180:
-                return right - x, top - y
-            case 270:
-                return top - y, x - left
-        return x - left, y - bottom
+        upright = PdfMatrix().rotate(turn)
+        left, bottom, right, top = upright.on_rect(*bounds)
+        back = PdfMatrix().translate(left, bottom).rotate(turn, ccw=True)
+        return cls(page, turn, right - left, top - bottom, upright.translate(-left, -bottom), back)
 
     def place_box(self, left: float, bottom: float, right: float, top: float) -> Box:
         """Return where a box of the content stands."""
-        (x0, y0), (x1, y1) = self.place(left, bottom), self.place(right, top)
-        return Box(self.page, min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
-
-    def find_content(self, box: Box) -> tuple[float, float, float, float]:
-        """Find left, bottom, right and top of `box` in the content's coordinates."""
-        left, bottom, right, top = self.bounds
-        match self.turn:
-            case 90:
-                return right - box.top, bottom + box.x0, right - box.bottom, bottom + box.x1
-            case 180:
-                return right - box.x1, top - box.top, right - box.x0, top - box.bottom
-            case 270:
-                return left + box.bottom, top - box.x1, left + box.top, top - box.x0
-        return left + box.x0, bottom + box.bottom, left + box.x1, bottom + box.top
+        return Box(self.page, *self.to_page.on_rect(left, bottom, right, top))
 
 
 def find_turn(angles: Sequence[float], page_turn: int) -> int:

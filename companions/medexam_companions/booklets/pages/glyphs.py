@@ -83,10 +83,16 @@ def read_glyphs(page: Any, text: Any, number: int) -> tuple[Frame, tuple[Glyph, 
     """
     characters = [character for character in _read_characters(text) if character.text]
     turn = find_turn([character.angle for character in characters if not character.text.isspace()], page.get_rotation())
-    frame = Frame(number, page.get_bbox(), turn)
+    frame = Frame.turned(number, page.get_bbox(), turn)
     upright = (character for character in characters if abs((character.angle + 180 - turn) % 360 - 180) <= _UPRIGHT)
     glyphs: list[Glyph] = []
-    for pieces in _group_ligatures(upright):
+    groups: list[list[_Drawn]] = []
+    for character in upright:
+        if groups and character.place == groups[-1][-1].place + 1 and _is_same(character, groups[-1][0]):
+            groups[-1].append(character)  # one more letter of a ligature
+        else:
+            groups.append([character])
+    for pieces in groups:
         glyph = _make_glyph(pieces, frame)
         if -_OUTSIDE <= glyph.x0 <= frame.width + _OUTSIDE and -_OUTSIDE <= glyph.baseline <= frame.height + _OUTSIDE:
             glyphs += _share(glyph, "".join(piece.text for piece in pieces))
@@ -129,20 +135,6 @@ def _read_characters(text: Any) -> Iterator[_Drawn]:
         )
 
 
-def _group_ligatures(characters: Iterator[_Drawn]) -> Iterator[list[_Drawn]]:
-    """Group the letters of one glyph: they follow each other."""
-    group: list[_Drawn] = []
-    for character in characters:
-        if group and character.place == group[-1].place + 1 and _is_same(character, group[0]):
-            group.append(character)
-            continue
-        if group:
-            yield group
-        group = [character]
-    if group:
-        yield group
-
-
 def _is_same(character: _Drawn, other: _Drawn) -> bool:
     """Return whether two letters are of one glyph: the library divides its ink evenly, or gives it whole to each."""
     (left, bottom, right, top), (x0, y0, x1, y1) = character.ink, other.ink
@@ -152,7 +144,7 @@ def _is_same(character: _Drawn, other: _Drawn) -> bool:
 
 def _make_glyph(pieces: list[_Drawn], frame: Frame) -> Glyph:
     first = pieces[0]
-    x0, baseline = frame.place(*first.origin)
+    x0, baseline = frame.to_page.on_point(*first.origin)
     ink = Box.around([frame.place_box(*piece.ink) for piece in pieces])
     x1 = max(frame.place_box(*piece.advance).x1 for piece in pieces)
     believed = x1 > x0 and -_OVERHANG * first.size <= x1 - ink.x1 <= _BEARING * first.size

@@ -84,7 +84,9 @@ class OpenBooklet:
         """Read the text in a part of a page as the PDF library orders it, to check how it was put together here."""
         if box.page not in self._texts:
             self._texts[box.page] = self._document[box.page - 1].get_textpage()
-        text: str = self._texts[box.page].get_text_bounded(*self._frames[box.page].find_content(box))
+        text: str = self._texts[box.page].get_text_bounded(
+            *self._frames[box.page].to_content.on_rect(box.x0, box.bottom, box.x1, box.top)
+        )
         return text
 
     def crop(self, box: Box, scale: float) -> "Image":
