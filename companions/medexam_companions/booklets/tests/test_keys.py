@@ -78,3 +78,6 @@ def test_the_version_s_own_column_of_a_pdf(tmp_path) -> None:
     assert dict(read_answer_key(path, "1").answers) == {number: given[1] for number, given in answers.items()}
     with pytest.raises(DatasetError, match="answers versions 0, 1, not 4"):
         read_answer_key(path, "4")
+    unnamed = print_key(tmp_path / "key.pdf", answers, blocks=3, title="RESPUESTAS " * 20, versions=("RA", "RB"))
+    with pytest.raises(DatasetError, match="2 columns of answers"):
+        read_answer_key(unnamed, "0")
