@@ -20,6 +20,8 @@ LOOKS = 51
 """Looks at a comparison at most, at equal distances."""
 LEAST_BLOCK = 10
 """Questions between two looks at least."""
+EARLY = "asked only as far as `medexam sequential` needed, and p-values assume a number that was fixed before"
+"""The warning of a run that was not asked everything."""
 
 
 def find_test(plan: Plan, difference: float, power: float) -> SequentialTest:
@@ -64,6 +66,8 @@ def ask_by_blocks(
         first, *others = plan.cells
         going_on = [(cell, record) for cell, record in zip(others, records, strict=True) if not record["ended"]]
         cells = (first, *(cell for cell, _ in going_on))
+        if asked < total:
+            cells = tuple(_warn(cell) for cell in cells)
         if any(cell.pending for cell in cells):
             stored_runs, stop = carry_out(replace(plan, cells=cells))
             runs |= {run.folder.name: run for run in stored_runs}
@@ -85,6 +89,12 @@ def find_looks(questions: int) -> tuple[int, ...]:
     """Return after how many of that many questions a comparison is looked at; the last is all of them."""
     block = max(LEAST_BLOCK, math.ceil(questions / LOOKS))
     return (*range(block, questions, block), questions)
+
+
+def _warn(cell: AnyCell) -> AnyCell:
+    """Have the run of a cell say in every report how many questions it was asked, and why."""
+    items = cell.question_set
+    return replace(cell, question_set=replace(items, notes=(*items.notes, EARLY)))
 
 
 def _look(before: Mapping[str, bool], after: Mapping[str, bool], test: SequentialTest) -> dict[str, Any]:

@@ -58,7 +58,12 @@ def compare_stored(
         print_blocks(Terminal(), blocks())
     for line in comparison.corrected:
         print_notice(line)
-    for note in (*mixed_notes(comparison.runs), *describe_unequal(comparison.runs)):
+    warnings = dict.fromkeys(warning for run in comparison.runs for warning in run.warnings)
+    own = [
+        f"{', '.join(run.title for run in comparison.runs if warning in run.warnings)}: {warning}"
+        for warning in warnings
+    ]
+    for note in (*own, *mixed_notes(comparison.runs), *describe_unequal(comparison.runs)):
         print_notice(f"warning: {note}")
     if gates and not _passes(comparison):
         raise typer.Exit(GATE_FAILED)

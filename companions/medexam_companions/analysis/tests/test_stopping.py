@@ -60,7 +60,9 @@ def stored(runs_dir):
     return load
 
 
-def test_comparisons_end_early_and_the_same_command_asks_no_more(sequential, document, stored, runs_dir) -> None:
+def test_comparisons_end_early_and_the_same_command_asks_no_more(
+    sequential, document, stored, runs_dir, medexam
+) -> None:
     code, out, err = sequential(document)
     runs = stored()
     assert (code, f"{runs['good'].id}: better after" in out, "rely on what stands here" in err) == (0, True, True), err
@@ -80,7 +82,9 @@ def test_comparisons_end_early_and_the_same_command_asks_no_more(sequential, doc
     logs = {run.id: (run.folder / "predictions.jsonl").read_bytes() for run in runs.values()}
     assert sequential(document)[0] == 0
     assert logs == {run.id: (run.folder / "predictions.jsonl").read_bytes() for run in stored().values()}
+    assert "p-values assume a number that was fixed before" in medexam("compare", runs_dir)[2]
     package.run(document, runs_dir=runs_dir, track=False, progress=False)
+    assert "p-values" not in medexam("compare", runs_dir)[2]
     assert {(run.id, run.n) for run in stored().values()} == {(run.id, 120) for run in runs.values()}
 
 
