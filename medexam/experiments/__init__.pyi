@@ -20,7 +20,6 @@ from .report.dataset_statistics import compute_statistics as compute_statistics
 from .report.dataset_tables import length_tables as length_tables
 from .report.derived import score_cell as score_cell
 from .report.escaping import disarm as disarm
-from .report.escaping import heading as heading
 from .report.escaping import on_one_line as on_one_line
 from .report.latex import render_latex as render_latex
 from .report.markdown import captioned as captioned
