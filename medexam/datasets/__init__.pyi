@@ -6,8 +6,6 @@ from .exam_table import render_record as render_record
 from .exam_table import write_exam_table as write_exam_table
 from .examples import ExampleRecord as ExampleRecord
 from .examples import read_examples as read_examples
-from .explanations import ExplanationStatistics as ExplanationStatistics
-from .explanations import sentence_shares as sentence_shares
 from .fetching import fetch_exam_set as fetch_exam_set
 from .loading import load_exam_set as load_exam_set
 from .loading import load_task_set as load_task_set

@@ -6,12 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from medexam.datasets.exam_table import write_hub_records
-from medexam.datasets.explanations import ExplanationStatistics
 from medexam.datasets.headqa_v1 import read_headqa_v1, write_headqa_v1
 from medexam.datasets.headqa_v2 import read_headqa_v2
 from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Record, TaskReading
-from medexam.errors import DatasetError
 from medexam.plugins import load_object
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
@@ -56,11 +54,3 @@ def find_task_reader(name: str) -> TaskReader:
     """Find the reader of a data set of questions answered in words."""
     reader: TaskReader = load_object(find_entry(name).reader, BENCHMARKS)
     return reader
-
-
-def count_explanations(spec: DatasetSpec) -> ExplanationStatistics:
-    """Count what the explained questions that `spec` selects hold; raises `DatasetError` if nothing counts them."""
-    if not (counted_by := find_entry(spec.name).statistics):
-        raise DatasetError(f"nothing counts the explanations of {spec.name}")
-    statistics: ExplanationStatistics = load_object(counted_by, BENCHMARKS)(spec)
-    return statistics

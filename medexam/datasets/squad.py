@@ -5,15 +5,13 @@ that does not stand where its offset says is kept and named; what to do about it
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from medexam.datasets.rows import parse_whole_number
-from medexam.datasets.telling_marks import find_marks
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError, decode, open_parquet, parquet_rows, parse_json, read_bytes
-from medexam.text import is_negated
 
 Placed = tuple[str, object]
 """Where a row stands in its file, and the row."""
@@ -45,34 +43,6 @@ class SpanItem:
     """A line for each answer that does not stand at its offset, saying what stands there."""
     variant: str | None = None
     """How the question is posed, if the file says it by `variant` or at the end of its ids, such as `17/CQ#E`."""
-
-    @property
-    def negated(self) -> bool:
-        """Whether the question asks for what is not so; options behind it, joined by " @@ ", do not count."""
-        question, options, _ = self.question.partition(" @@ ")
-        end = max(question.rfind("?"), question.rfind(":")) + 1 if options else 0
-        return is_negated(question[: end or None])
-
-    def without_marks(self) -> "SpanItem":
-        """Return the item without the marks in its context that tell the right option; see `telling_marks`.
-
-        A mark that is all of an answer stays, and so do all marks if an answer does not stand at its offset.
-        """
-        ends = [(answer.start, answer.start + len(answer.text)) for answer in self.answers]
-        marks = [
-            (start, end)
-            for start, end in ([] if self.anomalies else find_marks(self.context))
-            if not any(start <= first and last <= end for first, last in ends)
-        ]
-
-        def shift(place: int) -> int:
-            return place - sum(min(end, place) - start for start, end in marks if start < place)
-
-        context = self.context
-        for start, end in reversed(marks):
-            context = context[:start] + context[end:]
-        answers = tuple(SpanAnswer(context[shift(first) : shift(last)], shift(first)) for first, last in ends)
-        return replace(self, context=context, answers=answers) if marks else self
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from .results import TaskMetrics as TaskMetrics
 from .scoring import compute_metrics as compute_metrics
 from .span_outcomes import count_outcomes as count_outcomes
 from .spans import score_span as score_span
-from .spans import score_spans as score_spans
 from .tasks import count_tasks as count_tasks
 from .tasks import mean_measure as mean_measure
 from .tasks import scored_tasks as scored_tasks

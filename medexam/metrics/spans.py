@@ -10,9 +10,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from math import fsum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 Normalisation = Literal["squad", "spanish"]
@@ -42,22 +41,6 @@ class SpanScores:
     """Share of that reference's words that it has; 0 of none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpanSetScores:
-    """Means over a set of predictions, in percent."""
-
-    n: int
-    """Predictions that were scored."""
-    exact_match: float | None
-    """From 0 to 100; all four are None if `n` is 0."""
-    f1: float | None
-    """From 0 to 100."""
-    precision: float | None
-    """From 0 to 100."""
-    recall: float | None
-    """From 0 to 100."""
-
-
 def score_span(prediction: str, references: Sequence[str], normalisation: Normalisation = "squad") -> SpanScores:
     """Score `prediction`: the maximum of exact match and of F1 over `references`, each on its own.
 
@@ -74,19 +57,6 @@ def score_span(prediction: str, references: Sequence[str], normalisation: Normal
     reference_words = [comparable_words(reference, normalisation) for reference in references]
     f1, precision, recall = max(_overlap(answer_words, words) for words in reference_words)
     return SpanScores(float(answer_words in reference_words), f1, precision, recall)
-
-
-def score_spans(pairs: Iterable[tuple[str, Sequence[str]]], normalisation: Normalisation = "squad") -> SpanSetScores:
-    """Average the scores, in percent, over `pairs` of a prediction and its references; raises what `score_span` raises.
-
-    An empty prediction counts as any other: 0, unless a reference is empty after normalising.
-    """
-    scores = [score_span(prediction, references, normalisation) for prediction, references in pairs]
-    n = len(scores)
-    if not n:
-        return SpanSetScores(0, None, None, None, None)
-    names = [field.name for field in fields(SpanScores)]
-    return SpanSetScores(n, **{name: 100 * fsum(getattr(each, name) for each in scores) / n for name in names})
 
 
 def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words:

@@ -46,7 +46,7 @@ class DatasetInfo:
     benchmark: str = ""
     """`package.module:Name` of the benchmark that scores it; empty: that of its form."""
     statistics: str = ""
-    """`package.module:function` that counts its explanations for `medexam data stats`; empty: it has none."""
+    """`package.module:function` from a spec to what `medexam data stats` shows instead: a model with `tables()`."""
     package: Path | None = None
     """The folder of the package that adds it; `words/NAME.yaml` and `experiments/NAME.yaml` in it are used by name."""
     fields: frozenset[str] = frozenset()

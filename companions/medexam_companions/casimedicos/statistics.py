@@ -2,15 +2,62 @@
 
 Table 9 of Goenaga et al. (2023) counts the sentences of the answer: the part of an explanation that argues for the
 right option. Files in the form of SQuAD hold that part. The archive does not, so there the whole explanation is
-counted.
+counted. Tables 2 and 9 show documents, words and sentences so. A word is what stands between white space.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
-from medexam.datasets import ExplanationStatistics, locate_files, read_squad, sentence_shares
+from medexam.datasets import locate_files, read_squad
+from medexam.frozen_model import FrozenModel
+from medexam.questions import Language
 from medexam.specs import DatasetSpec
+from medexam.tables import Captioned, Table, percent
+from medexam.text import split_sentences
 from medexam_companions.casimedicos.documents import read_casimedicos
 from medexam_companions.casimedicos.extraction import SPANS
+
+_LENGTHS = ("1", "2", "3", "more than 3")
+"""The numbers of sentences that are told apart."""
+_TOP = 5
+"""Specialties that are shown, the most frequent ones."""
+
+
+class ExplanationStatistics(FrozenModel):
+    """What explained questions hold."""
+
+    name: str
+    language: Language
+    source: str
+    documents: int
+    """Questions; of a file of spans, different pairs of question and context."""
+    words: int
+    """Of all that a document holds: case, question, options and explanation, as far as the source has them."""
+    words_per_document: float
+    specialties: dict[str, int]
+    """Specialty -> its documents, the most frequent first; empty if the source does not tell it."""
+    answers: bool
+    """Whether `sentences` counts the parts that argue for the right option, and not whole explanations."""
+    explanations: int
+    """Texts whose sentences are counted."""
+    sentences: dict[str, float]
+    """`1`, `2`, `3` or `more than 3` sentences -> percent of `explanations`."""
+
+    def tables(self) -> list[Captioned]:
+        """Build tables of the documents and words, and of the sentences of explanations."""
+        label = f"{self.name} {self.language}"
+        sizes = (f"{self.documents:,}", f"{self.words:,}", f"{self.words_per_document:.0f}")
+        part = "the part that argues for the right option" if self.answers else "the whole explanation"
+        top = tuple((name, f"{n:,}", percent(n / self.documents)) for name, n in self.specialties.items())[:_TOP]
+        shares = tuple((number, f"{share:.2f}") for number, share in self.sentences.items())
+        return [
+            (Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
+            *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
+            (
+                Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
+                f"Percent of {self.explanations:,} explanations; only {part} counts.",
+            ),
+        ]
 
 
 def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
@@ -41,5 +88,12 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
         specialties=dict(specialties.most_common()),
         answers=path.suffix in SPANS,
         explanations=len(texts),
-        sentences=sentence_shares(texts),
+        sentences=_sentence_shares(texts),
     )
+
+
+def _sentence_shares(texts: Sequence[str]) -> dict[str, float]:
+    """Map each number of sentences to the percent of `texts` that have that number; 0 of none."""
+    counts = Counter(min(len(split_sentences(text)), len(_LENGTHS)) for text in texts)
+    total = max(1, len(texts))
+    return {name: 100 * counts[number] / total for number, name in enumerate(_LENGTHS, start=1)}

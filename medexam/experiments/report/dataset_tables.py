@@ -2,12 +2,8 @@
 
 from collections.abc import Mapping
 
-from medexam.datasets.explanations import ExplanationStatistics
 from medexam.experiments.report.dataset_statistics import Lengths, Statistics, TextLengths
 from medexam.tables import NONE, Captioned, Table, decimal, p_value, percent
-
-TOP = 5
-"""Specialties that are shown, the most frequent ones."""
 
 
 def statistics_tables(statistics: Statistics) -> list[Captioned]:
@@ -19,23 +15,6 @@ def statistics_tables(statistics: Statistics) -> list[Captioned]:
         _tokens(statistics),
         _positions(statistics),
         _options(statistics),
-    ]
-
-
-def explanation_tables(statistics: ExplanationStatistics) -> list[Captioned]:
-    """Count the documents and words of explained questions, and the sentences of their explanations, in tables."""
-    label = f"{statistics.name} {statistics.language}"
-    sizes = (f"{statistics.documents:,}", f"{statistics.words:,}", f"{statistics.words_per_document:.0f}")
-    part = "the part that argues for the right option" if statistics.answers else "the whole explanation"
-    top = tuple((name, f"{n:,}", percent(n / statistics.documents)) for name, n in statistics.specialties.items())[:TOP]
-    shares = tuple((number, f"{share:.2f}") for number, share in statistics.sentences.items())
-    return [
-        (Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
-        *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
-        (
-            Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
-            f"Percent of {statistics.explanations:,} explanations; only {part} counts.",
-        ),
     ]
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from medexam.datasets import SpanItem, read_squad
 from medexam.errors import DatasetError
+from medexam.text import is_negated
+from medexam_companions.casimedicos.finetuning.telling_marks import without_marks
 from medexam_companions.casimedicos.readers.windows import Window, cut_windows
 
 TOO_LONG = "answers that fit into no window; raise window to include them, if the model allows it"
@@ -37,7 +39,14 @@ def read_span_file(path: Path, variant: str = "", *, unstructured: bool = False)
     if not items:
         others = ", ".join(sorted({str(item.variant) for item in items_in_file}))
         raise DatasetError(f"{path}: holds no question of variant {variant}: its variants are {others}")
-    return tuple(item.without_marks() for item in items) if unstructured else items
+    return tuple(without_marks(item) for item in items) if unstructured else items
+
+
+def is_negated_item(item: SpanItem) -> bool:
+    """Return whether a question asks for what is not so; options behind it, joined by " @@ ", do not count."""
+    question, options, _ = item.question.partition(" @@ ")
+    end = max(question.rfind("?"), question.rfind(":")) + 1 if options else 0
+    return is_negated(question[: end or None])
 
 
 def make_lessons(questions: Sequence[SpanItem], tokenizer: Any, window: int, shared: int) -> Lessons:

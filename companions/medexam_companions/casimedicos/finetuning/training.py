@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from math import isfinite
+from math import fsum, isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from medexam.datasets import SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
-from medexam.metrics import count_outcomes, score_spans
+from medexam.metrics import count_outcomes, score_span
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
-from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
+from medexam_companions.casimedicos.finetuning.lessons import Lesson, is_negated_item, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.spans import SpanReader
 
@@ -169,10 +169,23 @@ def _score(loaded: LoadedReader, validation: Sequence[SpanItem], stage: Stage, d
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     (draft / PREDICTIONS).write_text(lines, encoding="utf-8")
     pairs = [(text, item.references) for item, text in zip(items, texts, strict=True)]
-    negated = [pair for item, pair in zip(items, pairs, strict=True) if item.negated]
+    negated = [pair for item, pair in zip(items, pairs, strict=True) if is_negated_item(item)]
     return {
-        "squad": asdict(score_spans(pairs)),
-        "spanish": asdict(score_spans(pairs, "spanish")),
-        "negated": asdict(score_spans(negated)),
+        "squad": mean_scores(pairs),
+        "spanish": mean_scores(pairs, "spanish"),
+        "negated": mean_scores(negated),
         "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
     }
+
+
+def mean_scores(
+    pairs: Sequence[tuple[str, Sequence[str]]], normalisation: Literal["squad", "spanish"] = "squad"
+) -> dict[str, float | None]:
+    """Average the scores, in percent, over pairs of a prediction and its references; None of no pair.
+
+    An empty prediction counts as any other: 0, unless a reference is empty after normalising.
+    """
+    scores = [asdict(score_span(prediction, references, normalisation)) for prediction, references in pairs]
+    names = ("exact_match", "f1", "precision", "recall")
+    means = {name: 100 * fsum(each[name] for each in scores) / len(scores) if scores else None for name in names}
+    return {"n": len(scores), **means}

@@ -6,12 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from task_data import write_casimedicos
 
 import data_folders
 import medexam as package
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
-from task_data import write_casimedicos
 
 SPLITS = ["train", "dev", "test"]
 LANGUAGES = ["en", "es", "fr", "it"]

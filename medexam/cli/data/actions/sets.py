@@ -16,16 +16,17 @@ from medexam.cli.views.runs import print_tables
 from medexam.datasets import check_exam_set, find_files, load_exam_set, load_task_set
 from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_own_set
 from medexam.datasets.loading import find_question
-from medexam.datasets.readers import count_explanations
 from medexam.errors import SpecError
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.dataset_statistics import compute_statistics
-from medexam.experiments.report.dataset_tables import explanation_tables, statistics_tables
+from medexam.experiments.report.dataset_tables import statistics_tables
 from medexam.experiments.report.plots.datasets import statistics_plots
 from medexam.experiments.report.plots.pictures import render_plot, write_pictures
+from medexam.plugins import load_object
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
-from medexam.specs.catalogue import CATALOGUE, DatasetInfo
+from medexam.specs.catalogue import CATALOGUE, DatasetInfo, find_entry
+from medexam.specs.names import BENCHMARKS
 from medexam.specs.validation import validate
 from medexam.tables import Table
 
@@ -57,8 +58,14 @@ def count_questions(
     """Count questions by discipline, year and split; lengths, places of right answers; or explanations in sentences."""
     fields = {"name": dataset, "language": language, "path": path}
     spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
-    if spec.question_form == "explanations":
-        _print_explanations(spec, pictures, as_json=as_json)
+    if counted_by := find_entry(spec.name).statistics:
+        if pictures is not None:
+            raise SpecError(f"--pictures: {spec.name} has no figures: leave it out")
+        own_statistics = load_object(counted_by, BENCHMARKS)(spec)
+        if as_json:
+            typer.echo(own_statistics.model_dump_json(indent=2))
+        else:
+            print_tables(Terminal(), own_statistics.tables())
         return
     exams = load_exam_set(spec)
     statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
@@ -69,17 +76,6 @@ def count_questions(
         typer.echo(statistics.model_dump_json(indent=2))
         return
     print_tables(Terminal(), statistics_tables(statistics))
-
-
-def _print_explanations(spec: DatasetSpec, pictures: Path | None, *, as_json: bool) -> None:
-    """Print the documents, words and sentences of explanations."""
-    if pictures is not None:
-        raise SpecError(f"--pictures: {spec.name} has no figures: leave it out")
-    statistics = count_explanations(spec)
-    if as_json:
-        typer.echo(statistics.model_dump_json(indent=2))
-        return
-    print_tables(Terminal(), explanation_tables(statistics))
 
 
 def check_set(

@@ -1,8 +1,9 @@
-"""Marks that tell the right option, and spans that still stand where they did without them."""
+"""Marks that tell the right option, spans that still stand where they did without them, and scores of a set."""
 
 import pytest
 
 from medexam.datasets import SpanAnswer, SpanItem
+from medexam_companions.casimedicos.finetuning import is_negated_item, mean_scores, without_marks
 
 
 @pytest.mark.parametrize(
@@ -16,24 +17,31 @@ from medexam.datasets import SpanAnswer, SpanItem
     ],
 )
 def test_marks_are_found_and_other_brackets_are_not(text, rest) -> None:
-    assert SpanItem("1", text, "q", ()).without_marks().context == rest
+    assert without_marks(SpanItem("1", text, "q", ())).context == rest
 
 
 def test_answers_keep_their_place() -> None:
     context = "Tos (respuesta 1 falsa). Es un resfriado (respuesta 4 correcta) claro. Fin."
     start, text = context.index("Es un"), "Es un resfriado (respuesta 4 correcta) claro"
-    item = SpanItem("1", context, "¿Qué NO es?", (SpanAnswer(text, start),)).without_marks()
+    item = without_marks(SpanItem("1", context, "¿Qué NO es?", (SpanAnswer(text, start),)))
     (answer,) = item.answers
     assert (item.context, answer.text) == ("Tos. Es un resfriado claro. Fin.", "Es un resfriado claro")
     assert item.context.startswith(answer.text, answer.start)
-    behind = SpanItem("2", "Tos (respuesta 1 falsa), y fiebre", "q", (SpanAnswer(", y fiebre", 23),)).without_marks()
+    behind = without_marks(SpanItem("2", "Tos (respuesta 1 falsa), y fiebre", "q", (SpanAnswer(", y fiebre", 23),)))
     assert behind.answers == (SpanAnswer(", y fiebre", 3),)
     whole = SpanItem("3", "Tos (respuesta 1 falsa).", "q", (SpanAnswer("(respuesta 1 falsa)", 4),))
-    assert whole.without_marks().context == "Tos (respuesta 1 falsa)."
+    assert without_marks(whole).context == "Tos (respuesta 1 falsa)."
 
 
 @pytest.mark.parametrize(
     ("question", "negated"), [("¿Qué NO es?", True), ("Tos. ¿Qué es? No es asma @@ Nunca es tos", False)]
 )
 def test_a_question_is_negated_without_its_options(question, negated) -> None:
-    assert SpanItem("2", "x", question, ()).negated is negated
+    assert is_negated_item(SpanItem("2", "x", question, ())) is negated
+
+
+def test_a_set_has_percentages() -> None:
+    pairs = [("biopsia", ["Biopsia."]), ("biopsia", ["biopsia intestinal", "nada"]), ("", ["nada"])]
+    assert [*mean_scores(pairs).values()] == pytest.approx([3, 100 / 3, 100 * (1 + 2 / 3) / 3, 200 / 3, 50])
+    assert [*mean_scores([("la tos", ["tos"])], "spanish").values()] == [1] + [100.0] * 4
+    assert [*mean_scores([]).values()] == [0, None, None, None, None]
