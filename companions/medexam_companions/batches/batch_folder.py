@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,57 +17,41 @@ from medexam.errors import CallError, RunFolderError
 from medexam.files import write_whole
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, parse_json, read_json
-from medexam_companions.batches.results import read_result
+from medexam.serve import status_error
+from medexam.text import hide_secrets, writable
 
 BATCHES = "batches"
 """The folder of batches in a run folder."""
 URL: Final = "/v1/chat/completions"
 """The address that every request of a batch is for."""
+MOST_REQUESTS = 50_000
+"""Of one batch, as OpenAI takes them."""
 _ID_LENGTH = 40
+_OK = 200
 
 
 class BatchRecord(FrozenModel):
     """What is known of a batch, as its record keeps it."""
 
     requests: int
-    written_at: str
-    """UTC."""
     file_id: str | None = None
     """The requests' file at the provider; None until it is there."""
     batch_id: str | None = None
     """The batch at the provider; None until it is made, and for a process of this machine."""
     status: str = "new"
     """As the provider says."""
-    ended_at: str | None = None
-    """UTC; None until the results are here."""
 
 
 class Batch:
     """One batch, from its requests to its results."""
 
     def __init__(self, stem: Path, record: BatchRecord) -> None:
-        self._stem = stem
         self.record = record
-
-    @property
-    def requests(self) -> Path:
-        """The file of its requests."""
-        return self._stem.with_name(f"{self._stem.name}.requests.jsonl")
-
-    @property
-    def results(self) -> Path:
-        """The file of its results, in no order; it appears whole when the batch has ended."""
-        return self._stem.with_name(f"{self._stem.name}.results.jsonl")
-
-    @property
-    def path(self) -> Path:
+        self.path = stem.with_suffix(".json")
         """The file of its record."""
-        return self._stem.with_name(f"{self._stem.name}.json")
-
-    @property
-    def log(self) -> Path:
-        """Where a process that works it off writes its output."""
-        return self._stem.with_name(f"{self._stem.name}.log")
+        self.requests = stem.with_suffix(".requests.jsonl")
+        self.results = stem.with_suffix(".results.jsonl")
+        """In no order; it appears whole when the batch has ended."""
 
     def update(self, **changes: Any) -> None:
         """Change the record, in memory and on disk."""
@@ -77,7 +61,7 @@ class Batch:
     def end(self, results: bytes, status: str) -> None:
         """Keep the results; after this the batch is asked for no more."""
         _write(self.results, results)
-        self.update(status=status, ended_at=_now())
+        self.update(status=status)
 
     def read_ids(self) -> list[str]:
         """Read the `custom_id` of each request; raises `RunFolderError` for a file that is damaged."""
@@ -86,17 +70,14 @@ class Batch:
         except (OSError, UnreadableError, KeyError, TypeError) as error:
             raise RunFolderError(f"{self.requests} is damaged ({error}); remove {self.path} to ask it again") from None
 
-    def read_results(self) -> Iterator[tuple[str, dict[str, Any] | CallError]]:
-        """Yield the `custom_id` of each result with the reply's body, or with the error if there is none."""
+    def read_results(self) -> dict[str, dict[str, Any] | CallError]:
+        """Map each `custom_id` to the reply's body, or to the error if there is none; other lines are skipped."""
+        results: dict[str, dict[str, Any] | CallError] = {}
         for line in self.results.read_bytes().splitlines():
-            result = read_result(line)
-            if result is not None:
-                yield result
-
-    def discard(self) -> None:
-        """Remove what is left of a batch that was never handed over."""
-        for path in (self.path, self.requests):
-            path.unlink(missing_ok=True)
+            with suppress(UnreadableError, AttributeError, KeyError, TypeError):
+                result = parse_json(line)
+                results[result["custom_id"]] = _read_reply(result.get("response") or {}, result.get("error"))
+        return results
 
 
 class BatchFolder:
@@ -113,11 +94,12 @@ class BatchFolder:
         """Batches of earlier invocations without results."""
         for batch in self._read():
             if batch.results.exists():
-                self.replies |= {key: body for key, body in batch.read_results() if isinstance(body, dict)}
+                self.replies |= {key: body for key, body in batch.read_results().items() if isinstance(body, dict)}
             elif resumes and batch.record.file_id is not None:
                 self.underway.append(batch)
             else:
-                batch.discard()
+                batch.path.unlink()
+                batch.requests.unlink(missing_ok=True)
         self._request_counts: Counter[str] = Counter()
 
     def name_request(self, body: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -137,7 +119,7 @@ class BatchFolder:
         except OSError as error:
             raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None
         number = max((int(path.stem) for path in self._records()), default=0) + 1
-        batch = Batch(self._path / f"{number}", BatchRecord(requests=len(lines), written_at=_now()))
+        batch = Batch(self._path / f"{number}", BatchRecord(requests=len(lines)))
         _write(batch.requests, b"\n".join(lines) + b"\n")
         batch.update()
         return batch
@@ -162,5 +144,11 @@ def _write(path: Path, content: str | bytes) -> None:
         raise RunFolderError(f"cannot write {path}: {error}") from None
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _read_reply(response: dict[str, Any], error: Any) -> dict[str, Any] | CallError:
+    status, body = response.get("status_code"), response.get("body")
+    if status == _OK and isinstance(body, dict) and not error:
+        return body
+    detail = error or body
+    while isinstance(detail, dict):
+        detail = detail.get("error") or detail.get("message") or detail.get("code")
+    return status_error(status or 500, hide_secrets(writable(str(detail or "the batch gives no reason"))))

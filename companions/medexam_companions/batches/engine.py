@@ -16,13 +16,10 @@ class BatchEngine:
     @staticmethod
     async def from_spec(spec: ModelSpec, needs: EngineNeeds) -> Engine:
         """Connect to the provider, or look whether vLLM is here; raises as `build_engine` does."""
-        if not spec.name and not spec.profile:
+        if spec.endpoints or not (spec.name or spec.profile):
             raise SpecError(
-                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile"
-            )
-        if spec.endpoints:
-            raise SpecError(
-                "engine 'batch' takes no endpoints: it asks the provider that name says, or vLLM on this machine"
+                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile, "
+                "and takes no endpoints"
             )
         if spec.profile is not None:
             from medexam_companions.batches.vllm_engine import build_vllm_batches
@@ -42,10 +39,7 @@ class BatchEngine:
         """Whether nobody can bill a token."""
         return spec.profile is not None
 
-    @staticmethod
-    def answers_later(spec: ModelSpec) -> bool:
-        """Whether replies come hours after what is submitted, whether or not a process waits for them."""
-        return spec.profile is None
+    answers_later = is_billed
 
     @staticmethod
     def list_prices(info: dict[str, Any]) -> tuple[float, float]:

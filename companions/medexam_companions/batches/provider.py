@@ -8,7 +8,6 @@ asked.
 import asyncio
 import logging
 import os
-from typing import Any
 
 from openai import APIConnectionError, AsyncOpenAI, InternalServerError, OpenAIError, RateLimitError
 from openai.types import Batch as ProviderBatch
@@ -28,7 +27,6 @@ _STEP_S = 60.0
 _ATTEMPTS = 8
 _PASSING = (APIConnectionError, InternalServerError, RateLimitError)
 """What another attempt may cure."""
-_MESSAGE_CHARS = 400
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +34,6 @@ _log = logging.getLogger(__name__)
 class HostedBatches:
     """The batches of one provider."""
 
-    resumes = True
-    most_requests = 50_000
-    most_bytes = 200 * 10**6
     first_poll_s = 1.0
     """Before a batch is asked after first; the pauses grow from there."""
 
@@ -51,30 +46,22 @@ class HostedBatches:
     async def work(self, batch: Batch) -> None:
         """Submit the batch unless that was done, wait for its end, and keep its results."""
         try:
-            await self._work(batch)
+            if batch.record.batch_id is None:
+                await self._submit(batch)
+            ended = await self._wait(batch)
+            ids = filter(None, (ended.output_file_id, ended.error_file_id))
+            files = [(await self._client.files.content(file_id)).content.strip() for file_id in ids]
         except OpenAIError as fault:
             raise EngineError(f"the provider's batches do not answer: {hide_secrets(str(fault))}") from None
+        batch.end(b"\n".join(files), ended.status)
+        if ended.status == "failed":
+            faults = (ended.errors and ended.errors.data) or []
+            reasons = "; ".join(dict.fromkeys(str(each.message) for each in faults)) or "no reason was given"
+            raise EngineError(f"batch {ended.id} was refused as a whole: {reasons}; no question of it was asked")
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
-
-    async def _work(self, batch: Batch) -> None:
-        if batch.record.batch_id is None:
-            await self._submit(batch)
-            _say(batch, "submitted")
-        else:
-            _say(batch, "taken up again")
-        ended = await self._wait(batch)
-        if ended.status == "failed":
-            batch.end(b"", ended.status)
-            raise EngineError(
-                f"batch {ended.id} of {batch.record.requests:,} requests was refused as a whole: "
-                f"{_reasons(ended)}; no question of it was asked"
-            )
-        ids = filter(None, (ended.output_file_id, ended.error_file_id))
-        files = [(await self._client.files.content(file_id)).content.strip() for file_id in ids]
-        batch.end(b"\n".join(files), ended.status)
 
     async def _submit(self, batch: Batch) -> None:
         batch_id = None
@@ -113,6 +100,11 @@ class HostedBatches:
     async def _wait(self, batch: Batch) -> ProviderBatch:
         """Wait for the batch and return it as it ended; a poll that fails is followed by the next as usual."""
         pause_s, failed, batch_id = self.first_poll_s, False, str(batch.record.batch_id)
+        _log.warning(
+            "medexam: batch %s of %s requests may take a day: Ctrl-C loses nothing, the same command continues",
+            batch_id,
+            batch.record.requests,
+        )
         while True:
             try:
                 found = await self._once.batches.retrieve(batch_id)
@@ -133,17 +125,3 @@ class HostedBatches:
                     return found
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * _SLOWER, LONGEST_POLL_S)
-
-
-def _say(batch: Batch, state: str) -> None:
-    _log.warning(
-        "medexam: batch %s of %s requests %s; it may take a day: Ctrl-C loses nothing, the same command continues",
-        batch.record.batch_id,
-        f"{batch.record.requests:,}",
-        state,
-    )
-
-
-def _reasons(batch: Any) -> str:
-    messages = [str(error.message) for error in getattr(batch.errors, "data", None) or () if error.message]
-    return "; ".join(dict.fromkeys(messages))[:_MESSAGE_CHARS] or "no reason was given"

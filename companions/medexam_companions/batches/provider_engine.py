@@ -17,30 +17,25 @@ from medexam.specs import EngineNeeds, ModelSpec
 from medexam_companions.batches.batching import BatchingEngine
 from medexam_companions.batches.provider import HostedBatches
 
-BATCH_PROVIDERS = ("openai",)
-"""Those whose batches take and give OpenAI's own file format; their models answer live too."""
+PROVIDER = "openai"
+"""The one whose batches are taken; its models answer live too."""
 
 
 async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatchEngine":
-    """Connect the engine of a spec; raises as `build_engine` does, and for a provider without such batches."""
+    """Connect the engine of a spec; raises as `build_engine` does, and for another provider."""
     provider, _, name = str(spec.name).rpartition("/")
-    if provider not in BATCH_PROVIDERS:
-        raise EngineError(
-            f"{spec.name}: engine batch supports {', '.join(BATCH_PROVIDERS)}, not {provider or 'a bare name'}; write "
-            f"{BATCH_PROVIDERS[0]}/{name}, or use engine litellm"
-        )
+    if provider != PROVIDER:
+        raise EngineError(f"{spec.name}: engine batch takes {PROVIDER}/NAME alone; else use engine litellm")
     live = await build_engine(spec.model_copy(update={"engine": "litellm"}), needs)
-    return ProviderBatchEngine(live, HostedBatches(spec), provider, name)
+    return ProviderBatchEngine(live, HostedBatches(spec), name)
 
 
 class ProviderBatchEngine(BatchingEngine):
     """An engine of a provider's batches, beside the live engine that writes and reads them."""
 
-    def __init__(self, live: Any, service: HostedBatches, provider: str, name: str) -> None:
-        super().__init__(service)
-        self._live = live
-        self._batches = service
-        self._provider, self._name = provider, name
+    def __init__(self, live: Any, batches: HostedBatches, name: str) -> None:
+        super().__init__(batches.work, self.reply, resumes=True)
+        self._live, self._batches, self._name = live, batches, name
         self._bodies: dict[str, dict[str, Any]] = {}
         """Fields of a request as JSON -> the same in the provider's words."""
 
@@ -85,7 +80,7 @@ class ProviderBatchEngine(BatchingEngine):
         if key not in self._bodies:
             from litellm.utils import get_optional_params
 
-            own = get_optional_params(model=self._name, custom_llm_provider=self._provider, **others)
+            own = get_optional_params(model=self._name, custom_llm_provider=PROVIDER, **others)
             extra = own.pop("extra_body", None) or {}
             own.pop("stream", None)
             self._bodies[key] = {"model": self._name, **own, **extra}

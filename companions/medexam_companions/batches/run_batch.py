@@ -22,10 +22,6 @@ _log = logging.getLogger(__name__)
 class VLLMBatches:
     """Batches that vLLM answers here, one after the other: each holds the GPUs of the profile."""
 
-    resumes = False
-    most_requests = 50_000
-    most_bytes = 2 * 10**9
-
     def __init__(self, profile: str) -> None:
         """Set up the batches; `profile` is a profile's name or YAML file."""
         self._profile = profile
@@ -44,10 +40,9 @@ class VLLMBatches:
             output = batch.results.with_name(f"{batch.results.name}.part")
             output.unlink(missing_ok=True)
             launch = await asyncio.to_thread(self.plan, batch.requests, output)
-            _log.warning(
-                "medexam: vLLM's run-batch answers %s requests; its log is %s", f"{batch.record.requests:,}", batch.log
-            )
-            ended = await self._run(ServerProcess(launch, batch.log, None, ""))
+            log = batch.path.with_suffix(".log")
+            _log.warning("medexam: vLLM's run-batch answers %s requests; its log is %s", batch.record.requests, log)
+            ended = await self._run(ServerProcess(launch, log, None, ""))
             results = output.read_bytes() if output.exists() else b""
             if results.count(b"\n") < batch.record.requests:
                 raise EngineError(f"vLLM's run-batch did not answer: {ended}")

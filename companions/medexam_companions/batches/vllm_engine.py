@@ -19,6 +19,7 @@ from medexam_companions.batches.run_batch import VLLMBatches
 
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens and its opening words; the grammar ends the reply."""
+_CONTINUES = "engine batch cannot continue given words, plain text or a model's own thinking; use engine vllm"
 
 
 def build_vllm_batches(spec: ModelSpec, needs: EngineNeeds) -> "VLLMBatchEngine":
@@ -26,7 +27,7 @@ def build_vllm_batches(spec: ModelSpec, needs: EngineNeeds) -> "VLLMBatchEngine"
     if needs.logprobs:
         raise LogprobsUnavailableError("engine batch reports no log-probabilities of given texts; use engine vllm")
     if needs.plain or needs.closes:
-        raise EngineError("engine batch cannot continue plain text, nor a model's own thinking; use engine vllm")
+        raise EngineError(_CONTINUES)
     return VLLMBatchEngine(spec)
 
 
@@ -38,7 +39,7 @@ class VLLMBatchEngine(BatchingEngine):
         assert spec.profile is not None  # noqa: S101 - `BatchEngine.from_spec` has looked
         batches = VLLMBatches(spec.profile)
         batches.plan(Path("requests"), Path("results"))
-        super().__init__(batches)
+        super().__init__(batches.work, self.reply, resumes=False)
         self._profile = load_profile(spec.profile)
         self.model: str = self._profile.name
         self._settings = RequestSettings.of(spec)
@@ -49,8 +50,6 @@ class VLLMBatchEngine(BatchingEngine):
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list."""
-        if dialogue.plain:
-            raise UnsupportedFeatureError("engine batch cannot continue plain text", feature="config.extensions.plain")
         fields = {**dialogue.sampling.fields(), **dialogue.fields, **self._settings.sampling}
         if dialogue.turns is not None:
             return [await self._chat(dialogue.turns, fields)]
@@ -67,10 +66,8 @@ class VLLMBatchEngine(BatchingEngine):
             if choice is None:
                 raise ProviderError(f"vLLM replied {generation.words!r}, not {opening!r} and one of {list(choices)}")
             return [replace(generation, reply=choice, text=None, thinking=None, source=None)]
-        if opening:
-            raise UnsupportedFeatureError(
-                "engine batch cannot make a model continue given words; use engine vllm", feature="messages"
-            )
+        if opening or dialogue.plain:
+            raise UnsupportedFeatureError(_CONTINUES, feature="messages")
         return [await self._chat(messages, fields)]
 
     async def _chat(self, messages: list[dict[str, Any]], fields: dict[str, Any]) -> Generation:
@@ -80,6 +77,9 @@ class VLLMBatchEngine(BatchingEngine):
             return read_chat(reply, self.model)[0]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ServerError(f"the reply cannot be read: {error}") from error
+
+    async def aclose(self) -> None:
+        """Do nothing: a process ends with its batch."""
 
     def info(self) -> EngineInfo:
         """Describe what really runs, as far as the profile says it."""

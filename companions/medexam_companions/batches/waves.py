@@ -8,33 +8,21 @@ a question therefore go in as many waves. This module knows requests and waits; 
 import asyncio
 import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
 
-from medexam.errors import CallError, ConfigurationError, MedExamError
+from medexam.errors import CallError, ConfigurationError, MedExamError, ServerError
 from medexam.serve import question_id
-from medexam_companions.batches.batch_folder import Batch, BatchFolder
-from medexam_companions.batches.results import no_result
+from medexam_companions.batches.batch_folder import MOST_REQUESTS, Batch, BatchFolder
 
 SETTLE_S = 0.25
 """Seconds without a further request after which those that came are taken for a wave."""
+MOST_BYTES = 200 * 10**6
+"""Of one batch's file, as OpenAI takes them."""
 
-
-class BatchService(Protocol):
-    """What works batches off."""
-
-    resumes: bool
-    """Whether a batch that was handed over goes on without this process."""
-    most_requests: int
-    """Requests of one batch."""
-    most_bytes: int
-    """Size of one batch's file."""
-
-    async def work(self, batch: Batch) -> None:
-        """Bring a batch to its end from whatever its record says, so that its results are on disk.
-
-        Raises `EngineError` for what no other request of it would escape, and `CallError`s.
-        """
+BatchService = Callable[[Batch], Awaitable[None]]
+"""Brings a batch to its end from whatever its record says, so that its results are on disk; raises `EngineError` for
+what no other request of it would escape, and `CallError`s."""
 
 
 class Waves:
@@ -130,7 +118,7 @@ class Waves:
         keys: list[str] = []
         size = 0
         for key, line in list(self._unsent.items()):
-            if keys and (len(keys) == self._service.most_requests or size + len(line) >= self._service.most_bytes):
+            if keys and (len(keys) == MOST_REQUESTS or size + len(line) >= MOST_BYTES):
                 yield keys
                 keys, size = [], 0
             keys.append(key)
@@ -148,8 +136,8 @@ class Waves:
     async def _merge(self, batch: Batch, keys: list[str]) -> None:
         """Wait for a batch, and give each question that waits its reply."""
         try:
-            await self._service.work(batch)
-            results = await asyncio.to_thread(lambda: dict(batch.read_results()))
+            await self._service(batch)
+            results = await asyncio.to_thread(batch.read_results)
         except MedExamError as error:
             fault = error if isinstance(error, CallError) else ConfigurationError(str(error))
             for key in keys:
@@ -159,7 +147,8 @@ class Waves:
             self._underway -= set(keys)
             self._followed.remove(batch)
         for key in keys:
-            result = results.get(key) or no_result(batch.record.status)
+            missing = ServerError(f"the batch ended as {batch.record.status} without a reply to this request")
+            result = results.get(key) or missing
             if isinstance(result, CallError):
                 self._fail(key, result)
             elif (future := self._futures.get(key)) is None:
