@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
@@ -16,26 +17,24 @@ class Protocols(ComparisonSection):
     protocols: tuple[Protocol, ...]
     name = "protocol"
 
-    @property
-    def differing(self) -> list[str]:
-        """What at least two runs tell differently, in the protocol's order."""
-        return [setting for setting in self.protocols[0] if len(self._told(setting)) > 1]
+    @cached_property
+    def verdicts(self) -> dict[str, list[str]]:
+        """What at least two runs state differently, what some run does not state, and what is the same in all.
 
-    @property
-    def untold(self) -> list[str]:
-        """What some run does not tell, so that nobody knows whether it differs."""
-        return [
-            setting
-            for setting in self.protocols[0]
-            if any(protocol[setting] == NOT_TOLD for protocol in self.protocols)
-        ]
-
-    def _told(self, setting: str) -> set[str]:
-        return {protocol[setting] for protocol in self.protocols} - {NOT_TOLD}
+        In the protocol's order; a setting may be `differing` and `not_told`.
+        """
+        verdicts: dict[str, list[str]] = {"differing": [], "not_told": [], "same": []}
+        for setting in self.protocols[0]:
+            stated = {protocol[setting] for protocol in self.protocols}
+            differs, is_untold = len(stated - {NOT_TOLD}) > 1, NOT_TOLD in stated
+            for name, holds in (("differing", differs), ("not_told", is_untold), ("same", not (differs or is_untold))):
+                if holds:
+                    verdicts[name].append(setting)
+        return verdicts
 
     def tables(self, names: Sequence[str]) -> list[Captioned]:
         """Build a row for each setting that differs or that some run does not tell."""
-        settings = [setting for setting in self.protocols[0] if setting in self.differing or setting in self.untold]
+        settings = [setting for setting in self.protocols[0] if setting not in self.verdicts["same"]]
         if not settings:
             return []
         rows = tuple((setting, *(protocol[setting] for protocol in self.protocols)) for setting in settings)
@@ -46,24 +45,20 @@ class Protocols(ComparisonSection):
 
     def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
         """Write what differs, what is not told, and what is the same."""
-        shared_settings = [
-            setting for setting in self.protocols[0] if setting not in self.differing and setting not in self.untold
-        ]
-        remarks = []
-        if self.differing:
-            remarks.append(f"The runs differ in {_listed(self.differing)}: any of these may explain a difference.")
-        elif not self.untold:
-            remarks.append("The runs' protocols do not differ.")
-        if self.untold:
-            remarks.append(f"Not stated by every run: {_listed(self.untold)}.")
-        if shared_settings:
-            remarks.append(f"The same in all runs: {_listed(shared_settings)}.")
+        differing, untold, same = (", ".join(settings) for settings in self.verdicts.values())
+        remarks = [] if differing or untold else ["The runs' protocols do not differ."]
+        if differing:
+            remarks.append(f"The runs differ in {differing}: any of these may explain a difference.")
+        if untold:
+            remarks.append(f"Not stated by every run: {untold}.")
+        if same:
+            remarks.append(f"The same in all runs: {same}.")
         return remarks
 
     def document(self, keys: Sequence[str]) -> dict[str, Any]:
         """Build the protocol of each run, what differs, and what is not told."""
         runs = {key: dict(protocol) for key, protocol in zip(keys, self.protocols, strict=True)}
-        return {"runs": runs, "differing": self.differing, "not_told": self.untold}
+        return {"runs": runs, "differing": self.verdicts["differing"], "not_told": self.verdicts["not_told"]}
 
 
 def find_protocols(compared: ComparisonScope) -> Protocols:
@@ -71,7 +66,3 @@ def find_protocols(compared: ComparisonScope) -> Protocols:
     return Protocols(
         tuple(read_protocol(folder.read_record(), folder.read_environment()) for folder in compared.folders)
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
