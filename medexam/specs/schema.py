@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_SCHEMA = Path(__file__).with_name("spec.schema.json")
+SCHEMA = Path(__file__).with_name("spec.schema.json")
+"""The schema as it ships, for editors; `medexam schema` prints the same."""
 
 
 def spec_schema() -> dict[str, Any]:
     """Read the schema of an experiment's YAML file."""
-    schema: dict[str, Any] = json.loads(_SCHEMA.read_text(encoding="utf-8"))
+    schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
     return schema
 
 
