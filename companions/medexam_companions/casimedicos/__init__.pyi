@@ -3,6 +3,13 @@ from .finetuning.cells import FinetuningSpec as FinetuningSpec
 from .finetuning.cells import load_finetuning as load_finetuning
 from .finetuning.cells import pending_stages as pending_stages
 from .finetuning.cells import plan_cells as plan_cells
+from .finetuning.lessons import make_lessons as make_lessons
+from .finetuning.lessons import read_span_file as read_span_file
+from .finetuning.telling_marks import without_marks as without_marks
 from .finetuning.training import learn as learn
+from .finetuning.training import mean_scores as mean_scores
+from .readers.entailment import EntailmentReader as EntailmentReader
+from .readers.loading import load_reader as load_reader
+from .readers.spans import SpanReader as SpanReader
 from .statistics import compute_explanation_statistics as compute_explanation_statistics
 from .variants import write_variants as write_variants

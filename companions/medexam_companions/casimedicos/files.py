@@ -45,9 +45,7 @@ def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         source = str(path / name) if members is None else f"{path}: {name}"
         try:
             text = (read_regular(path / name) if members is None else members[name]).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise DatasetError(f"{source}: is not UTF-8 ({error}): copy it again") from None
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{source}: cannot be read ({error}): unpack the whole archive again") from None
         yield source, text
 

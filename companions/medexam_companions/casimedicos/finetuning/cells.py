@@ -115,11 +115,6 @@ class Cell:
         return ", ".join(filter(None, (self.encoder, self.training, self.variant)))
 
     @property
-    def folder(self) -> Path:
-        """Where its record is."""
-        return self.stages[-1].out
-
-    @property
     def pending(self) -> tuple[Stage, ...]:
         """The stages that are still to be learnt, in their order."""
         if self.stages[-1].record is not None:
@@ -127,16 +122,11 @@ class Cell:
         return tuple(stage for stage in self.stages if stage.record is None)
 
     def score(self, measure: str) -> Any:
-        """Return `f1`, `exact_match`, `precision` or `recall` by SQuAD's rule, in percent; None until it is scored.
-
-        `negated_f1` is the F1 of the questions that ask for what is not so, `outcomes` counts kinds of predictions.
+        """Return `f1`, `exact_match`, `precision` or `recall` by SQuAD's rule, in percent, or `outcomes`, the counts of
+        kinds of predictions; None until it is scored.
         """
         validation = (self.stages[-1].record or {}).get("validation")
-        if validation is None:
-            return None
-        if measure == "negated_f1":
-            return validation["negated"]["f1"]
-        return validation["outcomes"] if measure == "outcomes" else validation["squad"][measure]
+        return validation and {**validation["squad"], "outcomes": validation["outcomes"]}[measure]
 
 
 def load_finetuning(name: str | None, changes: Mapping[str, Any]) -> FinetuningSpec:

@@ -62,7 +62,7 @@ def finetune(
         print_json(
             [
                 {name: getattr(cell, name) for name in fields}
-                | {"folder": str(cell.folder), "pending": len(cell.pending), "record": cell.stages[-1].record}
+                | {"folder": str(cell.stages[-1].out), "pending": len(cell.pending), "record": cell.stages[-1].record}
                 for cell in cells
             ]
         )
@@ -72,7 +72,7 @@ def finetune(
     for cell in cells:
         scores = [cell.score(measure) for measure in measures]
         figures = (NONE if score is None else f"{score:.2f}" for score in scores)
-        rows.append((cell.label, *figures, str(cell.folder) if not cell.pending else "pending"))
+        rows.append((cell.label, *figures, str(cell.stages[-1].out) if not cell.pending else "pending"))
     table = Table("Fine-tuned encoders", ("Encoder", *measures.values(), "Folder"), tuple(rows))
     print_tables(Terminal(), [(table, "Percent, by SQuAD's rule. A folder is read by program.reader of span_reader.")])
     if plan:

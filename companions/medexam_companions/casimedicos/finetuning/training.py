@@ -19,7 +19,7 @@ from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
 from medexam.metrics import count_outcomes, score_span
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
-from medexam_companions.casimedicos.finetuning.lessons import Lesson, is_negated_item, make_lessons, read_span_file
+from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
 from medexam_companions.casimedicos.readers.spans import SpanReader
 
@@ -57,19 +57,19 @@ def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:
     data = {}
     for path, items in files.items():
         try:
-            lessons = make_lessons(items, loaded.tokenizer, spec.window, spec.shared)
+            lessons, omissions = make_lessons(items, loaded.tokenizer, spec.window, spec.shared)
         except DatasetError as error:
             raise DatasetError(f"{path}: {error}") from None
-        for reason, n in Counter(lessons.omissions.values()).items():
-            keys = [key for key, cause in lessons.omissions.items() if cause == reason]
+        for reason, n in Counter(omissions.values()).items():
+            keys = [key for key, cause in omissions.items() if cause == reason]
             examples = f"{', '.join(keys[:SHOWN])}{' ...' if n > SHOWN else ''}"
             say(f"{path}: {n:,} of {len(items):,} questions are left out ({examples}): {reason}")
-        windows += lessons.windows
+        windows += lessons
         data[str(path)] = {
             "questions": len(items),
             "unanswerable": sum(not item.answers for item in items),
-            "windows": len(lessons.windows),
-            "left_out": lessons.omissions,
+            "windows": len(lessons),
+            "left_out": omissions,
         }
     start = time.monotonic()
     losses = _train(loaded, windows, stage)
@@ -103,12 +103,9 @@ def _train(loaded: LoadedReader, windows: Sequence[Lesson], stage: Stage) -> lis
     """Train the loaded model in place; return step and mean loss since the one before, about a hundred times."""
     from transformers import PrinterCallback, ProgressCallback, Trainer, TrainingArguments
 
-    class Bar(ProgressCallback):  # type: ignore[misc, unused-ignore]
-        """The Trainer's bar, without a line on standard output for each loss."""
-
-        def on_log(self, *_: Any, **__: Any) -> None:
-            pass
-
+    bar: Any = ProgressCallback()
+    # It would print each loss on standard output.
+    bar.on_log = lambda *_, **__: None
     spec = stage.spec
     with TemporaryDirectory() as folder:
         arguments = TrainingArguments(
@@ -133,7 +130,7 @@ def _train(loaded: LoadedReader, windows: Sequence[Lesson], stage: Stage) -> lis
             args=arguments,
             train_dataset=list(windows),
             data_collator=partial(_collate, loaded.tokenizer),
-            callbacks=[Bar()] if sys.stderr.isatty() else [],
+            callbacks=[bar] if sys.stderr.isatty() else [],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
@@ -169,11 +166,9 @@ def _score(loaded: LoadedReader, validation: Sequence[SpanItem], stage: Stage, d
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     (draft / PREDICTIONS).write_text(lines, encoding="utf-8")
     pairs = [(text, item.references) for item, text in zip(items, texts, strict=True)]
-    negated = [pair for item, pair in zip(items, pairs, strict=True) if is_negated_item(item)]
     return {
         "squad": mean_scores(pairs),
         "spanish": mean_scores(pairs, "spanish"),
-        "negated": mean_scores(negated),
         "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
     }
 

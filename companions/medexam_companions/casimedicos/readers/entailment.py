@@ -1,6 +1,6 @@
 """How likely a premise entails a hypothesis, by any model of natural language inference."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,18 @@ class EntailmentReader:
     """Judges hypotheses by premises, with a classifier that is loaded."""
 
     def __init__(self, loaded: LoadedReader) -> None:
-        """Take a loaded model; raises `EngineError` if none of its labels means entailment."""
+        """Take a loaded model; raises `EngineError` unless one label is `entailment` or `entailed`, in any case."""
         self.label = loaded.weights.label
         self.batch = loaded.batch
         self._loaded = loaded
-        self._entailed = _entailment_label(loaded.model.config.label2id, loaded.weights.source)
+        labels = loaded.model.config.label2id
+        numbers = [number for label, number in labels.items() if label.strip().lower() in ("entailment", "entailed")]
+        if len(numbers) != 1:
+            raise EngineError(
+                f"{loaded.weights.source}: its labels are {', '.join(map(str, labels))}, and one of them must be "
+                "entailment: name a model of natural language inference, or correct label2id in its config.json"
+            )
+        self._entailed = numbers[0]
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Score each (premise, hypothesis) by the log of the softmax over the model's labels, at entailment.
@@ -56,17 +63,3 @@ ENTAILMENT = LocalReader(
     lambda settings: EntailmentReader(load_reader(settings.model, "entailment", settings.revision)), (PAIR_TOKENS,)
 )
 """What scores whether sentences entail hypotheses."""
-
-
-def _entailment_label(label2id: Mapping[str, int], source: str) -> int:
-    """Find the number of the label for entailment, in any case; raises `EngineError` if there is none or several.
-
-    `not_entailment` and its like do not count.
-    """
-    numbers = [number for label, number in label2id.items() if label.strip().lower() in ("entailment", "entailed")]
-    if len(numbers) != 1:
-        raise EngineError(
-            f"{source}: its labels are {', '.join(map(str, label2id))}, and one of them must be entailment: name a "
-            "model of natural language inference, or correct label2id in its config.json"
-        )
-    return numbers[0]

@@ -12,20 +12,6 @@ from medexam.errors import EngineError
 
 Task = Literal["span", "entailment"]
 
-BATCH = {"cpu": 16, "cuda": 128}
-"""Texts in one forward pass, by the kind of device."""
-_HEADS: dict[Task, str] = {
-    "span": (
-        "it is an encoder without a question answering head: fine-tune it with `medexam finetune --model {source} "
-        "--train FILE --out FOLDER` and name that folder"
-    ),
-    "entailment": (
-        "it is an encoder without a classification head: name a model that was fine-tuned for natural language "
-        "inference, such as MoritzLaurer/mDeBERTa-v3-base-mnli-xnli"
-    ),
-}
-_BODY = "they are not those of the encoder that its config.json describes; copy the whole model"
-
 
 @dataclass(frozen=True)
 class LoadedReader:
@@ -68,8 +54,10 @@ def load_reader(
     if seed is not None:
         lacking = [key for key in lacking if key.startswith(f"{model.base_model_prefix}.")]
     if lacking:
-        need = _HEADS[task].format(source=weights.source) if seed is None else _BODY
-        raise EngineError(f"{weights.source}: its weights lack {', '.join(lacking[:3])}: {need}")
+        raise EngineError(
+            f"{weights.source}: its weights lack {', '.join(lacking[:3])}: name a whole model that was fine-tuned for "
+            f"{task}; `medexam finetune --model {weights.source} --train FILE --out FOLDER` makes one that finds spans"
+        )
     if not tokenizer.is_fast:
         raise EngineError(
             f"{weights.source}: its tokenizer does not give the positions of tokens in a text: "
@@ -77,8 +65,7 @@ def load_reader(
         )
     _fit_length(model, tokenizer)
     place = pick_encoder_device(device)
-    batch = BATCH.get(place.partition(":")[0], BATCH["cpu"])
-    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, batch)
+    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, 128 if place.startswith("cuda") else 16)
 
 
 def _fit_length(model: Any, tokenizer: Any) -> None:

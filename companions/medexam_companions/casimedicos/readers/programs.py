@@ -8,30 +8,24 @@ import asyncio
 import math
 import re
 from collections.abc import Callable
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 import dspy
 
-from medexam.errors import SpecError
 from medexam.model_calls import Generation
 from medexam.predictions import OptionScores
 from medexam.programs import PassageFinder, ProgramContext, ProgramOutput, TextReader, list_hypotheses
 from medexam.questions import Language, Option, Question, Task
-from medexam.retrievers import Hit, Span
+from medexam.retrievers import Hit, Span, load_stop_words
 from medexam_companions.casimedicos.readers.specs import EntailmentSpec, SpanReaderSpec
 
 UNIT = "nats (log-probability of entailment)"
 _LEAST = math.log(1e-300)
 """The score of an option for which no passage was found, in nats."""
-_STEMMED: dict[Language, tuple[str, str]] = {
-    "en": ("english", "EN_PLUS"),
-    "es": ("spanish", "SPANISH"),
-    "it": ("italian", "ITALIAN"),
-    "ru": ("russian", "RUSSIAN"),
-}
-"""Language -> its stemmer, and the end of the name of bm25s' list of stop words."""
+_STEMMERS: dict[Language, str] = {"en": "english", "es": "spanish", "it": "italian", "ru": "russian"}
+_STOP_LISTS: dict[Language, str] = {"en": "EN_PLUS", "es": "SPANISH", "it": "ITALIAN", "ru": "RUSSIAN"}
+"""Language -> the end of the name of bm25s' list."""
 _WORD = re.compile(r"\w+")
 
 
@@ -162,24 +156,12 @@ def _stems(text: str, language: Language) -> frozenset[str]:
 
     A single capital letter behind the first word, such as vitamin A, is no stop word.
     """
-    if language not in _STEMMED:
+    if language not in _STEMMERS:
         return frozenset(_WORD.findall(text.lower()))
     words = _WORD.findall(text)
     symbols = {word for word in words[1:] if len(word) == 1 and word.isupper()}
-    stop_words = _load_stop_words(language)
+    stop_words = load_stop_words(language, _STOP_LISTS)
     lower_words = [word.lower() for word in words if word in symbols or word.lower() not in stop_words]
-    return frozenset(_import("Stemmer").Stemmer(_STEMMED[language][0]).stemWords(lower_words))
+    import Stemmer
 
-
-@cache
-def _load_stop_words(language: Language) -> frozenset[str]:
-    return frozenset(getattr(_import("bm25s.stopwords"), f"STOPWORDS_{_STEMMED[language][1]}"))
-
-
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise SpecError(
-            "span_reader compares stems and needs PyStemmer and bm25s: pip install 'medexam[retrieval]'"
-        ) from None
+    return frozenset(Stemmer.Stemmer(_STEMMERS[language]).stemWords(lower_words))

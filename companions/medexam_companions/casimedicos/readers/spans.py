@@ -1,7 +1,7 @@
 """Finds the span of a context that answers a question, with any extractive question answering model of transformers."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from medexam.errors import EngineError
 from medexam.retrievers import LocalReader, Span
@@ -10,17 +10,6 @@ from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW
 
 ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
-
-
-class _BestTokens(NamedTuple):
-    """The best span of a window, in tokens."""
-
-    score: float
-    """The sum of its start and end logit."""
-    first: int
-    last: int
-    no_answer: float
-    """The same sum at the token that means the whole text."""
 
 
 class SpanReader:
@@ -56,27 +45,27 @@ class SpanReader:
         `EngineError` if the logits are not numbers.
         """
         windows = cut_windows(self._loaded.tokenizer, pairs, self._window, self._shared)
-        best_by_window: dict[int, _BestTokens | None] = {}
+        best_by_window: dict[int, tuple[Span, float] | None] = {}
         for places in by_length([len(window.offsets) for window in windows], self.batch):
-            best_by_window |= zip(places, self._read_batch([windows[place] for place in places]), strict=True)
+            best_by_window |= zip(places, self._read_batch([windows[place] for place in places], pairs), strict=True)
         spans: list[Span | None] = [None] * len(pairs)
         no_answer: dict[int, float] = {}
         for place, window in enumerate(windows):
-            best = best_by_window[place]
-            if best is None:
-                continue
-            span = spans[window.pair]
-            if span is None or best.score > span.score:
-                spans[window.pair] = _span(pairs[window.pair][1], window, best)
-            no_answer[window.pair] = min(no_answer.get(window.pair, best.no_answer), best.no_answer)
+            if (best := best_by_window[place]) is not None:
+                span, score = best
+                earlier = spans[window.pair]
+                spans[window.pair] = span if earlier is None or span.score > earlier.score else earlier
+                no_answer[window.pair] = min(no_answer.get(window.pair, score), score)
         for pair, score in no_answer.items() if self._may_be_empty else ():
-            span = spans[pair]
-            if span is not None and score > span.score:
+            found = spans[pair]
+            if found is not None and score > found.score:
                 spans[pair] = Span("", 0, 0, score)
         return spans
 
-    def _read_batch(self, windows: Sequence[Window]) -> Iterator[_BestTokens | None]:
-        """Yield the best span of each window; None for one without context."""
+    def _read_batch(
+        self, windows: Sequence[Window], pairs: Sequence[tuple[str, str]]
+    ) -> Iterator[tuple[Span, float] | None]:
+        """Yield the best span of each window and the score of no answer; None for one without context."""
         import torch
 
         loaded = self._loaded
@@ -97,12 +86,18 @@ class SpanReader:
         if bool(torch.isnan(sums).any()):
             raise EngineError(f"{self.label}: its logits are not numbers; its weights are damaged")
         for row, (score, place) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
-            padding = int(mask[row].int().argmax())
-            first, last = divmod(place, length)
-            text_place = padding + windows[row].whole_text
-            no_answer = float(start_logits[row, text_place] + end_logits[row, text_place])
-            best = _BestTokens(score, first - padding, last - padding, no_answer)
-            yield best if bool(context[row].any()) else None
+            if not bool(context[row].any()):
+                yield None
+                continue
+            window, padding = windows[row], int(mask[row].int().argmax())
+            first, last = (window.offsets[token - padding] for token in divmod(place, length))
+            assert first is not None and last is not None  # noqa: S101, PT018 - chosen among the context's tokens
+            text = pairs[window.pair][1][first[0] : last[1]]
+            # Some tokenizers count spaces as a token's.
+            begin = first[0] + len(text) - len(text.lstrip())
+            span = Span(text.strip(), begin, begin + len(text.strip()), score)
+            whole = padding + window.whole_text
+            yield span, float(start_logits[row, whole] + end_logits[row, whole])
 
 
 SPANS = LocalReader(
@@ -112,12 +107,3 @@ SPANS = LocalReader(
     (WINDOW_TOKENS, SHARED_TOKENS),
 )
 """What finds spans in texts."""
-
-
-def _span(context: str, window: Window, best: _BestTokens) -> Span:
-    """Return the span of two tokens, without the spaces that some tokenizers count as a token's."""
-    opening, closing = window.offsets[best.first], window.offsets[best.last]
-    assert opening is not None and closing is not None  # noqa: S101, PT018 - chosen among the context's tokens
-    text = context[opening[0] : closing[1]]
-    start = opening[0] + len(text) - len(text.lstrip())
-    return Span(text.strip(), start, start + len(text.strip()), best.score)

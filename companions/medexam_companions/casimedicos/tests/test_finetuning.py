@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import DatasetError
-from medexam_companions.casimedicos import read_casimedicos
-from medexam_companions.casimedicos.finetuning import make_lessons, read_span_file
-from medexam_companions.casimedicos.readers import SpanReader, load_reader
+from medexam_companions.casimedicos import (
+    SpanReader,
+    load_reader,
+    make_lessons,
+    read_casimedicos,
+    read_span_file,
+)
 from retrievers.tiny_models import save_bert, save_reader
 
 pytestmark = pytest.mark.usefixtures("no_collection")
@@ -156,26 +160,26 @@ def tokenizer(tmp_path_factory):
 def test_answers_are_labelled_in_every_window_that_holds_them_whole(tokenizer, tmp_path) -> None:
     words = ["heart", "blood", "kidney", "fever", "nerve", "bone", "lung", "dose", "drug", "cell"] * 4
     context, answer = " ".join(words), "fever nerve bone"
-    lessons = make_lessons(
+    lessons, omissions = make_lessons(
         read_span_file(span_file(tmp_path, ("a", context, answer, context.index(answer)))), tokenizer, 24, 6
     )
-    assert lessons.omissions == {}
-    labelled = [one for one in lessons.windows if one["start_positions"]]
-    assert len(lessons.windows) > len(labelled) >= 1
+    assert omissions == {}
+    labelled = [one for one in lessons if one["start_positions"]]
+    assert len(lessons) > len(labelled) >= 1
     for one in labelled:
         ids = one["input_ids"][one["start_positions"] : one["end_positions"] + 1]
         assert tokenizer.decode(ids) == answer
-    assert all(one["end_positions"] == 0 for one in lessons.windows if not one["start_positions"])
+    assert all(one["end_positions"] == 0 for one in lessons if not one["start_positions"])
 
 
 def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer, tmp_path) -> None:
     long = " ".join(["heart blood kidney"] * 20)
     items = (("long", long, long, 0), ("off", "the heart", "heart", 1), ("none", "the heart", None, 0))
     good = ("good", " the heart is", " heart ", 4)
-    lessons = make_lessons(read_span_file(span_file(tmp_path, *items, good)), tokenizer, 24, 6)
-    assert set(lessons.omissions) == {"long", "off"}
+    lessons, omissions = make_lessons(read_span_file(span_file(tmp_path, *items, good)), tokenizer, 24, 6)
+    assert set(omissions) == {"long", "off"}
     # That a question has no answer is learnt too.
-    places = [(one["start_positions"], one["end_positions"]) for one in lessons.windows]
+    places = [(one["start_positions"], one["end_positions"]) for one in lessons]
     assert (len(places), places[0]) == (2, (0, 0))
     with pytest.raises(DatasetError, match="no question is left to learn from: answers that fit"):
         make_lessons(read_span_file(span_file(tmp_path, items[0])), tokenizer, 24, 6)

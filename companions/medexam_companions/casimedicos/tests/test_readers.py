@@ -8,11 +8,7 @@ import pytest
 import torch
 
 from medexam.errors import EngineError
-from medexam_companions.casimedicos.readers import (
-    EntailmentReader,
-    SpanReader,
-    load_reader,
-)
+from medexam_companions.casimedicos import EntailmentReader, SpanReader, load_reader
 from retrievers.tiny_models import WORDS, save_bert, save_reader
 
 LABELS = ("contradiction", "neutral", "Entailment")
@@ -112,7 +108,7 @@ def test_an_encoder_without_a_head_is_refused_with_the_way_out(tmp_path, qa) -> 
     plain = save_bert(tmp_path / "plain", 3)
     with pytest.raises(EngineError, match=r"lack qa_outputs.bias.*medexam finetune --model .*plain"):
         load_reader(plain, "span")
-    with pytest.raises(EngineError, match="without a classification head"):
+    with pytest.raises(EngineError, match=r"lack .*classifier.* fine-tuned for entailment"):
         load_reader(qa, "entailment")
 
 

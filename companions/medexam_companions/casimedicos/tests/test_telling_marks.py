@@ -3,7 +3,7 @@
 import pytest
 
 from medexam.datasets import SpanAnswer, SpanItem
-from medexam_companions.casimedicos.finetuning import is_negated_item, mean_scores, without_marks
+from medexam_companions.casimedicos import mean_scores, without_marks
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,6 @@ def test_answers_keep_their_place() -> None:
     assert behind.answers == (SpanAnswer(", y fiebre", 3),)
     whole = SpanItem("3", "Tos (respuesta 1 falsa).", "q", (SpanAnswer("(respuesta 1 falsa)", 4),))
     assert without_marks(whole).context == "Tos (respuesta 1 falsa)."
-
-
-@pytest.mark.parametrize(
-    ("question", "negated"), [("¿Qué NO es?", True), ("Tos. ¿Qué es? No es asma @@ Nunca es tos", False)]
-)
-def test_a_question_is_negated_without_its_options(question, negated) -> None:
-    assert is_negated_item(SpanItem("2", "x", question, ())) is negated
 
 
 def test_a_set_has_percentages() -> None:
