@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from table_cases import read_cases
 
 PAPER = [case.values[0] for case in read_cases("headqa_v1_in_numbers")]
-"""By discipline: questions of train, dev and test; tokens of the longest and mean question and answer."""
+"""By discipline: questions of train, dev and test."""
 
 
 @pytest.fixture
@@ -56,23 +56,6 @@ def test_places_are_tested_against_uniform(stats, write_exam) -> None:
     assert found["p"] == pytest.approx(chi2.sf(10, 2))
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("Los linfocitos:", 3),
-        ("¿Qué trastorno podría presentar? (DSM-5):", 10),
-        ("dosis de 70mg/dl, p.ej.", 7),
-        ("auto-inmune y 3,5 %", 6),
-        ("la hepatitis A.  Otra", 5),
-        ("HDL/LDL: 1/2.", 6),
-        ("etc.", 1),
-    ],
-)
-def test_tokens_are_those_of_the_paper(stats, write_exam, text, tokens) -> None:
-    found = stats("headqa_v1", "--path", write_exam({"qtext": text}))
-    assert found["tokens"]["biology"]["longest_question"] == tokens
-
-
 @pytest.mark.data
 @pytest.mark.nightly
 @pytest.mark.usefixtures("full_data")
@@ -81,13 +64,6 @@ def test_headqa_v1_is_counted_as_it_was_published(stats) -> None:
     assert {name: [*counts.values()] for name, counts in found["by_split"].items()} == {
         each["name"]: each["splits"] for each in PAPER
     }
-    differences = [
-        abs(round(mine, 2) - theirs)
-        for each in PAPER
-        for mine, theirs in zip(found["tokens"][each["name"]].values(), each["tokens"], strict=True)
-    ]
-    assert sum(difference < 0.001 for difference in differences) == 21
-    assert max(differences) < 0.011
     assert (found["questions"], found["exams"], found["with_images"]) == (6765, 30, 165)
     assert [sum(group["right"]) for group in found["positions"]] == [4108, 2657]
     assert all(group["p"] < 0.001 for group in found["positions"])

@@ -18,7 +18,7 @@ from medexam.experiments import (
     statistics_plots,
 )
 from medexam.files import cache_dir
-from medexam.questions import Discipline
+from medexam.questions import Discipline, Question
 from medexam.retrievers import DenseRetriever, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec, validate
 from medexam.tables import Table
@@ -26,6 +26,7 @@ from medexam_companions.casimedicos import compute_explanation_statistics
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.maps import make_map
 from medexam_companions.papers.paper import Grid, PaperEntry
+from medexam_companions.papers.tokens import measure_tokens
 
 ACRONYMS = {
     "BIR": Discipline.BIOLOGY,
@@ -79,6 +80,9 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
         document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
         return Product(entry, [comparison.table, (top, "")], document)
     items = find_benchmark(spec).load(spec)
+    if shows == "tokens":
+        comparison = Beside(title, tokens(items.questions), entry.figures, entry.paper.arxiv)
+        return Product(entry, [comparison.table], comparison.document())
     statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
     plots = {plot.name: plot for plot in statistics_plots(statistics)}
     pictures = [render_plot(plots[name]) for name in (shows, f"{shows}_by_year") if name in plots]
@@ -128,15 +132,18 @@ def questions_by_split(statistics: Statistics) -> Grid:
     return Grid(columns=columns, rows={name: tuple(numbers) for name, numbers in rows.items()})
 
 
-def tokens(statistics: Statistics) -> Grid:
+def tokens(questions: Sequence[Question]) -> Grid:
     """Count the tokens of the longest and of the mean question and answer of each discipline."""
-    counts = {name: statistics.tokens.get(discipline.value) for name, discipline in ACRONYMS.items()}
+    members = {
+        name: [question for question in questions if question.exam.discipline == discipline.value]
+        for name, discipline in ACRONYMS.items()
+    }
+    counts = {name: measure_tokens(asked) for name, asked in members.items() if asked}
     return Grid(
         columns=("Longest question", "Mean question", "Longest answer", "Mean answer"),
         rows={
             name: (each.longest_question, round(each.mean_question, 2), each.longest_answer, round(each.mean_answer, 2))
             for name, each in counts.items()
-            if each is not None
         },
     )
 
@@ -155,7 +162,7 @@ def sentences(spec: DatasetSpec) -> Grid:
 
 
 _OF_EXAMS: Mapping[str, Callable[[Statistics], Grid]] = MappingProxyType(
-    {"questions": questions_by_year, "splits": questions_by_split, "tokens": tokens}
+    {"questions": questions_by_year, "splits": questions_by_split}
 )
 _OF_DOCUMENTS: Mapping[str, Callable[[DatasetSpec], Grid]] = MappingProxyType(
     {"documents": documents, "sentences": sentences}

@@ -1,8 +1,8 @@
 """What an exam looks like in numbers: sizes, lengths, and where the right answer stands.
 
-Sizes and lengths are those of Correa-Guillén et al. (2025), table 1 and figures 3 and 4; splits and tokens those of
-Vilares and Gómez-Rodríguez (2019), tables 2 and 3. Pure functions over questions and golds. A word is what stands
-between white space.
+Sizes and lengths are those of Correa-Guillén et al. (2025), table 1 and figures 3 and 4; splits those of
+Vilares and Gómez-Rodríguez (2019), table 2. Pure functions over questions and golds. A word is what stands between
+white space.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +11,6 @@ from statistics import fmean, median, stdev
 from typing import TypeVar
 
 from medexam.datasets.selection import split_of
-from medexam.datasets.tokens import TokenLengths, measure_tokens
 from medexam.distributions import chi_square_tail
 from medexam.frozen_model import FrozenModel
 from medexam.questions import AnswerKey, Language, Question
@@ -75,8 +74,6 @@ class Statistics(FrozenModel):
     """Questions by discipline, then by year: Table 1."""
     by_split: dict[str, dict[str, int]]
     """Questions by discipline, then by official split; those of exams without a split are left out."""
-    tokens: dict[str, TokenLengths]
-    """Lengths in tokens, by discipline."""
     overall: TextLengths
     by_year: dict[int, TextLengths]
     by_discipline: dict[str, TextLengths]
@@ -104,7 +101,6 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
             discipline: {year: len(members) for year, members in groups.items()} for discipline, groups in years.items()
         },
         by_split={discipline: count_splits(members, name) for discipline, members in by_discipline.items()},
-        tokens={discipline: measure_tokens(members) for discipline, members in by_discipline.items()},
         overall=measure_lengths(questions),
         by_year=_lengths(_by_year(questions)),
         by_discipline=_lengths(by_discipline),

@@ -12,7 +12,6 @@ def statistics_tables(statistics: Statistics) -> list[Captioned]:
         _exams(statistics),
         *([_splits(statistics)] if any(statistics.by_split.values()) else []),
         *length_tables(statistics),
-        _tokens(statistics),
         _positions(statistics),
         _options(statistics),
     ]
@@ -60,22 +59,6 @@ def _splits(statistics: Statistics) -> Captioned:
     rows = tuple((group, f"{sum(counts):,}", *(f"{count:,}" for count in counts)) for group, counts in groups.items())
     headers = ("Discipline", "Unsupervised", *(name.capitalize() for name in names))
     return (Table("Questions by split", headers, rows), "Unsupervised: all splits together.")
-
-
-def _tokens(statistics: Statistics) -> Captioned:
-    rows = tuple(
-        (
-            discipline,
-            str(lengths.longest_question),
-            f"{lengths.mean_question:.2f}",
-            str(lengths.longest_answer),
-            f"{lengths.mean_answer:.2f}",
-        )
-        for discipline, lengths in statistics.tokens.items()
-    )
-    headers = ("Discipline", "Longest question", "Mean question", "Longest answer", "Mean answer")
-    caption = "Tokens as Vilares and Gómez-Rodríguez (2019) count them. Answers: each option on its own."
-    return (Table(f"Tokens · {statistics.name} {statistics.language}", headers, rows), caption)
 
 
 def _lengths(
