@@ -21,28 +21,3 @@ def gc_seldom() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(young, *older)
-
-
-_open_pauses = 0
-"""Blocks of `gc_paused` that were begun and have not ended, in all threads."""
-
-
-@contextmanager
-def gc_paused() -> Iterator[None]:
-    """Leave objects that were alive before unsearched within the block, and search new ones seldom.
-
-    A block within another one, or beside it in a second thread, leaves frozen what the first one froze.
-    """
-    global _open_pauses
-    if not _open_pauses:
-        # The young objects only: to look at all that imports left behind takes up to half a second.
-        gc.collect(1)
-        gc.freeze()
-    _open_pauses += 1
-    try:
-        with gc_seldom():
-            yield
-    finally:
-        _open_pauses -= 1
-        if not _open_pauses:
-            gc.unfreeze()

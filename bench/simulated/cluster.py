@@ -22,7 +22,7 @@ from medexam.experiments.run.workers.remote import RemoteWorker
 from medexam.experiments.run.workers.worker import _CellRun
 from medexam.experiments.store.run_folder import PredictionLog
 from medexam.experiments.store.shards import shard_path
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.serve import TIMING, RegisteredServer, Registry
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.specs import ModelSpec
@@ -147,7 +147,7 @@ class _Question:
 
 def simulate(setting: Setting, folder: Path) -> Found:
     """Ask all questions of a setting; `folder` is empty and takes the registry and what workers write."""
-    with simulated_wire(), gc_paused():
+    with simulated_wire(), gc_seldom():
         return run_virtually(lambda: _Cluster(setting, folder).run(), setting.seed)
 
 

@@ -28,7 +28,7 @@ from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run, tell_models_apart
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.metrics.own import OwnScores, clusters_of
 from medexam.metrics.paired.measures import compare_measures
 from medexam.metrics.paired.results import PairedMeasure
@@ -86,7 +86,7 @@ def compare_runs(
 
 # A page compares the same runs in its table and in its plot.
 @keep(worth=lambda _: True)
-@gc_paused()
+@gc_seldom()
 def _compare_folders(
     folders: tuple[RunFolder, ...], finders: tuple[Finder, ...], reading: Reading | None
 ) -> Comparison:

@@ -13,7 +13,7 @@ from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
 from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_dspy_model
@@ -70,7 +70,7 @@ class ObjectExecutor:
         spending: Spending,
     ) -> None:
         """Ask the pending examples."""
-        with planned.folder.appending() as log, self._settings(), gc_paused(), prices_looked_up_once():
+        with planned.folder.appending() as log, self._settings(), gc_seldom(), prices_looked_up_once():
             await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
 
     async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model

@@ -34,7 +34,7 @@ from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
 from medexam.questions import AnswerKey, Question
@@ -165,7 +165,7 @@ async def _optimize(observer: OptimizationObserver, course: _Course) -> None:
             plan, admitted[0], engine, course.log, course.budget, observer, course.keep
         )
         observer.optimization_starts(plan, course.budget)
-        with dspy.context(lm=lm, disable_history=True), gc_paused():
+        with dspy.context(lm=lm, disable_history=True), gc_seldom():
             await _compile(_inputs(plan, evaluator, prompt_lm), observer, course)
         if changes := [change for one in engines for change in await find_changes(one)]:
             course.ending = OptimizationEnding.FAILED

@@ -16,7 +16,7 @@ from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, p
 from medexam.experiments.plan.prompt_samples import sample_prompts
 from medexam.experiments.plan.words import asked_words
 from medexam.files import cache_dir
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.metrics.own import load_metric
 from medexam.plugins import hash_source
 from medexam.questions import AnySet, Question
@@ -161,7 +161,7 @@ class Sources:
 
     def _question_set(self, spec: DatasetSpec) -> AnySet:
         if spec not in self._question_sets:
-            with gc_paused():
+            with gc_seldom():
                 self._question_sets[spec] = find_benchmark(spec).load(spec)
             find_benchmark(spec).check()
         return self._question_sets[spec]

@@ -8,7 +8,7 @@ from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.stored_run import AnyRun
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import FolderEngine, find_changes
 from medexam.signatures.direct import in_bulk
@@ -102,7 +102,7 @@ class LocalExecutor:
         others = {
             name: build_lm(one, self._engines[one], asked=name) for name, one in planned.cell.asked_models.items()
         }
-        with planned.folder.appending() as log, in_bulk(lm, others), gc_paused():
+        with planned.folder.appending() as log, in_bulk(lm, others), gc_seldom():
             scheduler = Scheduler(
                 Work.of(planned),
                 log,

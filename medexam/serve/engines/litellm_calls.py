@@ -238,13 +238,3 @@ def _replies(error: Exception) -> list[httpx.Response]:
     # litellm's own errors are openai's too, with a response that it made up, or with none.
     statuses = [link for link in causes(error) if isinstance(link, openai.APIStatusError)]
     return [link.response for link in statuses if hasattr(link, "response")]
-
-
-async def call_in_thread(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """Call a synchronous `litellm.<function>` once, for those whose asynchronous twins leave connections open.
-
-    `timeout_s` holds for each step of the connection. Raises `CallError`s.
-    """
-    async with call_errors(model, timeout_s):
-        call = getattr(get_litellm(), function)
-        return await asyncio.to_thread(call, model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)

@@ -29,7 +29,7 @@ from medexam.experiments import (
 )
 from medexam.files import whole_file
 from medexam.fingerprints import hash_files
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.predictions import Reason
 from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
 from medexam.text import count_of
@@ -68,7 +68,7 @@ class Importer:
         self._dataset = dataset
         self._runs_dir = runs_dir
         self._most_unmatched = most_unmatched
-        with gc_paused():
+        with gc_seldom():
             self.items: Any = find_benchmark(dataset).load(dataset)
             corrected = frozenset(getattr(self.items, "corrected", ()))
             # Other copies hold the questions of which we corrected characters as their authors published them.
@@ -87,7 +87,7 @@ class Importer:
         Raises `ResultsError` if the file cannot be read, or too many of its samples are of no question or of its
         answers name no option.
         """
-        with gc_paused():
+        with gc_seldom():
             for results in read_results(path, measure):
                 hashes = hash_files([*([] if path.is_dir() else [path]), *results.companions], path)
                 program = ImportedSpec(

@@ -22,7 +22,7 @@ from medexam.experiments.run.workers.remote import Launcher, RemoteWorker, Worke
 from medexam.experiments.run.workers.worker import Worker
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__
 from medexam.serve import EngineInfo
 from medexam.specs import EngineNeeds, ModelSpec
@@ -81,7 +81,7 @@ class SpreadExecutor:
             os.utime(stream.fileno())
         workers = await self._begin(planned)
         try:
-            with gc_paused():
+            with gc_seldom():
                 await Dispatcher(planned, workers, observer, spending).run()
         finally:
             survivors = [worker for worker in workers if not worker.lost]

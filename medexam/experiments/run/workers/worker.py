@@ -28,7 +28,7 @@ from medexam.experiments.run.workers.messages import Assignment, LookedUp, Worke
 from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.experiments.store.shards import shard_path
 from medexam.files import host_name
-from medexam.gc_pause import gc_paused
+from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, build_program
@@ -115,7 +115,7 @@ class _CellRun:
 
     async def _run(self, lm: dspy.LM) -> None:
         try:
-            with in_bulk(lm), gc_paused():
+            with in_bulk(lm), gc_seldom():
                 await self._scheduler.run()
         except Exception as error:
             # Reported and not raised: nobody awaits this task before the cell ends.
