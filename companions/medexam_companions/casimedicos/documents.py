@@ -78,17 +78,6 @@ def read_casimedicos(path: Path, language: Language, splits: Sequence[Split] = S
     return tuple(documents)
 
 
-def shared_options(documents: Iterable[CaseDocument]) -> frozenset[str]:
-    """Find the keys of the documents outside of train whose options, in any order and case, a train document has too.
-
-    An exam question that two physicians commented stands in the data twice. Spanish, the original, finds the most: 10
-    of 55 in dev and 21 of 117 in test. A key means the same question in every language.
-    """
-    rows = [(each.key, each.split, frozenset(map(str.casefold, each.options))) for each in documents]
-    train_sets = {options for _, split, options in rows if split == "train"}
-    return frozenset(key for key, split, options in rows if split != "train" and options in train_sets)
-
-
 def _split_documents(sentences: Iterable[Sentence], source: str) -> Iterator[list[Sentence]]:
     document: list[Sentence] = []
     for sentence in sentences:

@@ -10,7 +10,7 @@ from pathlib import Path
 from medexam.datasets import TaskReading, TaskRow, read_squad
 from medexam.questions import Component, Task, TaskGold
 from medexam.specs import DatasetSpec
-from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos, shared_options
+from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos
 from medexam_companions.casimedicos.exam import VERSION
 from medexam_companions.casimedicos.variants import explanation_variants
 
@@ -33,8 +33,14 @@ def read_casimedicos_tasks(path: Path, spec: DatasetSpec) -> TaskReading:
     if path.suffix in SPANS:
         return _read_spans(path, spec)
     documents = read_casimedicos(path, spec.language)
-    repeated = shared_options(documents)
-    rows = tuple(row for document in documents for row in _rows(document, repeats_training=document.key in repeated))
+    # A question that two physicians commented stands in the data twice, with its options in any order and case.
+    options = [frozenset(map(str.casefold, each.options)) for each in documents]
+    learnt = {own for own, each in zip(options, documents, strict=True) if each.split == "train"}
+    rows = tuple(
+        row
+        for own, document in zip(options, documents, strict=True)
+        for row in _rows(document, repeats_training=document.split != "train" and own in learnt)
+    )
     return TaskReading(source=str(path), version=VERSION, rows=rows, notes=(NO_SPANS,))
 
 

@@ -6,11 +6,9 @@ counted. Tables 2 and 9 show documents, words and sentences so. A word is what s
 """
 
 from collections import Counter
-from collections.abc import Sequence
 
 from medexam.datasets import locate_files, read_squad
 from medexam.frozen_model import FrozenModel
-from medexam.questions import Language
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table, percent
 from medexam.text import split_sentences
@@ -26,9 +24,7 @@ _TOP = 5
 class ExplanationStatistics(FrozenModel):
     """What explained questions hold."""
 
-    name: str
-    language: Language
-    source: str
+    label: str
     documents: int
     """Questions; of a file of spans, different pairs of question and context."""
     words: int
@@ -36,18 +32,15 @@ class ExplanationStatistics(FrozenModel):
     words_per_document: float
     specialties: dict[str, int]
     """Specialty -> its documents, the most frequent first; empty if the source does not tell it."""
-    answers: bool
-    """Whether `sentences` counts the parts that argue for the right option, and not whole explanations."""
-    explanations: int
-    """Texts whose sentences are counted."""
+    counted: str
+    """Which texts' sentences are counted."""
     sentences: dict[str, float]
-    """`1`, `2`, `3` or `more than 3` sentences -> percent of `explanations`."""
+    """`1`, `2`, `3` or `more than 3` sentences -> percent of these texts."""
 
     def tables(self) -> list[Captioned]:
         """Build tables of the documents and words, and of the sentences of explanations."""
-        label = f"{self.name} {self.language}"
+        label = self.label
         sizes = (f"{self.documents:,}", f"{self.words:,}", f"{self.words_per_document:.0f}")
-        part = "the part that argues for the right option" if self.answers else "the whole explanation"
         top = tuple((name, f"{n:,}", percent(n / self.documents)) for name, n in self.specialties.items())[:_TOP]
         shares = tuple((number, f"{share:.2f}") for number, share in self.sentences.items())
         return [
@@ -55,7 +48,7 @@ class ExplanationStatistics(FrozenModel):
             *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
             (
                 Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
-                f"Percent of {self.explanations:,} explanations; only {part} counts.",
+                f"Percent of {self.counted}.",
             ),
         ]
 
@@ -69,31 +62,22 @@ def compute_explanation_statistics(spec: DatasetSpec) -> ExplanationStatistics:
     if path.suffix in SPANS:
         items = read_squad(path)
         documents = sorted({f"{item.question} {item.context}" for item in items})
-        texts = [item.references[0] for item in items if item.references]
+        part, texts = "parts that argue for the right option", [each.references[0] for each in items if each.references]
         specialties = Counter[str]()
     else:
         filters = {} if spec.split == "all" else {"splits": [spec.split]}
         cases = read_casimedicos(path, spec.language, **filters)
         documents = [" ".join((case.case, case.question, *case.options, case.explanation)) for case in cases]
-        texts = [case.explanation for case in cases]
+        part, texts = "whole explanations", [case.explanation for case in cases]
         specialties = Counter(case.specialty.strip().capitalize() or "none" for case in cases)
+    counts = Counter(min(len(split_sentences(text)), len(_LENGTHS)) for text in texts)
     words = sum(len(document.split()) for document in documents)
     return ExplanationStatistics(
-        name=spec.name,
-        language=spec.language,
-        source=str(path),
+        label=f"{spec.name} {spec.language}",
         documents=len(documents),
         words=words,
         words_per_document=words / len(documents),
         specialties=dict(specialties.most_common()),
-        answers=path.suffix in SPANS,
-        explanations=len(texts),
-        sentences=_sentence_shares(texts),
+        counted=f"{len(texts):,} {part}",
+        sentences={name: 100 * counts[n] / max(1, len(texts)) for n, name in enumerate(_LENGTHS, start=1)},
     )
-
-
-def _sentence_shares(texts: Sequence[str]) -> dict[str, float]:
-    """Map each number of sentences to the percent of `texts` that have that number; 0 of none."""
-    counts = Counter(min(len(split_sentences(text)), len(_LENGTHS)) for text in texts)
-    total = max(1, len(texts))
-    return {name: 100 * counts[number] / total for number, name in enumerate(_LENGTHS, start=1)}

@@ -13,7 +13,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import DatasetError, SpecError
@@ -23,7 +23,7 @@ from medexam_companions.casimedicos.readers.windows import SHARED_TOKENS, WINDOW
 
 Count = Annotated[int, Field(ge=1)]
 RECORD = "finetuning.json"
-_SHIPPED = Path(__file__).with_name("grids")
+_SHIPPED = Path(__file__).with_name("grids") / "casimedicos.yaml"
 _NUMBERS = {"epochs", "window", "shared", "batch", "learning_rate", "seed"}
 
 
@@ -36,7 +36,7 @@ class FinetuningSpec(Spec):
     """
 
     encoders: dict[str, str] = Field(min_length=1)
-    """What tables call an encoder -> its folder or hub id; a list takes the last part of each."""
+    """What tables call an encoder -> its folder or hub id."""
     trainings: dict[str, tuple[Path, ...]] = Field({"": ()}, min_length=1)
     """What tables call a training -> the files that are learnt before `train`, in one stage; empty for none."""
     train: tuple[str, ...] = Field(min_length=1)
@@ -65,12 +65,6 @@ class FinetuningSpec(Spec):
     """`auto` is CUDA if there is one."""
     keep_weights: bool = True
     """Whether a cell keeps its weights, to read with; else its scores, record and predictions alone."""
-
-    @field_validator("encoders", mode="before")
-    @classmethod
-    def _name_encoders(cls, encoders: Any) -> Any:
-        names = [encoders] if isinstance(encoders, str) else encoders
-        return {Path(str(name)).name: str(name) for name in names} if isinstance(names, list | tuple) else names
 
 
 @dataclass(frozen=True)
@@ -136,13 +130,11 @@ def load_finetuning(name: str | None, changes: Mapping[str, Any]) -> FinetuningS
     """
     document: Any = {}
     if name is not None:
-        shipped = {path.stem: path for path in sorted(_SHIPPED.glob("*.yaml"))}
-        path = shipped.get(name, Path(name))
+        path = _SHIPPED if name == _SHIPPED.stem else Path(name)
         try:
             document = parse_yaml(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
-            advice = f"name a YAML file, or {' or '.join(shipped)}"
-            raise SpecError(f"{name}: cannot be read ({error}): {advice}") from None
+            raise SpecError(f"{name}: cannot be read ({error}): name a YAML file, or {_SHIPPED.stem}") from None
         if not isinstance(document, dict):
             raise SpecError(f"{name}: holds no keys such as encoders and train")
     return validate(FinetuningSpec, document | dict(changes))

@@ -46,7 +46,8 @@ def finetune(
 
     if spec is None and not (model and train):
         raise SpecError("name an encoder and what to learn from with --model MODEL --train FILE, or a YAML file")
-    flags: dict[str, Any] = {"encoders": model, "train": train, "validation": validation}
+    encoders = {Path(name).name: name for name in model or ()}
+    flags: dict[str, Any] = {"encoders": encoders, "train": train, "validation": validation}
     changes = {key: value for key, value in flags.items() if value} | parse_overrides(settings or ())
     cells = plan_cells(load_finetuning(spec, changes), out)
     pending = pending_stages(cells)

@@ -63,19 +63,13 @@ def load_reader(
             f"{weights.source}: its tokenizer does not give the positions of tokens in a text: "
             "save it with tokenizer.json"
         )
-    _fit_length(model, tokenizer)
-    place = pick_encoder_device(device)
-    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, 128 if place.startswith("cuda") else 16)
-
-
-def _fit_length(model: Any, tokenizer: Any) -> None:
-    """Set the tokenizer's limit to what the model has places for; many a folder does not state it."""
-    places = getattr(model.config, "max_position_embeddings", None)
-    if places:
-        # The RoBERTa family counts its places behind the padding's.
+    if places := getattr(model.config, "max_position_embeddings", None):
+        # Many a folder does not state it. The RoBERTa family counts its places behind the padding's.
         family = any(name in model.config.model_type for name in ("roberta", "camembert"))
         offset = (model.config.pad_token_id or 0) + 1 if family else 0
         tokenizer.model_max_length = min(tokenizer.model_max_length, places - offset)
+    place = pick_encoder_device(device)
+    return LoadedReader(model.to(place).eval(), tokenizer, weights, place, 128 if place.startswith("cuda") else 16)
 
 
 def pad(tokenizer: Any, inputs: list[dict[str, list[int]]], device: str) -> Any:

@@ -47,22 +47,13 @@ class ReadingProgram(dspy.Module):
         return await asyncio.to_thread(self._answer, question)
 
 
-def build_span_reader(spec: SpanReaderSpec, _: Language, context: ProgramContext) -> dspy.Module:
-    """Build the program of a `span_reader`."""
-    if spec.answers_tasks:
-        return ReadingProgram(partial(_extract_span, _needed(context.reader)))
-    return ReadingProgram(partial(_choose_by_span, _needed(context.reader), _needed(context.finder)))
-
-
-def build_entailment(_spec: EntailmentSpec, _language: Language, context: ProgramContext) -> dspy.Module:
-    """Build the program of an `entailment`."""
-    return ReadingProgram(partial(_choose_entailed, _needed(context.reader), _needed(context.finder)))
-
-
-def _needed(part: Any) -> Any:
-    if part is None:
+def build_reading(spec: SpanReaderSpec | EntailmentSpec, _: Language, context: ProgramContext) -> dspy.Module:
+    """Build the program; raises `ValueError` if the context lacks what it reads with."""
+    parts: list[Any] = [context.reader] if spec.retrieval is None else [context.reader, context.finder]
+    if None in parts:
         raise ValueError("this program needs a reader, and a finder of passages: give a ProgramContext with them")
-    return part
+    chosen = _choose_entailed if isinstance(spec, EntailmentSpec) else _choose_by_span
+    return ReadingProgram(partial(_extract_span if spec.retrieval is None else chosen, *parts))
 
 
 def _extract_span(reader: TextReader, task: Task) -> ProgramOutput:

@@ -1,6 +1,7 @@
 """Finds the span of a context that answers a question, with any extractive question answering model of transformers."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from medexam.errors import EngineError
@@ -12,29 +13,20 @@ ANSWER_TOKENS = 30
 """Tokens of the longest answer, unless another limit is asked for; SQuAD's baselines have it."""
 
 
+@dataclass
 class SpanReader:
     """Finds answers in contexts, with a question answering model that is loaded."""
 
-    def __init__(
-        self,
-        loaded: LoadedReader,
-        answer_tokens: int = ANSWER_TOKENS,
-        window: int = WINDOW_TOKENS,
-        shared: int = SHARED_TOKENS,
-        *,
-        may_be_empty: bool = False,
-    ) -> None:
-        """Take a loaded model; a span has at most `answer_tokens` tokens; `window` and `shared` as in `cut_windows`.
+    loaded: LoadedReader
+    answer_tokens: int = ANSWER_TOKENS
+    window: int = WINDOW_TOKENS
+    shared: int = SHARED_TOKENS
+    """As in `cut_windows`."""
+    may_be_empty: bool = False
+    """Whether a span without text is the answer where the model prefers none."""
 
-        If it `may_be_empty`, a span without text is the answer where the model prefers none.
-        """
-        self.label = loaded.weights.label
-        self.batch = loaded.batch
-        self._loaded = loaded
-        self._answer_tokens = answer_tokens
-        self._window = window
-        self._shared = shared
-        self._may_be_empty = may_be_empty
+    def __post_init__(self) -> None:
+        self.label, self.batch = self.loaded.weights.label, self.loaded.batch
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> list[Span | None]:
         """Find in each (question, context) the span with the highest sum of start and end logit, over all windows.
@@ -44,7 +36,7 @@ class SpanReader:
         which means the whole text, has the higher sum of logits in every window (Devlin et al. 2019). Raises
         `EngineError` if the logits are not numbers.
         """
-        windows = cut_windows(self._loaded.tokenizer, pairs, self._window, self._shared)
+        windows = cut_windows(self.loaded.tokenizer, pairs, self.window, self.shared)
         best_by_window: dict[int, tuple[Span, float] | None] = {}
         for places in by_length([len(window.offsets) for window in windows], self.batch):
             best_by_window |= zip(places, self._read_batch([windows[place] for place in places], pairs), strict=True)
@@ -56,7 +48,7 @@ class SpanReader:
                 earlier = spans[window.pair]
                 spans[window.pair] = span if earlier is None or span.score > earlier.score else earlier
                 no_answer[window.pair] = min(no_answer.get(window.pair, score), score)
-        for pair, score in no_answer.items() if self._may_be_empty else ():
+        for pair, score in no_answer.items() if self.may_be_empty else ():
             found = spans[pair]
             if found is not None and score > found.score:
                 spans[pair] = Span("", 0, 0, score)
@@ -68,7 +60,7 @@ class SpanReader:
         """Yield the best span of each window and the score of no answer; None for one without context."""
         import torch
 
-        loaded = self._loaded
+        loaded = self.loaded
         inputs = pad(loaded.tokenizer, [window.inputs for window in windows], loaded.device)
         with torch.inference_mode():
             output: Any = loaded.model(**inputs)
@@ -80,7 +72,7 @@ class SpanReader:
             context[row, mask[row]] = torch.tensor([offset is not None for offset in window.offsets])
         start_logits, end_logits = output.start_logits.float().cpu(), output.end_logits.float().cpu()
         start, end = start_logits.masked_fill(~context, -torch.inf), end_logits.masked_fill(~context, -torch.inf)
-        band = torch.ones((length, length), dtype=torch.bool).triu().tril(self._answer_tokens - 1)
+        band = torch.ones((length, length), dtype=torch.bool).triu().tril(self.answer_tokens - 1)
         sums = (start[:, :, None] + end[:, None, :]).masked_fill(~band, -torch.inf).flatten(1)
         scores, flat = sums.max(dim=1)
         if bool(torch.isnan(sums).any()):

@@ -11,12 +11,12 @@ from pydantic import Field
 from medexam.specs import Form, Query, ReaderSettings, RetrievalSettings, RetrievingSpec
 
 _Count = Annotated[int, Field(ge=1)]
-_PROGRAMS = "medexam_companions.casimedicos.readers.programs"
 
 
 class ReadingSpec(RetrievingSpec):
     """Base of the programs that have a local model read passages."""
 
+    builder: ClassVar[str] = "medexam_companions.casimedicos.readers.programs:build_reading"
     finds: ClassVar[str]
     """What the model finds in a text, as its entry point is called."""
     reader: str | Path
@@ -42,7 +42,6 @@ class SpanReaderSpec(ReadingSpec):
     """
 
     task_forms: ClassVar[tuple[Form, ...]] = ("explanations", "spans")
-    builder: ClassVar[str] = f"{_PROGRAMS}:build_span_reader"
     finds: ClassVar[str] = "spans"
     kind: Literal["span_reader"] = "span_reader"
     k: _Count = 5
@@ -74,7 +73,6 @@ class EntailmentSpec(ReadingSpec):
     DGEM and Decompatt were used so.
     """
 
-    builder: ClassVar[str] = f"{_PROGRAMS}:build_entailment"
     finds: ClassVar[str] = "entailment"
     kind: Literal["entailment"] = "entailment"
     query: Query = "per_option"

@@ -54,7 +54,7 @@ def test_the_shipped_experiment_runs_and_goes_on(medexam, readers, tmp_path, mon
     assert again[:4] == spans
     assert len({row["question"] for row in again}) == len(again) == 6
     code, _, err = run(6, reader="nli")
-    assert (code, "without a question answering head" in err.splitlines()[-1]) == (2, True)
+    assert (code, "fine-tuned for span" in err.splitlines()[-1]) == (2, True)
 
 
 def test_an_encoder_extracts_from_the_text_that_a_task_brings(medexam, readers, tmp_path) -> None:
