@@ -53,7 +53,7 @@ def make_lessons(
     lessons: list[Lesson] = []
     for item, windows in zip(items, windows_by_item, strict=True):
         answer = answers.get(item.key)
-        places = [answer and _place(answer, piece) for piece in windows]
+        places = [_place(answer, piece) if answer else None for piece in windows]
         if answer and not any(places):
             omissions[item.key] = TOO_LONG
             continue

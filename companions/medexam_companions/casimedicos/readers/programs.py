@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import dspy
@@ -153,6 +154,4 @@ def _stems(text: str, language: Language) -> frozenset[str]:
     symbols = {word for word in words[1:] if len(word) == 1 and word.isupper()}
     stop_words = load_stop_words(language, _STOP_LISTS)
     lower_words = [word.lower() for word in words if word in symbols or word.lower() not in stop_words]
-    import Stemmer
-
-    return frozenset(Stemmer.Stemmer(_STEMMERS[language]).stemWords(lower_words))
+    return frozenset(import_module("Stemmer").Stemmer(_STEMMERS[language]).stemWords(lower_words))

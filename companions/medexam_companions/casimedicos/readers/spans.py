@@ -49,8 +49,8 @@ class SpanReader:
                 spans[window.pair] = span if earlier is None or span.score > earlier.score else earlier
                 no_answer[window.pair] = min(no_answer.get(window.pair, score), score)
         for pair, score in no_answer.items() if self.may_be_empty else ():
-            found = spans[pair]
-            if found is not None and score > found.score:
+            best_span = spans[pair]
+            if best_span is not None and score > best_span.score:
                 spans[pair] = Span("", 0, 0, score)
         return spans
 
