@@ -1,13 +1,13 @@
 """What the tests of several companions share: specs over scripted replies, and ClinIQLink's questions."""
 
 import pytest
+from task_data import write_cliniqlink
 
 from command_line import _untracked, medexam, refused, run, spec
 from data_folders import full_data, only_what_a_test_brings
 from medexam.datasets import load_task_set
 from medexam.specs import DatasetSpec
 from one_question import ask, ask_task, finder
-from task_data import write_cliniqlink
 
 __all__ = [
     "_untracked",

@@ -34,7 +34,8 @@ def test_figure_6_has_an_empty_system_turn_and_two_user_turns(turns, form, brack
     asked_for = (
         "You are an expert in specialized scientific and health disciplines. Respond to the following "
         "multiple-choice question:\n"
-        f"Provide the answer in the following {'JSON ' * (form == 'braces')}format: {opening}Answer: [number]{closing}\n"
+        f"Provide the answer in the following {'JSON ' * (form == 'braces')}format: "
+        f"{opening}Answer: [number]{closing}\n"
         f"For example, if the answer is 1, write: {opening}Answer: 1{closing}"
     )
     assert turns("zero_shot", answer_form=form) == [("system", ""), ("user", asked_for), ("user", ASKED)]
@@ -79,7 +80,8 @@ def test_figure_8_ends_in_a_full_stop(turns, form, brackets) -> None:
             "system",
             "You are an expert in scientific and health disciplines. Carefully analyze the following multiple-choice "
             "question and provide the correct answer. There is one and only one correct answer. Think through each "
-            f"option briefly before responding in the {'JSON ' * (form == 'braces')}format: {opening}Answer: [number]{closing}.",
+            f"option briefly before responding in the {'JSON ' * (form == 'braces')}format: "
+            f"{opening}Answer: [number]{closing}.",
         ),
         ("user", ASKED),
     ]

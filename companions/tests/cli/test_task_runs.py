@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
 from task_data import write_casimedicos
 
 HOSTILE = "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -7,9 +7,9 @@ from pathlib import Path
 import dspy
 import pytest
 from dspy.utils.dummies import DummyLM
+from wire_server import Wire, serving
 
 import medexam as package
-from wire_server import Wire, serving
 
 ZERO_SHOT, GUIDED = {"kind": "zero_shot"}, {"kind": "zero_shot", "answer_format": "guided"}
 EMBEDDED = {"engine": "embedded", "device": "cpu"}
