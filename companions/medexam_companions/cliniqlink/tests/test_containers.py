@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from task_data import write_cliniqlink
 
 STAND_IN = f"""#!{sys.executable}

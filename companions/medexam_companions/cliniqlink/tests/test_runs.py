@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from task_data import write_cliniqlink
 
 from data_folders import full_data
 from medexam.benchmarks import find_benchmark
@@ -11,7 +12,6 @@ from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
 from medexam_companions.cliniqlink import FORMATS, score_cliniqlink
 from predicted import predicted
-from task_data import write_cliniqlink
 
 __all__ = ["full_data"]
 SAME = {"program": "by_format", "spec_digest": "d"}

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from task_data import write_cliniqlink, write_submission
 
 pytestmark = pytest.mark.model
