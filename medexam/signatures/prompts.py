@@ -1,8 +1,8 @@
 """Prompts and solved examples, read from the YAML files in `words/` or from the user's own.
 
 A prompt file maps a language to the instructions of each kind of program, and says whose turn they are. `$form` stands
-for the answer format, and `$json` for the word JSON, which only `{Answer: n}` is called. An example file maps a language
-to solved questions. Both are part of a run's identity.
+for the answer format, and `$json` for the word JSON, which only `{Answer: n}` is called. An example file maps a
+language to solved questions. Both are part of a run's identity.
 """
 
 from collections.abc import Callable
