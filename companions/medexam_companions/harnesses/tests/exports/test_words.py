@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from task_data import write_casimedicos
 
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
@@ -11,7 +12,6 @@ from medexam.experiments import current_run
 from medexam.specs import DatasetSpec
 from medexam_companions.harnesses import Importer, export_runs
 from stored_runs import write_run
-from task_data import write_casimedicos
 
 FAILED = {"status": "failed", "failure": {"kind": "LMTransportError", "message": "gone"}}
 OPEN = DatasetSpec(name="headqa_sample_open", limit=4)

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
+from task_data import items_of, write_cliniqlink, write_submission
 
 from medexam.predictions import Reason, Status
 from medexam.specs import DatasetSpec
 from medexam_companions.harnesses import Importer, ResultsError
-from task_data import items_of, write_cliniqlink, write_submission
 
 pytestmark = pytest.mark.model
 pytest.importorskip("sentence_transformers")
