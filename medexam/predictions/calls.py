@@ -165,5 +165,11 @@ class ModelCall(SlottedModel):
 
 def count_tokens(calls: Sequence[ModelCall], name: str) -> int | None:
     """Sum a count of tokens over the replies; None if one of them does not tell, or there is none."""
-    counts = [getattr(call, name) for call in calls if call.has_reply]
-    return None if not counts or None in counts else sum(counts)
+    total: int | None = None
+    for call in calls:
+        if call.has_reply:
+            count: int | None = getattr(call, name)
+            if count is None:
+                return None
+            total = count + (total or 0)
+    return total

@@ -74,8 +74,9 @@ class Spending:
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
         replied = prediction.last_call is not None
-        self.uncounted += replied and None in (prediction.prompt_tokens, prediction.completion_tokens)
-        prompt, completion = prediction.prompt_tokens or 0, prediction.completion_tokens or 0
+        counts = prediction.prompt_tokens, prediction.completion_tokens
+        self.uncounted += replied and None in counts
+        prompt, completion = counts[0] or 0, counts[1] or 0
         self.tokens += prompt + completion
         self.calls += sum(call.has_reply for call in prediction.calls)
         for reply in prediction.calls if self.further_prices else ():
