@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import SlottedModel
-from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Ending, Generation, ToolCall, read_ending
+from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Generation, ToolCall
 from medexam.text import writable
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -157,19 +157,13 @@ class ModelCall(SlottedModel):
         """Whether a model replied, in words or in scores."""
         return self.fault is None and self.finish_reason is not None
 
-    @property
-    def ending(self) -> Ending:
-        """How the reply ended."""
-        return Ending.REFUSED if self.refused else read_ending(self.finish_reason)
-
 
 def count_tokens(calls: Sequence[ModelCall], name: str) -> int | None:
     """Sum a count of tokens over the replies; None if one of them does not tell, or there is none."""
     total: int | None = None
     for call in calls:
         if call.has_reply:
-            count: int | None = getattr(call, name)
-            if count is None:
+            if (count := getattr(call, name)) is None:
                 return None
             total = count + (total or 0)
     return total

@@ -73,9 +73,8 @@ class Spending:
         """Count one more question as done."""
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
-        replied = prediction.last_call is not None
         counts = prediction.prompt_tokens, prediction.completion_tokens
-        self.uncounted += replied and None in counts
+        self.uncounted += prediction.last_call is not None and None in counts
         prompt, completion = counts[0] or 0, counts[1] or 0
         self.tokens += prompt + completion
         self.calls += sum(call.has_reply for call in prediction.calls)
