@@ -140,8 +140,7 @@ class _Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return name, command and the words behind it; fail as usual for a name that there is not."""
         name, command, words = super().resolve_command(ctx, args)
-        path = f"{self.name} {name}"
-        return name, load_command(path) if path in _added_commands(self.name or "") else command, words
+        return name, load_command(f"{self.name} {name}") if _is_stand_in(command) else command, words
 
 
 def load_command(name: str) -> Any:
@@ -158,7 +157,7 @@ def load_command(name: str) -> Any:
         command = _make_command(name, load_object(name, GROUP))
     if hasattr(command, "commands"):
         for path in _added_commands(name):
-            command.commands[path.rpartition(" ")[2]] = _stand_in(path)
+            command.commands.setdefault(path.rpartition(" ")[2], _stand_in(path))
     return add_examples(command, name)
 
 
@@ -168,9 +167,7 @@ def _make_command(name: str, target: Any) -> Any:
     if isinstance(target, typer.Typer):
         alone.add_typer(target, name=word, cls=_Group)
     elif callable(target):
-        alone.command(
-            word,
-        )(target)
+        alone.command(word)(target)
     else:
         raise SpecError(f"medexam {name}: {target!r} is neither a function nor a typer.Typer")
     return get_group(alone).commands[word]
@@ -195,6 +192,10 @@ def _stand_in(name: str) -> Any:
     options: dict[str, Any] = {"help": line, "hidden": line is None, "rich_help_panel": _ADDED}
     alone.command(name.rpartition(" ")[2], **options)(_stands_for)
     return get_command(alone)
+
+
+def _is_stand_in(command: Any) -> bool:
+    return getattr(command, "rich_help_panel", None) == _ADDED
 
 
 def _version(flag: bool) -> None:
@@ -232,7 +233,7 @@ def walk_commands() -> Iterator[tuple[str, Any]]:
             for word, inner in inside.items():
                 if not inner.hidden:
                     path = f"{name} {word}"
-                    yield path, load_command(path) if path in _added_commands(name) else inner
+                    yield path, load_command(path) if _is_stand_in(inner) else inner
             if not inside:
                 yield name, command
 

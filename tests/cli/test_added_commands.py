@@ -32,6 +32,7 @@ POINTS = {
     "grade": "own_commands:grade",
     "numbers": "own_commands:app",
     "data grade": "own_commands:grade",
+    "data list": "own_commands:grade",
     "run": "own_commands:grade",
     "broken": "broken_commands:grade",
     "lost": "lost_commands:grade",
@@ -65,7 +66,8 @@ def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
     assert "broken_commands" in out
     assert "lost_commands" in out
     assert "experiment" in lines["run"], "a name that ships is not a package's to replace"
-    assert "Grade a run." in medexam("data", "--help")[1]
+    assert medexam("data", "--help")[1].count("Grade a run.") == 1
+    assert "headqa_sample" in medexam("data", "list")[1], "a name of a group's own is not a package's either"
 
 
 @pytest.mark.parametrize(
