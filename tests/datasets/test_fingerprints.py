@@ -6,50 +6,26 @@ import random
 
 import pytest
 
-from medexam.benchmarks import find_benchmark
-from medexam.specs import DatasetSpec, validate
+from fingerprint_cases import are_same, end_lines_with_crlf, prints_of, reordered
 from table_cases import write_rows
 
 
-def _prints(name, path, **settings) -> tuple[str, str]:
-    """Of the questions, and of the golds."""
-    spec = validate(DatasetSpec, {"name": name, "path": path, **settings})
-    found = find_benchmark(spec).load(spec)
-    return found.fingerprint, found.golds_fingerprint
-
-
-def _same(one, two) -> tuple[bool, ...]:
-    """Whether the questions are the same, and whether the golds are."""
-    return tuple(first == second for first, second in zip(one, two, strict=True))
-
-
-def _with_crlf(path) -> None:
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-
-
-def _reordered(value):
-    """The same JSON, the keys of its objects in the opposite order."""
-    if isinstance(value, dict):
-        return {key: _reordered(value[key]) for key in reversed(value)}
-    return [_reordered(each) for each in value] if isinstance(value, list) else value
-
-
 def test_headqa_v1_in_any_writing(document, write_json) -> None:
-    first = _prints("headqa_v1", write_json(document))
+    first = prints_of("headqa_v1", write_json(document))
     document["exams"] = dict(reversed(document["exams"].items()))
-    moved = write_json(json.dumps(_reordered(document), indent=2, ensure_ascii=False), "moved/other.json")
-    _with_crlf(moved)
-    assert _prints("headqa_v1", moved) == first
-    assert _prints("headqa_v1", moved, years=(2013,), limit=3) == first
+    moved = write_json(json.dumps(reordered(document), indent=2, ensure_ascii=False), "moved/other.json")
+    end_lines_with_crlf(moved)
+    assert prints_of("headqa_v1", moved) == first
+    assert prints_of("headqa_v1", moved, years=(2013,), limit=3) == first
 
 
 def test_headqa_v2_in_any_writing(records, write_parquet, write_jsonl) -> None:
-    first = _prints("headqa_v2", write_parquet(records))
+    first = prints_of("headqa_v2", write_parquet(records))
     mixed = random.Random(0).sample(records, len(records))
-    path = write_jsonl(_reordered(mixed), "elsewhere/other.jsonl")
-    _with_crlf(path)
-    assert _prints("headqa_v2", path) == _prints("headqa_v2", write_parquet(mixed, "again.parquet")) == first
-    assert _prints("headqa_v2", write_jsonl(records[:-1]))[0] != first[0]
+    path = write_jsonl(reordered(mixed), "elsewhere/other.jsonl")
+    end_lines_with_crlf(path)
+    assert prints_of("headqa_v2", path) == prints_of("headqa_v2", write_parquet(mixed, "again.parquet")) == first
+    assert prints_of("headqa_v2", write_jsonl(records[:-1]))[0] != first[0]
 
 
 def _swap(record) -> None:
@@ -71,10 +47,10 @@ def _swap(record) -> None:
     ids=["gold corrected", "gold withdrawn", "stem", "option", "options swapped", "options reversed", "picture"],
 )
 def test_a_gold_is_told_from_a_text(records, write_jsonl, change, same) -> None:
-    first = _prints("headqa_v2", write_jsonl(records))
+    first = prints_of("headqa_v2", write_jsonl(records))
     changed = copy.deepcopy(records)
     change(changed[7])
-    assert _same(first, _prints("headqa_v2", write_jsonl(changed))) == same
+    assert are_same(first, prints_of("headqa_v2", write_jsonl(changed))) == same
 
 
 QUESTION = {"id": "k", "exam": "e", "year": 2013, "subject": "biology", "split": "train"}
@@ -101,7 +77,7 @@ ASKED, SCORED = (False, True), (True, False)
 )
 def test_every_column_counts_once(tmp_path, kind, row, field, value, same) -> None:
     def prints(row) -> tuple[str, str]:
-        return _prints("mine", write_rows(tmp_path / "mine.jsonl", [row]), kind=kind)
+        return prints_of("mine", write_rows(tmp_path / "mine.jsonl", [row]), kind=kind)
 
-    assert _same(prints(row), prints({**row, field: value})) == same
+    assert are_same(prints(row), prints({**row, field: value})) == same
     assert prints(row)[0] != prints({**row, "id": "l"})[0]

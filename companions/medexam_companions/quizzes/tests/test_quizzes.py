@@ -2,30 +2,18 @@
 
 import gzip
 import tempfile
-import unicodedata
 import zipfile
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
+from drawn_rows import ROWS
 from medexam.datasets import read_file
 from medexam.errors import DatasetError
 from table_cases import read_cases, write_rows
 
 CASES = Path(__file__).parent / "cases"
-NAMES = ("question", "A", "B", "C", "answer")
-SIGNS = st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"], exclude_characters="<&")
-WORDS = st.text(st.one_of(st.sampled_from("abcdefgh ,;|:()?."), SIGNS), min_size=1, max_size=20).map(
-    lambda text: " ".join(unicodedata.normalize("NFC", text).split()) or "x"
-)
-CELLS = st.one_of(WORDS, WORDS.map(lambda text: f'{text}\n"{text}", {text}'))
-ROWS = st.lists(
-    st.tuples(WORDS.map("Which of these, {}?".format), CELLS, CELLS, CELLS, st.sampled_from("ABC")),
-    min_size=1,
-    max_size=6,
-).map(lambda rows: [dict(zip(NAMES, row, strict=True)) for row in rows])
 
 
 @pytest.mark.parametrize("case", read_cases("quizzes", CASES))
