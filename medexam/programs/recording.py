@@ -75,14 +75,14 @@ class Calls:
 
 
 class KeptCalls:
-    """The calls of one question, whoever makes them, in the order in which they are begun."""
+    """The calls of one question, the program's own and those of its parts, in the order in which they are begun."""
 
     def __init__(self) -> None:
         self._calls: list[ModelCall] = []
         self._lock = threading.Lock()
 
     def begin(self, call: ModelCall, replies: int) -> range:
-        """Keep a call that asks for so many replies; return their places."""
+        """Keep a call that asks for `replies` replies; return their places."""
         with self._lock:
             begin = len(self._calls)
             self._calls += [call] * replies

@@ -218,7 +218,7 @@ class Retrieval:
 
 
 class GivenPassages:
-    """Passages without a look-up: `give` says those of a question or of any text, at most so many."""
+    """Passages without a look-up: `give` returns at most `k` for a question or for any text."""
 
     def __init__(self, give: Callable[[Question | Task | Query, int], list[Hit]], k: int) -> None:
         self._give, self._k = give, k
