@@ -126,17 +126,14 @@ def load_corpus(
     """
     origin, skipped = _find_source(source), Counter[str]()
 
-    def read() -> Iterator[Passage]:
-        skipped.clear()
-        passages = _parse_rows(origin, skipped if skip_bad else None)
-        return passages if chunk_tokens is None else _chunk(passages, chunk_tokens, chunk_overlap)
-
     def name_twice(key: str) -> str:
         keys = {key, key.rpartition("#")[0] if chunk_tokens is not None else key}
         first, second = islice((place for place, row in origin.rows() if _find_id(place, row) in keys), 2)
         return f"{second}: id {key!r} is already in {first}"
 
     chunks = {"chunk_tokens": chunk_tokens, "chunk_overlap": chunk_overlap}
+    # A partial travels to other processes, which read the corpus too; a function of here does not.
+    read = partial(_read_source, origin, skipped if skip_bad else None, chunk_tokens, chunk_overlap)
     return _survey(read, skipped, name_twice, name=origin.name, source=origin.label, licence=origin.licence, **chunks)
 
 
@@ -144,7 +141,7 @@ def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corp
     """Build a corpus of passages that are already here; raises `DatasetError` if there is none, or an id twice."""
     here = tuple(passages)
     return _survey(
-        lambda: iter(here),
+        partial(iter, here),
         Counter(),
         lambda key: f"corpus {name}: id {key!r} occurs twice",
         name=name,
@@ -265,6 +262,14 @@ def _find_source(source: str | Path | None) -> _Source:
         f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
         f"{ways_out[3:]}"
     )
+
+
+def _read_source(source: _Source, skipped: Counter[str] | None, size: int | None, overlap: int) -> Iterator[Passage]:
+    """Read the passages of a source, cut where `size` says so; rows that are none are counted anew in `skipped`."""
+    if skipped is not None:
+        skipped.clear()
+    passages = _parse_rows(source, skipped)
+    return passages if size is None else _chunk(passages, size, overlap)
 
 
 class _RowError(Exception):
