@@ -57,6 +57,8 @@ class Measure(FrozenModel):
     the score is no mean over questions."""
     resampled: Resampling = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
+    chance: float | None = Field(default=None, exclude=True)
+    """What a uniform choice would have; None where that says nothing."""
     unit: Unit = Field(default=Unit.SHARE, exclude=True)
 
 
@@ -123,16 +125,18 @@ class Scores(Outcomes):
 
     @property
     def measures(self) -> Measures:
-        """The four scores, each with its interval where it has one; a run is known by its accuracy."""
+        """The scores, each with its interval where it has one; a run is known by its accuracy."""
         return {
             name: Measure(
                 value=getattr(self, name),
                 n=self.n,
                 interval=getattr(self, f"{name}_interval", None),
                 resampled=getattr(self, f"{name}_resampled", Resampling.CLUSTERS),
-                unit=Unit.POINTS if name == "points" else Unit.SHARE,
+                chance=getattr(self, f"chance_{name}", None),
+                unit=Unit.SHARE if name in ("accuracy", "exam_score", "unanswered_ratio") else Unit.POINTS,
             )
-            for name in ("accuracy", "exam_score", "points", "unanswered_ratio")
+            for name in ("accuracy", "exam_score", "points", "unanswered_ratio", *ExamAverages.model_fields)
+            if hasattr(self, name)
         }
 
 
@@ -221,6 +225,12 @@ class BrokenDown(RunMetrics, ExamScores):
     by_year: dict[int, Scores] = Field(default_factory=dict)
     by_discipline: dict[str, PublishedScores] = Field(default_factory=dict)
     by_option_count: dict[int, Scores] = Field(default_factory=dict)
+
+    @property
+    def by(self) -> dict[str, dict[str, Scores]]:
+        """Facet -> group -> its scores."""
+        facets = {name: getattr(self, f"by_{name}") for name in ("discipline", "year", "option_count", "exam")}
+        return {name: {str(key): scores for key, scores in groups.items()} for name, groups in facets.items() if groups}
 
 
 class Metrics(EvidenceMeasures, BrokenDown):
