@@ -1,6 +1,4 @@
 from .build import build_engine as build_engine
-from .chat_messages import TemplateRules as TemplateRules
-from .chat_messages import put_pictures as put_pictures
 from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
@@ -12,7 +10,6 @@ from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry
 from .engines.embedded import EmbeddedEngine as EmbeddedEngine
-from .engines.litellm_calls import read_chat as read_chat
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
 from .engines.vllm import VLLMEngine as VLLMEngine
@@ -23,9 +20,7 @@ from .launch.fleet import ClientAccess as ClientAccess
 from .launch.fleet import Fleet as Fleet
 from .launch.memory import card_memory as card_memory
 from .launch.memory import estimate_memory as estimate_memory
-from .launch.own_servers import vllm_python as vllm_python
 from .launch.processes import Launch as Launch
-from .launch.processes import ServerProcess as ServerProcess
 from .launch.processes import group_lives as group_lives
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
@@ -46,6 +41,5 @@ from .network.http_calls import status_error as status_error
 from .network.keys import make_key as make_key
 from .network.keys import read_key_file as read_key_file
 from .network.keys import write_key as write_key
-from .request_settings import RequestSettings as RequestSettings
 from .timing import TIMING as TIMING
 from .waits import question_id as question_id

@@ -1,4 +1,4 @@
-"""Batches that are answered later, at a lower price or at full speed of a GPU."""
+"""Batches of a provider, answered later at half the price."""
 
 import lazy_loader
 

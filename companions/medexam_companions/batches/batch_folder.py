@@ -37,7 +37,7 @@ class BatchRecord(FrozenModel):
     file_id: str | None = None
     """The requests' file at the provider; None until it is there."""
     batch_id: str | None = None
-    """The batch at the provider; None until it is made, and for a process of this machine."""
+    """The batch at the provider; None until it is made."""
     status: str = "new"
     """As the provider says."""
 
@@ -83,10 +83,7 @@ class Batch:
 class BatchFolder:
     """The batches of one run; a run's folder is held by one process."""
 
-    def __init__(self, run: Path, *, resumes: bool) -> None:
-        """Open the batches of a run; `resumes` says whether a batch goes on without this process, so that one without
-        results is underway.
-        """
+    def __init__(self, run: Path) -> None:
         self._path = run / BATCHES
         self.replies: dict[str, dict[str, Any]] = {}
         """`custom_id` -> the reply's body."""
@@ -95,7 +92,7 @@ class BatchFolder:
         for batch in self._read():
             if batch.results.exists():
                 self.replies |= {key: body for key, body in batch.read_results().items() if isinstance(body, dict)}
-            elif resumes and batch.record.file_id is not None:
+            elif batch.record.file_id is not None:
                 self.underway.append(batch)
             else:
                 batch.path.unlink()

@@ -1,6 +1,5 @@
 """What the core knows of engine `batch`: how it is built, and what tells it from engines that answer at once."""
 
-import asyncio
 from typing import Any
 
 from medexam.errors import SpecError
@@ -9,35 +8,26 @@ from medexam.specs import EngineNeeds, ModelSpec
 
 
 class BatchEngine:
-    """Engine `batch`: a provider's batches at half the price, or with a `profile` vLLM's `run-batch` here."""
+    """Engine `batch`: a provider's batches at half the price."""
 
     works_in_folder = True
 
     @staticmethod
     async def from_spec(spec: ModelSpec, needs: EngineNeeds) -> Engine:
-        """Connect to the provider, or look whether vLLM is here; raises as `build_engine` does."""
-        if spec.endpoints or not (spec.name or spec.profile):
+        """Connect to the provider; raises as `build_engine` does."""
+        if not spec.name or spec.profile or spec.endpoints:
             raise SpecError(
-                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, or for vLLM a profile, "
-                "and takes no endpoints"
+                "engine 'batch' needs a provider's model in name, such as openai/gpt-4o-mini, and takes no profile and "
+                "no endpoints: else use engine vllm"
             )
-        if spec.profile is not None:
-            from medexam_companions.batches.vllm_engine import build_vllm_batches
-
-            return await asyncio.to_thread(build_vllm_batches, spec, needs)
         from medexam_companions.batches.provider_engine import connect_provider
 
         return await connect_provider(spec, needs)
 
     @staticmethod
-    def is_billed(spec: ModelSpec) -> bool:
+    def is_billed(_: ModelSpec) -> bool:
         """Whether a provider bills each token."""
-        return spec.profile is None
-
-    @staticmethod
-    def is_free(spec: ModelSpec) -> bool:
-        """Whether nobody can bill a token."""
-        return spec.profile is not None
+        return True
 
     answers_later = is_billed
 

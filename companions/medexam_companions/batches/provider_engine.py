@@ -1,21 +1,25 @@
 """The `batch` engine of hosted models: requests as engine `litellm` writes them, answered by the provider's batches.
 
 What the model honours is asked live when the run begins, as the `litellm` engine does; that is a handful of short
-requests at the full price.
+requests at the full price. All questions of a cell are then asked at once, and each reply comes when the wave that its
+request goes with has been merged.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from medexam.errors import EngineError
+from medexam.errors import EngineError, UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve import EngineInfo, build_engine
+from medexam.serve import EngineInfo, background_loop, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
-from medexam_companions.batches.batching import BatchingEngine
+from medexam_companions.batches.batch_folder import MOST_REQUESTS, BatchFolder
 from medexam_companions.batches.provider import HostedBatches
+from medexam_companions.batches.waves import Waves
 
 PROVIDER = "openai"
 """The one whose batches are taken; its models answer live too."""
@@ -30,30 +34,48 @@ async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> "ProviderBatc
     return ProviderBatchEngine(live, HostedBatches(spec), name)
 
 
-class ProviderBatchEngine(BatchingEngine):
+class ProviderBatchEngine:
     """An engine of a provider's batches, beside the live engine that writes and reads them."""
 
+    concurrency = MOST_REQUESTS
+    """Questions in flight: all of a cell, as far as one batch takes them."""
+
     def __init__(self, live: Any, batches: HostedBatches, name: str) -> None:
-        super().__init__(batches.work, self.reply, resumes=True)
         self._live, self._batches, self._name = live, batches, name
+        self._waves: Waves | None = None
+        """Those of the run that is being asked."""
         self._bodies: dict[str, dict[str, Any]] = {}
         """Fields of a request as JSON -> the same in the provider's words."""
+        self.sync: Any = SimpleNamespace(reply=lambda dialogue: background_loop().run(self.reply(dialogue)))
 
     @asynccontextmanager
     async def work_in(
         self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
     ) -> AsyncIterator[None]:
-        """Work in the run's folder, and have the live engine's requests answered by its batches meanwhile."""
-        async with super().work_in(folder, in_flight, submitted):
-            self._live.post, self._live.patience_s = self._post, 0.0
-            try:
-                yield
-            finally:
-                self._live.post, self._live.patience_s = None, None
+        """Keep the batches of a run's folder while its questions are asked, as `contract.FolderEngine` says.
+
+        The live engine's requests are answered by these batches meanwhile.
+        """
+        batches = await asyncio.to_thread(BatchFolder, folder)
+        self._waves = waves = Waves(batches, self._batches.work, in_flight, submitted)
+        working = asyncio.create_task(waves.run())
+        self._live.post, self._live.patience_s = self._post, 0.0
+        try:
+            yield
+        finally:
+            self._live.post, self._live.patience_s = None, None
+            self._waves = None
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, alone in a list."""
-        assert self.waves  # noqa: S101 - it raises outside a run
+        """Return the reply to one dialogue, alone in a list; raises `UnsupportedFeatureError` outside a run."""
+        if self._waves is None:
+            raise UnsupportedFeatureError(
+                "engine batch works only with `medexam run` on one machine, because the run folder keeps the "
+                "batches; use engine litellm or vllm",
+                feature="model.engine",
+            )
         replies: list[Generation] = await self._live.reply(dialogue)
         return replies
 
@@ -84,4 +106,5 @@ class ProviderBatchEngine(BatchingEngine):
             extra = own.pop("extra_body", None) or {}
             own.pop("stream", None)
             self._bodies[key] = {"model": self._name, **own, **extra}
-        return await self.waves.ask({**self._bodies[key], "messages": fields["messages"]})
+        assert self._waves is not None  # noqa: S101 - it is the live engine's way in `work_in` alone
+        return await self._waves.ask({**self._bodies[key], "messages": fields["messages"]})
