@@ -1,4 +1,4 @@
-"""ClinIQLink as its organisers run it: containers, submissions, feedback and a board."""
+"""ClinIQLink as its organisers run it: containers, submissions and a board."""
 
 import lazy_loader
 

@@ -29,27 +29,20 @@ def score_submission(
     ],
     data: DataOption = None,
     missing: MissingOption = "leave-out",
-    feedback: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write feedback for the team, Markdown.")
-    ] = None,
-    show_expected: Annotated[bool, typer.Option(help="Show the expected answers in the feedback.")] = False,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Score a participant's outputs by the released code's rules and by the paper's; the run is kept.
 
     For example:
-        medexam cliniqlink score teams/one --feedback feedback.md
+        medexam cliniqlink score teams/one
     """
     from medexam.experiments import default_runs_dir, run_document
-    from medexam_companions.cliniqlink.feedback import format_table, overall_text, write_feedback
-    from medexam_companions.cliniqlink.submissions import read_submissions
+    from medexam_companions.cliniqlink.submissions import format_table, overall_text, read_submissions
 
     entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
     for entry in entries:
         print_notice(f"{entry.run.folder.path}")
-    if feedback is not None:
-        write_file("\n".join(write_feedback(entry, show_expected=show_expected) for entry in entries), feedback)
     if as_json:
         documents = [
             {

@@ -1,5 +1,6 @@
 """Submissions with their scores: outputs of a participant's container, or runs that medexam has asked itself."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from medexam.cli import ImportSettings, print_notice, read_current, take_files
 from medexam.errors import SpecError
 from medexam.experiments import AnyRun, find_runs, run_paths
 from medexam.predictions import Reason, Status
+from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.container import output_paths
 from medexam_companions.cliniqlink.reading import FILES
 
@@ -99,3 +101,38 @@ def _score(name: str, run: AnyRun, missing: Missing) -> Submission:
     fields |= {"status": Status.UNANSWERED, "reason": Reason.EMPTY}
     predictions |= {key: Prediction(question=key, **fields) for key in absent}
     return Submission(name, run, every, predictions, benchmark.score(every, predictions).metrics, absent, notes)
+
+
+def overall_text(submission: Submission) -> str:
+    """Say the overall scores of both profiles, in percent."""
+    values = {name: percent(measure.value) for name, measure in submission.metrics.measures.items()}
+    return (
+        f"overall {values['published']} by the released code's rules, {values['paper']} by the paper's; "
+        f"{values['published_forgiving']} and {values['paper_forgiving']} if the form of closed answers did not count."
+    )
+
+
+def format_table(submission: Submission) -> Table:
+    """Show the scores of each format by both profiles, and what its closed answers lose by their form alone."""
+    headers = ("Format", "n", "No answer", "Published", "Paper", "Lost by form", "BLEU", "METEOR", "ROUGE")
+    unanswered: defaultdict[str, int] = defaultdict(int)
+    for task in submission.items.questions:
+        prediction = submission.predictions.get(task.key)
+        unanswered[task.group] += prediction is None or prediction.text is None
+    rows = []
+    for group, measures in submission.metrics.by_group.items():
+        values = {name: measure.value for name, measure in measures.items()}
+        kind, strict = values.get("published_forgiving"), values["published"]
+        lost = NONE if kind is None or strict is None else percent(kind - strict)
+        rows.append(
+            (
+                group,
+                f"{measures['published'].n:,}",
+                f"{unanswered[group]:,}",
+                percent(strict),
+                percent(values["paper"]),
+                lost,
+                *(percent(values.get(name)) for name in ("bleu", "meteor", "rouge")),
+            )
+        )
+    return Table("By format", headers, tuple(rows))
