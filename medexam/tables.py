@@ -1,10 +1,10 @@
-"""A table as plain text cells, which the terminal, Markdown and the page draw, and how numbers are written in it.
+"""A table, which the terminal, Markdown, LaTeX, CSV and the page draw, and how numbers are written in it.
 
 Scores come in as fractions of 1 and go out as percent with one decimal.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,8 +15,25 @@ NONE = "-"
 STARS = "*: p < 0.05, **: p < 0.01, ***: p < 0.001."
 
 
-Captioned = tuple["Table", str]
-"""A table with the caption that says how to read it."""
+Captioned = Any
+"""A `Table`, or a pair of a table and its caption."""
+
+
+class Number(str):
+    """A number as a table writes it: a text that knows its value."""
+
+    value: float | None
+    """In the unit that is written, such as percent; None if there is no number."""
+    interval: Interval | None
+    """The ends of its 95 % interval, in the same unit."""
+
+    __slots__ = ("interval", "value")
+
+    def __new__(cls, text: str, value: float | None, interval: Interval | None = None) -> "Number":
+        """Make the text that a reader sees, the interval included."""
+        number = super().__new__(cls, text)
+        number.value, number.interval = value, interval
+        return number
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,30 @@ class Table:
     spans: tuple[str, ...] = ()
     """What a printed table has above each header, once over neighbours that share it; empty for a single line of
     headers."""
+    caption: str = ""
+    """How to read it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the table and its caption."""
+        yield self
+        yield self.caption
+
+    def columns(self) -> tuple[list[str], list[list[str | float | None]]]:
+        """Return headers and rows with one column a number: ends of intervals stand in columns of their own."""
+        has_interval = [any(getattr(row[at], "interval", None) for row in self.rows) for at in range(len(self.headers))]
+        ends = [("", " low", " high") if has else ("",) for has in has_interval]
+        headers = [header + end for header, endings in zip(self.headers, ends, strict=True) for end in endings]
+        rows = [
+            [value for text, endings in zip(row, ends, strict=True) for value in _values(text)[: len(endings)]]
+            for row in self.rows
+        ]
+        return headers, rows
+
+
+def _values(text: str) -> list[str | float | None]:
+    if isinstance(text, Number):
+        return [six_digits(value) for value in (text.value, *(text.interval or (None, None)))]
+    return [text, None, None]
 
 
 class UnscoredCounts(Protocol):
@@ -55,36 +96,38 @@ def unscored_columns(scores: Sequence[UnscoredCounts]) -> dict[str, list[str]]:
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}
 
 
-def decimal(value: float | None) -> str:
-    """Write a number with one decimal, without a minus before a zero."""
+def decimal(value: float | None, digits: int = 1) -> Number:
+    """Write a number with so many decimals, without a minus before a zero."""
     if value is None:
-        return NONE
-    text = f"{value:.1f}"
-    return "0.0" if text == "-0.0" else text
+        return Number(NONE, None)
+    text = f"{value:.{digits}f}"
+    return Number(text if text.strip("-0.") else text.lstrip("-"), value)
 
 
-def percent(fraction: float | None) -> str:
+def percent(fraction: float | None) -> Number:
     """Write a fraction of 1 as percent with one decimal, without the sign."""
-    return NONE if fraction is None else decimal(100 * fraction)
+    return decimal(None if fraction is None else 100 * fraction)
 
 
-def amount(value: float | None) -> str:
+def amount(value: float | None) -> Number:
     """Write a quantity of any size: whole from 100 on, with three digits below."""
     if value is None:
-        return NONE
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+        return Number(NONE, None)
+    return Number(f"{value:,.0f}" if value >= 100 else f"{value:.3g}", value)
 
 
-def with_interval(text: str, interval: Interval | None) -> str:
-    """Write `28.1 [27.1, 29.2]`; the bare text without an interval."""
+def with_interval(text: str, interval: Interval | None, write: Callable[[float], Number] = percent) -> str:
+    """Write `28.1 [27.1, 29.2]`, its ends by `write`; the bare text without an interval."""
     if interval is None:
         return text
-    return f"{text} [{decimal(100 * interval[0])}, {decimal(100 * interval[1])}]"
+    low, high = map(write, interval)
+    ends = None if low.value is None or high.value is None else (low.value, high.value)
+    return Number(f"{text} [{low}, {high}]", getattr(text, "value", None), ends)
 
 
-def p_value(p: float) -> str:
+def p_value(p: float) -> Number:
     """Write three decimals, and no less than can be told in them."""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    return Number("<0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
 def count_stars(p: float) -> int:
@@ -92,9 +135,9 @@ def count_stars(p: float) -> int:
     return sum(p < level for level in (0.05, 0.01, 0.001))
 
 
-def coefficient(value: float) -> str:
+def coefficient(value: float) -> Number:
     """Write a correlation with two decimals, without a minus before a zero."""
-    return f"{round(value, 2) + 0.0:.2f}"
+    return decimal(value, 2)
 
 
 def six_digits(value: float | None) -> float | None:

@@ -1,33 +1,33 @@
 """Measures in tables, sentences and MLflow: those of every benchmark, and the user's own, each in its unit."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from medexam.metrics.counting import COSTS
 from medexam.metrics.paired.results import Difference, PairedMeasure
-from medexam.metrics.results import Interval, Measure, Outcomes, RunMetrics, Unit
-from medexam.tables import NONE, Table, count_stars, decimal, p_value, percent
+from medexam.metrics.results import Measure, Outcomes, RunMetrics, Unit
+from medexam.tables import NONE, Number, Table, count_stars, decimal, p_value, percent, with_interval
 
 
-def show_number(value: float | None, unit: Unit) -> str:
+def show_number(value: float | None, unit: Unit) -> Number:
     """Write a share in percent and points with one decimal, and what has a unit of its own with three."""
-    if unit is Unit.OWN:
-        return NONE if value is None else f"{round(value, 3) + 0.0:.3f}"
-    return percent(value) if unit is Unit.SHARE else decimal(value)
+    return percent(value) if unit is Unit.SHARE else decimal(value, 3 if unit is Unit.OWN else 1)
 
 
 def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
     """Write a measure with its interval, or `bare` without."""
     if measure is None:
         return NONE
-    return _with_interval(show_number(measure.value, measure.unit), None if bare else measure.interval, measure.unit)
+    text = show_number(measure.value, measure.unit)
+    return with_interval(text, None if bare else measure.interval, partial(show_number, unit=measure.unit))
 
 
 def signed(difference: Difference, unit: Unit = Unit.SHARE) -> str:
     """Write a difference as `+3.3 [-1.0, 7.6]`: a plus before what is more, and no sign before a zero."""
     text = show_number(difference.value, unit)
     sign = "+" if difference.value > 0 and text.strip("0.") else ""
-    return _with_interval(sign + text, difference.interval, unit)
+    return with_interval(Number(sign + text, text.value), difference.interval, partial(show_number, unit=unit))
 
 
 def paired_table(title: str, header: str, measures: Mapping[str, PairedMeasure], unit: Unit = Unit.SHARE) -> Table:
@@ -75,7 +75,3 @@ def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
         name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
         for name, document in documents.items()
     }
-
-
-def _with_interval(text: str, interval: Interval | None, unit: Unit) -> str:
-    return text if interval is None else f"{text} [{', '.join(show_number(end, unit) for end in interval)}]"
