@@ -19,7 +19,6 @@ from .index_building import build_index as build_index
 from .index_building import build_shard as build_shard
 from .index_building import join_shards as join_shards
 from .index_building import prepare_shards as prepare_shards
-from .languages import read_languages as read_languages
 from .lexical import BM25Retriever as BM25Retriever
 from .lexical import TfidfRetriever as TfidfRetriever
 from .lexical import load_stop_words as load_stop_words

@@ -1,20 +1,16 @@
-"""What `medexam reproduce` and `medexam index map` do: make, print and write."""
+"""What `medexam reproduce` does: make, print and write."""
 
 import sys
-from pathlib import Path
 
 import typer
 
-from medexam import MedExamError
 from medexam.cli import INCOMPLETE, print_json, print_lines, print_notice, print_tables, write_file
 from medexam.errors import SpecError
-from medexam.experiments import Terminal, captioned, join_markdown, print_blocks, render_plot, write_pictures
-from medexam.retrievers import read_languages, read_manifest
-from medexam.specs import DatasetSpec, parse_overrides, validate
+from medexam.experiments import Terminal, captioned, join_markdown, print_blocks, write_pictures
+from medexam.specs import parse_overrides
 from medexam.tables import Table
 from medexam_companions.papers.commands import ReproduceSettings
 from medexam_companions.papers.making import make
-from medexam_companions.papers.maps import make_map
 from medexam_companions.papers.paper import find_paper_entry, list_entries
 
 
@@ -74,29 +70,3 @@ def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None
     if not all(run.complete for run in product.runs):
         sys.stderr.write(f"medexam: {name} is incomplete; the same command asks what is pending\n")
         raise typer.Exit(INCOMPLETE)
-
-
-def place_on_map(folder: Path, dataset: str, language: str, sample: int, out: Path, *, as_json: bool) -> None:
-    """Draw an index's passages and an exam's questions, and say what was drawn."""
-    spec = validate(DatasetSpec, {"name": dataset, "language": language})
-    encoder = read_manifest(folder).encoder
-    languages = read_languages(encoder.source)
-    if languages is not None and spec.language not in languages:
-        print_notice(
-            f"{encoder.label} reads {', '.join(sorted(languages))} and not {spec.language}, so the questions' places "
-            "say little: draw their English translations with --language en, or build an index with an encoder that "
-            "reads both"
-        )
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MedExamError(f"cannot write {out}: {error.strerror or error}; choose another place with --out") from None
-    corpus_map = make_map(folder, spec, sample=sample, say=print_notice)
-    (path,) = write_pictures([render_plot(corpus_map.plot(out.stem if out.suffix else "map"))], out, "--out")
-    print_notice(f"wrote {path}")
-    if as_json:
-        print_json({"map": str(path.resolve()), **corpus_map.document()})
-        return
-    typer.echo(corpus_map.caption)
-    for name, groups in {"passages": corpus_map.passages, "questions": corpus_map.questions}.items():
-        typer.echo(f"{name}: {', '.join(f'{group} {count:,}' for group, count in groups.counts.items())}")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from medexam.experiments import AnyRun, Block, RunFolder, Unbroken, read_models
+from medexam.experiments import Block, RunFolder, StoredRun, Unbroken, read_models
 from medexam.model_identity import ModelIdentity
 from medexam.specs import CATALOGUE, CellSpec, DatasetSpec
 
@@ -35,7 +35,7 @@ class Reference(NamedTuple):
 class Bibliography:
     """What runs used, as `medexam report` shows a layout: one entry for each, comments for what has no reference."""
 
-    def __init__(self, runs: Sequence[AnyRun]) -> None:
+    def __init__(self, runs: Sequence[StoredRun]) -> None:
         texts: dict[str, str] = {}
         versions: dict[str, dict[str, None]] = {}
         for folder in (run.folder for run in runs):

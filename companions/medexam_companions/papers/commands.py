@@ -1,4 +1,4 @@
-"""`medexam reproduce`: one table or figure of a paper, ours beside theirs. `medexam index map`: a corpus on a plane."""
+"""`medexam reproduce`: one table or figure of a paper, ours beside theirs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,24 +56,3 @@ def reproduce(
         print_list(as_json=as_json)
     else:
         make_entry(name, settings, as_json=as_json)
-
-
-def draw(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="An index that `medexam index build` made.")],
-    dataset: Annotated[str, typer.Option(help="A data set of exams.")] = "headqa_v1",
-    language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
-    sample: Annotated[int, typer.Option(min=1, help="At most this many passages, drawn at random.")] = 30_000,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR|FILE", help="A folder, or FILE.png, .pdf or .svg; map.png in the index by default."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Draw passages by source, their density, and questions by discipline on a UMAP projection.
-
-    For example:
-        medexam index map passages-index
-    """
-    from medexam_companions.papers.actions import place_on_map
-
-    place_on_map(folder, dataset, language, sample, out or folder, as_json=as_json)

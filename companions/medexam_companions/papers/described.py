@@ -8,10 +8,10 @@ from typing import Any, cast
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments import (
-    AnyRun,
     Block,
     PlotPicture,
     Statistics,
+    StoredRun,
     compute_statistics,
     length_tables,
     render_plot,
@@ -51,7 +51,7 @@ class Product:
     document: Any
     """The same, JSON-ready."""
     pictures: Sequence[PlotPicture] = ()
-    runs: Sequence[AnyRun] = ()
+    runs: Sequence[StoredRun] = ()
     """Those that it was made from; empty for what describes a data set."""
 
 
@@ -95,17 +95,17 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
 
 
 def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say: Callable[[str], None]) -> Product:
-    """Draw a panel of the map of all passages, whose index is made first if it is not there."""
+    """Draw a picture of the map of all passages, whose index is made first if it is not there."""
     if not retriever.uses_vectors or retriever.uses_words:
         raise SpecError(f"--set retriever.kind: {entry.name} draws vectors: take medcpt or dense")
     planned = plan_retriever(retriever)
     say(f"encode {planned.size:,} passages, unless their index is there ...")
     folder = cast(DenseRetriever, planned.open(cache_dir())).folder
-    corpus_map = make_map(folder, dataset, sample=planned.size, say=say)
+    corpus_map = make_map(folder, dataset, say)
     rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
     rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
     table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2)
-    picture = render_plot(corpus_map.plot(f"map_{entry.item.part}", [entry.item.part]))
+    picture = render_plot(corpus_map.plot(entry.item.part))
     return Product(entry, [(table, corpus_map.caption)], corpus_map.document(), [picture])
 
 

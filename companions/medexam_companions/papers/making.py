@@ -7,7 +7,7 @@ from typing import Any
 import medexam
 from medexam import MedExamError
 from medexam.errors import SpecError
-from medexam.experiments import PLOTS, AnyRun, Report, default_runs_dir, looks, render_plot, table_runs
+from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, render_plot, table_runs
 from medexam.specs import build_cells, load_document
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.described import Product, describe
@@ -44,7 +44,7 @@ def make(
     return make_round_trip(entry, overrides) if entry.item.shows == "round_trip" else describe(entry, overrides, say)
 
 
-def _ask(entry: PaperEntry, overrides: Mapping[str, Any], say: Say, **how: Any) -> list[AnyRun]:
+def _ask(entry: PaperEntry, overrides: Mapping[str, Any], say: Say, **how: Any) -> list[StoredRun]:
     """Ask the pending questions of each spec that can run, until one is incomplete.
 
     An override reaches the specs that it fits. A spec that cannot run, such as for a corpus or a library that is not
@@ -54,7 +54,7 @@ def _ask(entry: PaperEntry, overrides: Mapping[str, Any], say: Say, **how: Any) 
     fits = {spec: {key for key in overrides if _fits(documents[spec], key, overrides[key])} for spec in documents}
     if unused_keys := [key for key in overrides if not any(key in keys for keys in fits.values())]:
         build_cells(documents[entry.item.specs[0]], {unused_keys[0]: overrides[unused_keys[0]]})
-    runs: list[AnyRun] = []
+    runs: list[StoredRun] = []
     broken: MedExamError | None = None
     for spec, document in documents.items():
         settings = {key.replace(".", "__"): overrides[key] for key in fits[spec]}
@@ -78,11 +78,11 @@ def _fits(document: Mapping[str, Any], key: str, value: Any) -> bool:
     return True
 
 
-def _arrange(entry: PaperEntry, runs: Sequence[AnyRun]) -> Product:
+def _arrange(entry: PaperEntry, runs: Sequence[StoredRun]) -> Product:
     """Build the table that the runs make."""
     if entry.item.shows == "years":
         plot = PLOTS["models_by_year"](looks(runs))
-        by_year = [table for table in runs[0].benchmark.matrices(table_runs(runs)) if table[0].headers[0] == "Year"]
+        by_year = [table for table in matrices(runs[0].benchmark, table_runs(runs)) if table[0].headers[0] == "Year"]
         pictures = [] if plot is None else [render_plot(plot)]
         return Product(entry, by_year, Report(runs).document(), pictures, runs)
     if entry.item.shows == "correlation":
@@ -93,7 +93,7 @@ def _arrange(entry: PaperEntry, runs: Sequence[AnyRun]) -> Product:
     return Product(entry, report.blocks(), report.document(), (), runs)
 
 
-def _correlate(entry: PaperEntry, runs: Sequence[AnyRun]) -> Beside:
+def _correlate(entry: PaperEntry, runs: Sequence[StoredRun]) -> Beside:
     """Build the table of how each run's best passage's score correlates with being right, beside the paper's one r."""
     rows: dict[str, tuple[float | None, ...]] = {}
     for run in runs:

@@ -6,11 +6,11 @@ It draws figures 9 to 11 of HEAD-QA v2 with UMAP and matplotlib, which come with
 import importlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
     Density = NDArray[np.float64]
 
 MapPart = Literal["sources", "density", "questions"]
-"""One panel: passages by source, the density of all passages, or questions by discipline over that density."""
-PARTS: tuple[MapPart, ...] = get_args(MapPart)
+"""A picture: passages by source, the density of all passages, or questions by discipline over that density."""
 UMAP_SETTINGS: dict[str, Any] = {"n_neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
 """UMAP's own defaults, with the cosine."""
 LEAST = UMAP_SETTINGS["n_neighbors"] + 1
 """The fewest vectors that can be fitted."""
 SEED = 0
-"""Draws passages and the order of points, and fixes the projection."""
+"""Fixes the projection and the order of points."""
 JUDGED = 2_000
 """Rows among which the trustworthiness is measured; its memory grows with their square."""
 DISCIPLINE_COLORS = {
@@ -57,7 +56,7 @@ GRID = 300
 SMOOTHING = 0.4
 """The kernel's width as a part of what Scott's rule would take, which is for a single hill."""
 PANEL = 7.0
-"""Inches of a panel's width; its height follows from the map's shape and its legend."""
+"""Inches of the width; the height follows from the map's shape and its legend."""
 CHARACTER, HANDLE, LEGEND_ROW = 0.068, 0.7, 0.2
 """Inches of an entry of a legend: a character of its text, what stands before the text, and its height."""
 
@@ -103,11 +102,7 @@ class CorpusMap:
             "index": {"folder": str(self.folder.resolve()), "digest": self.manifest.digest},
             "corpus": self.manifest.corpus.name,
             "encoder": self.manifest.encoder.label,
-            "passages": {
-                "in_index": self.manifest.corpus.count,
-                "drawn": len(self.passages.groups),
-                "by_source": self.passages.counts,
-            },
+            "passages": {"drawn": len(self.passages.groups), "by_source": self.passages.counts},
             "dataset": self.exam.name,
             "language": self.exam.language,
             "questions": {"drawn": len(self.questions.groups), "by_discipline": self.questions.counts},
@@ -118,41 +113,39 @@ class CorpusMap:
     @property
     def caption(self) -> str:
         """What is drawn, in a sentence."""
-        corpus, drawn = self.manifest.corpus, len(self.passages.groups)
-        count = f"{drawn:,} passages" if drawn == corpus.count else f"{drawn:,} of {corpus.count:,} passages"
+        corpus, exam = self.manifest.corpus, self.exam
         return (
-            f"{count} of {corpus.name} and {len(self.questions.groups):,} questions of {self.exam.name} "
-            f"({self.exam.language}) as {self.manifest.encoder.label} places them; UMAP by cosine, trustworthiness "
+            f"{corpus.count:,} passages of {corpus.name} and {len(self.questions.groups):,} questions of {exam.name} "
+            f"({exam.language}) as {self.manifest.encoder.label} places them; UMAP by cosine, trustworthiness "
             f"{self.trustworthiness:.2f}; contours hold 50 % and 90 % of a group."
         )
 
-    def plot(self, name: str, parts: Sequence[MapPart] = PARTS) -> Plot:
-        """Return the picture of some panels, side by side."""
-        return Plot(name, self.caption, (PANEL, PANEL), partial(_draw, corpus_map=self, parts=parts))
+    def plot(self, part: MapPart) -> Plot:
+        """Return one of the pictures."""
+        return Plot(f"map_{part}", self.caption, (PANEL, PANEL), partial(_draw, corpus_map=self, part=part))
 
 
-def make_map(folder: Path, spec: DatasetSpec, *, sample: int, say: Callable[[str], None]) -> CorpusMap:
+def make_map(folder: Path, spec: DatasetSpec, say: Callable[[str], None]) -> CorpusMap:
     """Place an index's passages and an exam's questions on one plane.
 
-    UMAP is fitted to at most `sample` passages, drawn at random. The stem of each question that `spec` selects goes
-    through the query side of the index's own encoder and is projected among them. The same index, questions and
-    sample give the same map. `say` gets a line for each step.
+    UMAP is fitted to the passages. The stem of each question that `spec` selects goes through the query side of the
+    index's own encoder and is projected among them. The same index and questions give the same map. `say` gets a line
+    for each step.
 
     Raises `MedExamError` without umap-learn or with fewer passages than UMAP's neighbourhoods, `IndexStaleError` where
     the index or its encoder cannot be used, and `DatasetError` where the questions cannot.
     """
     retriever = open_index(folder)
-    rows = _draw_rows(len(retriever), sample, SEED)
+    rows = np.arange(len(retriever))
     if len(rows) < LEAST:
         raise MedExamError(
-            f"{folder}: {len(rows)} passages are too few for a map, which needs {LEAST}; "
-            "index a larger corpus, or draw more with --sample"
+            f"{folder}: {len(rows)} passages are too few for a map, which needs {LEAST}; index a larger corpus"
         )
     exam = load_exam_set(spec)
     stems = [question.stem for question in exam.questions]
     say(f"encode {len(stems):,} questions with {retriever.manifest.encoder.label} ...")
     queries = retriever.encoder.encode_queries(stems)
-    say(f"fit {len(rows):,} of {len(retriever):,} passages ...")
+    say(f"fit {len(rows):,} passages ...")
     vectors = retriever.vectors_of(rows)
     umap = fit_projection(vectors, SEED)
     return CorpusMap(
@@ -185,21 +178,15 @@ def fit_projection(vectors: "NDArray[np.float32]", seed: int) -> Any:
 
 def measure_trust(vectors: "NDArray[np.float32]", places: "Places", seed: int) -> float:
     """Measure how far neighbours on the plane are neighbours among the vectors too: from 0 to 1, which is best."""
-    rows = _draw_rows(len(vectors), JUDGED, seed)
+    count = len(vectors)
+    rows = np.random.default_rng(seed).choice(count, JUDGED, replace=False) if count > JUDGED else np.arange(count)
     near, metric = min(UMAP_SETTINGS["n_neighbors"], (len(rows) - 1) // 2), UMAP_SETTINGS["metric"]
     score = importlib.import_module("sklearn.manifold").trustworthiness
     return float(score(vectors[rows], places[rows], n_neighbors=near, metric=metric))
 
 
-def _draw_rows(count: int, most: int, seed: int) -> "NDArray[np.int64]":
-    """Draw at most `most` of the rows from 0 to `count - 1` by `seed`, ascending; all of them where they suffice."""
-    if count <= most:
-        return np.arange(count, dtype=np.int64)
-    return np.sort(np.random.default_rng(seed).choice(count, most, replace=False)).astype(np.int64)
-
-
 class _View:
-    """The part of the plane that every panel shows, as a grid of square cells."""
+    """The part of the plane that every picture shows, as a grid of square cells."""
 
     def __init__(self, corpus_map: CorpusMap) -> None:
         places = np.concatenate([corpus_map.passages.places, corpus_map.questions.places])
@@ -226,24 +213,19 @@ class _View:
         return density
 
 
-def _draw(figure: Any, corpus_map: CorpusMap, parts: Sequence[MapPart]) -> None:
-    """Draw panels on an empty figure, each with its legend below, where it hides no point."""
-    view = _View(corpus_map)
-    panels = figure.subfigures(1, len(parts), squeeze=False).ravel()
-    rows = 0
-    for letter, part, panel in zip("abc", parts, panels, strict=False):
-        axes = panel.subplots()
-        _PANELS[part](axes, corpus_map, view)
-        axes.set(xlim=(view.low[0], view.high[0]), ylim=(view.low[1], view.high[1]), xticks=[], yticks=[])
-        axes.set_aspect("equal", anchor="N")
-        title = {"sources": "passages by source", "density": "all passages", "questions": "questions by discipline"}
-        axes.set_title(f"{letter}  {title[part]}" if len(parts) > 1 else title[part], loc="left")
-        labels = axes.get_legend_handles_labels()[1]
-        columns = max(1, min(len(labels), int(PANEL // (HANDLE + CHARACTER * max(map(len, labels))))))
-        look = {"fontsize": "small", "frameon": False, "handlelength": 3}
-        panel.legend(loc="outside lower center", ncols=columns, **look)
-        rows = max(rows, -(-len(labels) // columns))
-    figure.set_size_inches(PANEL * len(parts), PANEL * view.ratio + LEGEND_ROW * rows + 0.5)
+def _draw(figure: Any, corpus_map: CorpusMap, part: MapPart) -> None:
+    """Draw a picture on an empty figure, with its legend below, where it hides no point."""
+    view, axes = _View(corpus_map), figure.subplots()
+    _PICTURES[part](axes, corpus_map, view)
+    axes.set(xlim=(view.low[0], view.high[0]), ylim=(view.low[1], view.high[1]), xticks=[], yticks=[])
+    axes.set_aspect("equal", anchor="N")
+    title = {"sources": "passages by source", "density": "all passages", "questions": "questions by discipline"}
+    axes.set_title(title[part], loc="left")
+    labels = axes.get_legend_handles_labels()[1]
+    columns = max(1, min(len(labels), int(PANEL // (HANDLE + CHARACTER * max(map(len, labels))))))
+    look = {"fontsize": "small", "frameon": False, "handlelength": 3}
+    figure.legend(loc="outside lower center", ncols=columns, **look)
+    figure.set_size_inches(PANEL, PANEL * view.ratio + LEGEND_ROW * -(-len(labels) // columns) + 0.5)
 
 
 def _draw_sources(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
@@ -279,7 +261,7 @@ def _draw_questions(axes: Any, corpus_map: CorpusMap, view: _View) -> None:
             axes.scatter([], [], s=36, color=DISCIPLINE_COLORS[discipline], label=label)
 
 
-_PANELS: dict[MapPart, Callable[[Any, CorpusMap, _View], None]] = {
+_PICTURES: dict[MapPart, Callable[[Any, CorpusMap, _View], None]] = {
     "sources": _draw_sources,
     "density": _draw_density,
     "questions": _draw_questions,

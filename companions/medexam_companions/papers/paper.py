@@ -122,7 +122,7 @@ class PaperItem(FrozenModel):
     retriever: dict[str, str] = Field(default_factory=dict)
     """The `retriever` part of a spec, for a map of its corpus."""
     part: Literal["sources", "density", "questions"] = "sources"
-    """The panel of a map."""
+    """The picture of a map."""
     grid: str = ""
     """The shipped matrix of fine-tuned encoders."""
     encoders: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from medexam.errors import SpecError
-from medexam.experiments import AnyRun, Block, ExamRun, captioned, join_markdown, ranking_notes, render_latex
+from medexam.experiments import Block, StoredRun, captioned, join_markdown, ranking_notes, render_latex
 from medexam.metrics import AVERAGES, Interval, Tally
 from medexam.tables import NONE, Table
 from medexam_companions.papers.paper import Grid, Paper, TableLayout, all_papers
@@ -58,7 +58,7 @@ class PaperTable:
     dataset: str
     layout: TableLayout
     paper: Paper
-    all_runs: Sequence[ExamRun]
+    all_runs: Sequence[StoredRun]
 
     @property
     def of_models(self) -> bool:
@@ -66,11 +66,11 @@ class PaperTable:
         return self.layout.rows == "models"
 
     @cached_property
-    def runs(self) -> list[ExamRun]:
+    def runs(self) -> list[StoredRun]:
         """In the paper's order of strategies and models; others stand behind, controls last."""
         strategies, models = [strategy.id for strategy in self.layout.strategies], self.paper.models
 
-        def place(run: ExamRun) -> tuple[int, str, int]:
+        def place(run: StoredRun) -> tuple[int, str, int]:
             name, model = self.strategy(run), run.model or NO_MODEL
             own = "" if name in strategies or not self.of_models else name
             number = models.index(model) if model in models else len(models) + (model == NO_MODEL)
@@ -85,12 +85,12 @@ class PaperTable:
         return list(dict.fromkeys(languages)) if self.of_models else [""]
 
     @cached_property
-    def rows(self) -> list[tuple[tuple[str, ...], list[ExamRun | None]]]:
+    def rows(self) -> list[tuple[tuple[str, ...], list[StoredRun | None]]]:
         """What names each row, and the run in each of its blocks."""
         if not self.of_models:
             return [((self._solver(run),), [run]) for run in self.runs]
         headings = {strategy.id: strategy.heading or strategy.id for strategy in self.layout.strategies}
-        cells: dict[tuple[str, ...], dict[str, ExamRun]] = {}
+        cells: dict[tuple[str, ...], dict[str, StoredRun]] = {}
         for run in self.runs:
             name, model, language = self.strategy(run), run.model or NO_MODEL, _language(run)
             other = cells.setdefault((headings.get(name, name), model), {}).setdefault(language, run)
@@ -130,7 +130,7 @@ class PaperTable:
                 cells.setdefault(id(run), {})[heading] = cell
         return cells
 
-    def _value(self, run: ExamRun, part: str | None, measure: str) -> tuple[float | None, Interval | None]:
+    def _value(self, run: StoredRun, part: str | None, measure: str) -> tuple[float | None, Interval | None]:
         """Compute a run's figure in the unit of the paper, rounded as it is there, and its interval."""
         if self._by_exam:
             exams = self._exams(run, part)
@@ -224,12 +224,12 @@ class PaperTable:
             ],
         }
 
-    def strategy(self, run: ExamRun) -> str:
+    def strategy(self, run: StoredRun) -> str:
         """Return the id of the paper's strategy that the run's program is, or the program's label."""
         strategy = self.layout.strategy(run.program)
         return run.program if strategy is None else strategy.id
 
-    def _best_rows(self, runs: Sequence[ExamRun | None], heading: str) -> list[int]:
+    def _best_rows(self, runs: Sequence[StoredRun | None], heading: str) -> list[int]:
         """List the rows with the best figure of runs of the same questions; none if all are the same, or one is
         pending.
         """
@@ -248,13 +248,13 @@ class PaperTable:
         """Whether the columns are the paper's exams."""
         return not self.of_models and bool(self.paper.exams)
 
-    def _solver(self, run: ExamRun) -> str:
+    def _solver(self, run: StoredRun) -> str:
         """Return the paper's name of the solver if it is the same; else what stands for it."""
         strategy = self.layout.strategy(run.program)
         solver = strategy.id if strategy is not None and not strategy.stand_in else run.program
         return " ".join(filter(None, (solver, run.model, _language(run))))
 
-    def _texts(self, run: ExamRun | None) -> Iterator[tuple[str, str, str]]:
+    def _texts(self, run: StoredRun | None) -> Iterator[tuple[str, str, str]]:
         """Yield a run's own figure, the paper's and the difference for each column, n last."""
         for cell in [None] * len(self.figures) if run is None else self.cells[id(run)].values():
             if run is None or cell is None:
@@ -272,11 +272,11 @@ class PaperTable:
     def _print(self, value: float) -> str:
         return f"{value:.{self.paper.decimals}f}"
 
-    def _scored(self, run: ExamRun) -> int:
+    def _scored(self, run: StoredRun) -> int:
         """Count the questions of a run that are scored here."""
         return sum(exam.n for exam in self._exams(run, None)) if self._by_exam else run.metrics.n
 
-    def _exams(self, run: ExamRun, part: str | None) -> list[Tally]:
+    def _exams(self, run: StoredRun, part: str | None) -> list[Tally]:
         """Count what came of each exam of a part that counts here and has a scored question."""
         patterns = self.paper.exams.values() if part is None else [self.paper.exams[part]]
         return [
@@ -291,7 +291,7 @@ class PaperTable:
 class PaperReport:
     """Runs in the tables of a paper, as `medexam report` shows a layout."""
 
-    def __init__(self, paper: str | Paper, runs: Sequence[AnyRun]) -> None:
+    def __init__(self, paper: str | Paper, runs: Sequence[StoredRun]) -> None:
         """Fill the tables that `runs` have something for, data set by data set.
 
         Raises `SpecError` if two runs would stand in one cell, or for runs that the paper's tables do not take.
@@ -321,7 +321,7 @@ headqa_v1 = partial(PaperReport, "headqa-v1")
 headqa_v2 = partial(PaperReport, "headqa-v2")
 
 
-def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
+def _fill(paper: Paper, runs: Sequence[StoredRun]) -> Iterator[PaperTable]:
     for run in runs:
         dataset = run.record.cell.dataset
         if dataset.alter is not None or not run.benchmark.right_or_wrong:
@@ -335,9 +335,9 @@ def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
                 f"--layout {paper.layout} prints tables of {paper.dataset}, and run {run.record.run_id} "
                 f"asked {dataset.name}: name runs of {paper.dataset} alone, or leave --layout out"
             )
-    by_dataset: dict[str, list[ExamRun]] = {}
+    by_dataset: dict[str, list[StoredRun]] = {}
     for run in runs:
-        by_dataset.setdefault(run.record.cell.dataset.name, []).append(cast(ExamRun, run))
+        by_dataset.setdefault(run.record.cell.dataset.name, []).append(cast(StoredRun, run))
     for name, exam_runs in by_dataset.items():
         for layout in paper.tables:
             table_runs = [run for run in exam_runs if paper.takes(layout, run.record.cell.program.kind, _split(run))]
@@ -345,11 +345,11 @@ def _fill(paper: Paper, runs: Sequence[AnyRun]) -> Iterator[PaperTable]:
                 yield PaperTable(name, layout, paper, table_runs)
 
 
-def _language(run: ExamRun) -> str:
+def _language(run: StoredRun) -> str:
     return str(run.record.cell.dataset.language)
 
 
-def _split(run: ExamRun) -> str | None:
+def _split(run: StoredRun) -> str | None:
     """Return the split whose questions the run asked; None if they were narrowed further."""
     dataset = run.record.cell.dataset
     narrowed = dataset.years or dataset.disciplines or dataset.option_counts or dataset.images != "all"

@@ -15,7 +15,7 @@ import yaml
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.experiments import AnyRun, run_names
+from medexam.experiments import StoredRun, run_names
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
 from medexam.tables import Captioned, Table, decimal, percent
@@ -74,7 +74,7 @@ class AgainstPeople:
         return {**asdict(self), "margin": self.margin, "passed": self.passed}
 
 
-def set_against_people(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
+def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
     """Return what `--json` says of each run beside people, and the table of all; empty if nothing is known.
 
     A single run is not named in the table. What passed is stressed.
@@ -95,14 +95,14 @@ def set_against_people(runs: Sequence[AnyRun]) -> tuple[list[dict[str, Any]], li
     return documents, [(table, f"{_verdict(pairs, several=several)} {_caption()}")]
 
 
-def _may_be_known(run: AnyRun) -> bool:
+def _may_be_known(run: StoredRun) -> bool:
     """Return whether a look at the data set can find anything."""
     dataset, metrics = run.record.cell.dataset, run.metrics
     return (
         run.benchmark.right_or_wrong
         and dataset.alter is None
         and dataset.name in load_exam_boards()["datasets"]
-        and any(name in metrics.by_discipline and year in metrics.by_year for name, year in find_sittings())
+        and any(name in metrics.by.get("discipline", {}) and year in metrics.by.get("year", {}) for name, year in find_sittings())
     )
 
 
@@ -114,13 +114,13 @@ def _count(dataset: DatasetSpec) -> Mapping[Exam, int]:
         return {}
 
 
-def _beside_people(run: AnyRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
+def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> list[AgainstPeople]:
     share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), []
     for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
-        sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by_exam.get(exam.name)
-        if sitting is not None and scores is not None and scores.n == size and scores.points is not None:
+        sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by.get("exam", {}).get(exam.name)
+        if sitting is not None and scores is not None and scores.n == size and scores.measure("points").value is not None:
             best = sitting["ten_best"]
-            figures = {"points": scores.points, "ten_best": best, "pass_mark": round(share * best, 4)}
+            figures = {"points": scores.measure("points").value, "ten_best": best, "pass_mark": round(share * best, 4)}
             place = {"exam": exam.name, "discipline": exam.discipline, "year": sitting["year"], "n": scores.n}
             rows.append(AgainstPeople(**place, **figures, source=sitting["source"]))
     return rows
