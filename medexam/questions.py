@@ -62,6 +62,21 @@ class Exam(SlottedModel):
     """Whether it is no exam but a group: intervals resample its questions one by one."""
 
 
+@plain_dataclass(frozen=True, slots=True)
+class Scoring:
+    """How answers with numbered options are scored where a data set declares it."""
+
+    penalty: float = 1 / 3
+    """What a wrong answer takes off, where a right one gives 1; that of the Spanish boards."""
+    as_headqa_v1: bool = False
+    """Whether the averages over exams that the HEAD-QA v1 paper prints are measures too."""
+
+    @property
+    def cancelling(self) -> float:
+        """How many wrong answers cancel a right one."""
+        return 1 / self.penalty if self.penalty else float("inf")
+
+
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Question(SlottedModel):
     """One multiple-choice question as it was printed."""
@@ -108,7 +123,7 @@ class Question(SlottedModel):
         words = "\n".join([language, stem, *(f"{option.number}. {option.text}" for option in texts)])
         return cls(
             key=key or f"own/{hashlib.sha256(words.encode()).hexdigest()[:12]}",
-            exam=Exam(name="own", year=None, discipline=discipline),
+            exam=Exam(name="own", year=None, discipline=discipline, independent=True),
             number=1,
             language=language,
             stem=stem,

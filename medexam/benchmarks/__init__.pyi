@@ -6,4 +6,5 @@ from .paired import FEW_CLUSTERS as FEW_CLUSTERS
 from .registry import find_benchmark as find_benchmark
 from .registry import find_stored_benchmark as find_stored_benchmark
 from .resampling import describe_resampling as describe_resampling
+from .tables import matrices as matrices
 from .words.benchmark import WordsBenchmark as WordsBenchmark

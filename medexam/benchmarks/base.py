@@ -1,4 +1,4 @@
-"""The protocol of a benchmark: how its items are loaded, scored, compared and shown.
+"""The protocol of a benchmark: how its items are loaded, scored and shown.
 
 Planning, asking, storing, comparing, reports, pages, MLflow and audits know this and no implementation.
 """
@@ -7,22 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import PairedRuns, TableRun
-from medexam.metrics.results import RunMetrics, ScoredRun
+from medexam.metrics import ScoredRun
 from medexam.predictions import Prediction
-from medexam.questions import ItemSet
+from medexam.questions import ItemSet, Scoring
 from medexam.specs import DatasetSpec
-from medexam.tables import Captioned, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 I = TypeVar("I", bound=Any)  # noqa: E741 - the item
 G = TypeVar("G", bound=Mapping[str, Any])
-M = TypeVar("M", bound=RunMetrics)
 Predictions = Mapping[str, Prediction]
-Scores = Mapping[str, Mapping[str, float]]
+ItemScores = Mapping[str, Mapping[str, float]]
 """Measure -> item -> its score."""
 
 
@@ -34,8 +30,8 @@ class AnswerChoice(Protocol):
         """The printed number of the chosen option; None if there is none."""
 
 
-class Benchmark(ABC, Generic[I, G, M]):
-    """One benchmark: `I` is an item as it is shown, `G` maps its key to what is expected, `M` are a run's metrics."""
+class Benchmark(ABC, Generic[I, G]):
+    """One benchmark: `I` is an item as it is shown, `G` maps its key to what is expected."""
 
     name: str
     """The data set's name in a spec, or the kind of questions of one's own."""
@@ -45,15 +41,14 @@ class Benchmark(ABC, Generic[I, G, M]):
     """Whether every answer is right or wrong, so that runs have traces, flips, and languages side by side."""
     plots: tuple[str, ...] = ()
     """The plots of its runs, in the order of a report; empty if it has none."""
-    metrics_type: type[M]
+    scoring: Scoring | None = None
+    """What a wrong answer costs, where the data set declares it; None: answers are right or wrong, or more or less."""
     clusters: str = "questions"
     """What the intervals resample if there are five or more."""
-    published_legend: str = ""
-    """Stands behind `legend` where figures are shown as a paper prints them."""
     report_each: bool = False
     """Whether a report on several runs shows the breakdowns of each."""
     facets: Mapping[str, str]
-    """Name in `place` -> header, for what a page filters items by."""
+    """Name in `place` -> what tables and a page's filters call it."""
 
     @abstractmethod
     def load(self, spec: DatasetSpec) -> ItemSet[I, G]:
@@ -64,7 +59,7 @@ class Benchmark(ABC, Generic[I, G, M]):
         return
 
     @abstractmethod
-    def score(self, items: ItemSet[I, G], predictions: Predictions) -> ScoredRun[M]:
+    def score(self, items: ItemSet[I, G], predictions: Predictions) -> ScoredRun:
         """Score the predictions, by key, on all of `items`; failed and missing ones enter no score."""
 
     def cluster(self, item: I) -> str:
@@ -102,59 +97,6 @@ class Benchmark(ABC, Generic[I, G, M]):
     def wording(self, item: I, gold: Any) -> dict[str, Any]:
         """Return what a page shows of an item, JSON-ready: `stem`, `options` as number and text, others as `shown`."""
 
-    def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> Scores:
+    def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> ItemScores:
         """Return the scores of single items, as `ScoredRun` has them."""
         return {}
-
-    @abstractmethod
-    def legend(self, metrics: Sequence[M]) -> str:
-        """Explain how to read the overview and the breakdowns of runs with these metrics."""
-
-    @abstractmethod
-    def overview(self, title: str, runs: Sequence[TableRun[M]]) -> Table:
-        """Show runs side by side, the best scores stressed among those that may be best; at least one run."""
-
-    @abstractmethod
-    def headline(self, metrics: M) -> Table:
-        """Show the scores over all items."""
-
-    @abstractmethod
-    def breakdowns(self, metrics: M, *, published: bool) -> list[Table]:
-        """Show the scores by each facet; `published` adds figures as a paper prints them."""
-
-    def matrices(self, runs: Sequence[TableRun[M]]) -> list[Captioned]:
-        """Show one measure of several runs by each facet: a row a group, a column a run."""
-        return []
-
-    def details(self, metrics: M) -> list[Captioned]:
-        """Show what else the metrics say, such as calibration."""
-        return []
-
-    def name_measure(self, name: str) -> str:
-        """Name a measure as tables call it."""
-        return name.capitalize()
-
-    def origin(self, metrics: M) -> str:
-        """Say what the scored items come from, as ` of 30 exams` behind a number of questions."""
-        return ""
-
-    def notes(self, metrics: M) -> tuple[str, ...]:
-        """List what a reader of the scores should know; usually empty."""
-        return ()
-
-    @abstractmethod
-    def values(self, metrics: M) -> dict[str, float]:
-        """Map name -> value of each number that MLflow keeps, one that a chart can read; scores are fractions of 1."""
-
-    @abstractmethod
-    def size(self, metrics: M) -> dict[str, int]:
-        """Count what the items are counted in beside questions, such as `{"exams": 30}`."""
-
-    @abstractmethod
-    def compare(
-        self, items: ItemSet[I, G], sets: Sequence[ItemSet[I, G]], runs: Sequence[RunAnswers]
-    ) -> PairedRuns[Any]:
-        """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
-
-        `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.
-        """

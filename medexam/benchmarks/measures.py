@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from medexam.metrics.counting import COSTS
+from medexam.metrics.counting import COSTS, COUNTS
 from medexam.metrics.paired.results import Difference, PairedMeasure
-from medexam.metrics.results import Measure, Outcomes, RunMetrics, Unit
+from medexam.metrics.results import Measure, Metrics, Unit
 from medexam.tables import NONE, Number, Table, count_stars, decimal, p_value, percent, with_interval
 
 
@@ -15,10 +15,12 @@ def show_number(value: float | None, unit: Unit) -> Number:
     return percent(value) if unit is Unit.SHARE else decimal(value, 3 if unit is Unit.OWN else 1)
 
 
-def show_measure(measure: Measure | None, *, bare: bool = False) -> str:
-    """Write a measure with its interval, or `bare` without."""
-    if measure is None:
-        return NONE
+def show_measure(measure: Measure | None, *, bare: bool = False, chance: bool = False) -> str:
+    """Write a measure with its interval, or `bare` without; or its `chance` level, empty where there is none."""
+    if measure is None or (chance and measure.chance is None):
+        return "" if chance else NONE
+    if chance:
+        return show_number(measure.chance, measure.unit)
     text = show_number(measure.value, measure.unit)
     return with_interval(text, None if bare else measure.interval, partial(show_number, unit=measure.unit))
 
@@ -62,9 +64,9 @@ def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: st
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def run_values(metrics: RunMetrics) -> dict[str, float]:
+def run_values(metrics: Metrics) -> dict[str, float]:
     """Map the same of a run: how its questions came out, what they took, and its measures."""
-    counts = {name: getattr(metrics, name) for name in (*Outcomes.model_fields, *COSTS)}
+    counts = {name: getattr(metrics, name) for name in (*COUNTS, *COSTS)}
     return {name: float(n) for name, n in counts.items() if n is not None} | measure_values(metrics.measures)
 
 

@@ -1,26 +1,24 @@
 """The benchmark of a data set: that which its entry in the catalogue names, or that of its form or kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.base import Benchmark, Predictions, Scores
+from medexam.benchmarks.base import Benchmark, ItemScores, Predictions
 from medexam.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
-from medexam.benchmarks.choice.comparison import PairedExams
 from medexam.benchmarks.words.examples import ExampleBenchmark
 from medexam.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
 from medexam.errors import DatasetError, SpecError
 from medexam.metrics.results import ScoredRun
 from medexam.plugins import load_object
-from medexam.questions import AnySet, ExamSet
+from medexam.questions import AnySet, Scoring
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.specs.names import BENCHMARKS, short_name
 
-_KINDS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType(
+_KINDS: Mapping[str, Benchmark[Any, Any]] = MappingProxyType(
     {
         each.name: each
         for each in (
@@ -32,7 +30,7 @@ _KINDS: Mapping[str, Benchmark[Any, Any, Any]] = MappingProxyType(
     }
 )
 """Kind of questions of one's own -> its benchmark."""
-_BY_FORM: Mapping[str, Callable[[str], Benchmark[Any, Any, Any]]] = MappingProxyType(
+_BY_FORM: Mapping[str, Callable[[str], Benchmark[Any, Any]]] = MappingProxyType(
     {
         "choice": ChoiceBenchmark,
         "short_answer": ShortAnswerBenchmark,
@@ -43,17 +41,19 @@ _BY_FORM: Mapping[str, Callable[[str], Benchmark[Any, Any, Any]]] = MappingProxy
 """Form of a data set in the catalogue -> the benchmark where its entry names none."""
 
 
-def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any, Any]:
+def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any]:
     """Find the benchmark of a data set: that of its kind if the questions are one's own, else that of its name.
 
     Raises `DatasetError` if the name is code of the user's own that makes none.
     """
     if spec.is_own:
         return _build_own(spec.name)
+    if spec.kind == "choice" and spec.scoring is not None:
+        return OwnChoiceBenchmark("choice", Scoring(spec.scoring.penalty))
     return _KINDS[spec.kind] if spec.kind is not None else _build(spec.name)
 
 
-def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any, Any, Any]:
+def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any, Any]:
     """Find the benchmark of a stored run without running code of the user's own.
 
     Where this process has not run that code yet, it is one that shows stored scores and makes none.
@@ -64,17 +64,18 @@ def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any
 
 
 @cache
-def _build(name: str) -> Benchmark[Any, Any, Any]:
+def _build(name: str) -> Benchmark[Any, Any]:
     """Build the benchmark of a data set in the catalogue."""
     entry = find_entry(name)
     if not entry.benchmark and entry.form not in _BY_FORM:
         raise DatasetError(f"{name}: no benchmark scores questions of the form {entry.form}: its entry must name one")
     make = load_object(entry.benchmark, BENCHMARKS) if entry.benchmark else _BY_FORM[entry.form]
-    benchmark: Benchmark[Any, Any, Any] = make(name)
+    benchmark: Benchmark[Any, Any] = make(name)
+    benchmark.scoring = entry.scoring
     return benchmark
 
 
-def _build_own(name: str) -> Benchmark[Any, Any, Any]:
+def _build_own(name: str) -> Benchmark[Any, Any]:
     """Build an instance of the user's class, with the name that tables call it by."""
     if name in _OWN:
         return _OWN[name]
@@ -91,7 +92,7 @@ def _build_own(name: str) -> Benchmark[Any, Any, Any]:
     return _OWN.setdefault(name, benchmark)
 
 
-_OWN: dict[str, Benchmark[Any, Any, Any]] = {}
+_OWN: dict[str, Benchmark[Any, Any]] = {}
 """The user's own benchmarks whose code this process has run, by name."""
 
 
@@ -100,7 +101,7 @@ class _Stored:
 
     name: str
 
-    def score(self, items: AnySet, predictions: Predictions) -> ScoredRun[Any]:
+    def score(self, items: AnySet, predictions: Predictions) -> ScoredRun:
         """Raise `DatasetError`: only its code can."""
         return self.load(items)  # type: ignore[return-value]
 
@@ -111,7 +112,7 @@ class _Stored:
             "let `medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
         )
 
-    def item_scores(self, items: AnySet, predictions: Predictions) -> Scores:
+    def item_scores(self, items: AnySet, predictions: Predictions) -> ItemScores:
         """Return none, since only its code can."""
         return {}
 
@@ -122,7 +123,3 @@ class _StoredWords(_Stored, SpanBenchmark):
 
 class _StoredChoice(_Stored, OwnChoiceBenchmark):
     """Of numbered options."""
-
-    def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
-        """Raise `DatasetError`: only its code can."""
-        return self.load(items)  # type: ignore[return-value]

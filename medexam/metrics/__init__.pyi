@@ -1,7 +1,6 @@
 from .counting import TIMES as TIMES
-from .counting import Tally as Tally
 from .counting import cohens_kappa as cohens_kappa
-from .exam_averages import AVERAGES as AVERAGES
+from .exam_averages import headqa_v1_points as headqa_v1_points
 from .extraction import score_extraction as score_extraction
 from .extraction import score_short_answers as score_short_answers
 from .intervals import FEWEST as FEWEST
@@ -30,11 +29,14 @@ from .results import Measure as Measure
 from .results import Metrics as Metrics
 from .results import Resampling as Resampling
 from .results import ScoredRun as ScoredRun
-from .results import TaskMetrics as TaskMetrics
+from .results import Scores as Scores
+from .scoring import ItemTable as ItemTable
 from .scoring import compute_metrics as compute_metrics
 from .span_outcomes import count_outcomes as count_outcomes
 from .spans import score_span as score_span
-from .tasks import count_tasks as count_tasks
+from .tasks import group_tasks as group_tasks
 from .tasks import mean_measure as mean_measure
 from .tasks import scored_tasks as scored_tasks
-from .tasks import support_measures as support_measures
+from .tasks import split_by_support as split_by_support
+from .tasks import task_metrics as task_metrics
+from .tasks import task_scores as task_scores

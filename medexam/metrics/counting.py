@@ -1,64 +1,24 @@
-"""Counts: how each question came out, what chance gives on the same questions, and what the answers cost; and how
-far two raters agree beyond chance.
-
-A cell is one exam's questions with one number of options. All breakdowns are sums of cells, so the questions are walked
-through once. The chance level is an expectation, found by arithmetic; the `random` control is one draw of it.
-"""
+"""Counts: how each question came out, and what the answers cost; and how far two raters agree beyond chance."""
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.predictions import Prediction, Status
 from medexam.predictions.prediction import Answered
-from medexam.questions import AnswerKey, Exam, Gold, Question
-
-
-@dataclass
-class Tally:
-    """How many questions came out how."""
-
-    right: int = 0
-    wrong: int = 0
-    unanswered: int = 0
-    failed: int = 0
-    missing: int = 0
-
-    @property
-    def n(self) -> int:
-        """Questions with a scorable prediction."""
-        return self.right + self.wrong + self.unanswered
-
-    @property
-    def selected(self) -> int:
-        """All questions."""
-        return self.n + self.failed + self.missing
-
-    @property
-    def points(self) -> int:
-        """`3 right - wrong`, whatever the number of options."""
-        return 3 * self.right - self.wrong
-
-
-class TallyCell(NamedTuple):
-    """What the questions of one tally share."""
-
-    exam: Exam
-    option_count: int
-    right_options: int = 1
-    """How many of the options are right; any one of them is."""
-
+from medexam.questions import AnswerKey, Gold
 
 RIGHT, WRONG, UNANSWERED, FAILED, MISSING = range(5)
-"""How a question came out: the place of its field in `Tally`."""
+"""How a question came out."""
 Outcomes = NDArray[np.int8]
 POINTS = np.array([3.0, -1.0, 0.0])
-"""Of a question that came out so, for those that are scored."""
-
+"""Of a question that came out so, at the Spanish boards."""
+COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
+"""Names of all that `count_outcomes` finds."""
 TIMES = ("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s")
 """Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
 COUNTED = ("prompt_tokens_counted", "completion_tokens_counted")
@@ -83,72 +43,21 @@ def find_outcome(gold: Gold, prediction: Answered | None) -> int:
     return FAILED if status is Status.FAILED else UNANSWERED
 
 
-def count(questions: Sequence[Question], key: AnswerKey, outcomes: Outcomes) -> dict[TallyCell, Tally]:
-    """Count the tally of each cell, in the order in which the cells first appear.
-
-    Item i of `outcomes` is question i. Raises `DatasetError` if `key` lacks a question.
-    """
-    # Most questions share one object as their exam, and to hash an exam takes longer than all else here.
-    place_cache: dict[tuple[int, int, int], int] = {}
-    cells: dict[TallyCell, int] = {}
-    places = []
-    for question in questions:
-        exam, options, right = question.exam, len(question.options), 1 + len(key[question.key].others)
-        place = place_cache.get((id(exam), options, right))
-        if place is None:
-            place = cells.setdefault(TallyCell(exam, options, right), len(cells))
-            place_cache[id(exam), options, right] = place
-        places.append(place)
-    kinds = MISSING + 1
-    counts = np.bincount(np.array(places, dtype=int) * kinds + outcomes, minlength=kinds * len(cells))
-    return {cell: Tally(*row) for cell, row in zip(cells, counts.reshape(-1, kinds).tolist(), strict=True)}
-
-
-def total(tallies: Iterable[Tally]) -> Tally:
-    """Sum tallies."""
-    tally_list = list(tallies)
-    return Tally(*(sum(getattr(tally, field.name) for tally in tally_list) for field in fields(Tally)))
-
-
-def scored_exams(cells: Mapping[TallyCell, Tally]) -> dict[Exam, Tally]:
-    """Return the tally of each exam that has at least one scored question."""
-    exams: dict[Exam, list[Tally]] = {}
-    for cell, tally in cells.items():
-        exams.setdefault(cell.exam, []).append(tally)
-    exam_tallies = {exam: total(tallies) for exam, tallies in exams.items()}
-    return {exam: tally for exam, tally in exam_tallies.items() if tally.n}
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Expected scores of a uniform choice on the scored questions; None if none is scored."""
-
-    accuracy: float | None
-    exam_score: float | None
-    points: float | None
-    """Per exam, averaged over the exams with a scored question."""
-
-
-def chance_level(cells: Mapping[TallyCell, Tally]) -> Chance:
-    """Compute the chance level of the scored questions of `cells`.
-
-    A question with k options, r of them right, adds r/k to the expected right answers and (k-r)/k to the wrong ones.
-    """
-    n = sum(tally.n for tally in cells.values())
-    if n == 0:
-        return Chance(None, None, None)
-    right = sum(tally.n * cell.right_options / cell.option_count for cell, tally in cells.items())
-    points = 3 * right - (n - right)
-    exams = {cell.exam for cell, tally in cells.items() if tally.n}
-    return Chance(accuracy=right / n, exam_score=points / 3 / n, points=points / len(exams))
+def count_outcomes(outcomes: Outcomes) -> dict[str, int]:
+    """Count the outcomes of some questions, as fields of `Scores`."""
+    right, wrong, unanswered, failed, missing = np.bincount(outcomes, minlength=MISSING + 1).tolist()
+    n = right + wrong + unanswered
+    return dict(zip(COUNTS, (len(outcomes), n, right, wrong, unanswered, failed, missing), strict=True))
 
 
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Count each of `COSTS`: tokens and time over the predictions of `keys`; None if no prediction reports it.
+    """Count each of `COSTS`: tokens and time over the predictions of `keys`; None if no prediction reports it. And the
+    questions `without_passages`.
 
     `answering_` is latency without the waiting before. Failed predictions have no latency.
     """
-    replies, prompts, completions, thinking = 0, _TokenSum(), _TokenSum(), _TokenSum()
+    replies, without_passages = 0, 0
+    prompts, completions, thinking = _TokenSum(), _TokenSum(), _TokenSum()
     latencies, answering = array("d"), array("d")
     for key in keys:
         prediction = predictions.get(key)
@@ -158,14 +67,17 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
         prompts.add(prediction.prompt_tokens)
         completions.add(prediction.completion_tokens)
         thinking.add(prediction.thinking_tokens)
-        if prediction.latency_s is not None and prediction.status is not Status.FAILED:
+        if prediction.status is Status.FAILED:
+            continue
+        without_passages += prediction.passages == ()
+        if prediction.latency_s is not None:
             latencies.append(prediction.latency_s)
             if prediction.waiting_s is not None:
                 answering.append(prediction.latency_s - prediction.waiting_s)
     tokens = (prompts.total, completions.total, thinking.total)
     report_counts = (prompts.counted_of(replies), completions.counted_of(replies))
     times = (*_percentiles(latencies), *_percentiles(answering))
-    return dict(zip(COSTS, (*tokens, *report_counts, *times), strict=True))
+    return dict(zip(COSTS, (*tokens, *report_counts, *times), strict=True)) | {"without_passages": without_passages}
 
 
 @dataclass

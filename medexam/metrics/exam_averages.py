@@ -1,4 +1,4 @@
-"""Averages over exams, as the HEAD-QA v1 paper prints them: fields of the metrics of every run on exams.
+"""Averages over exams, as the HEAD-QA v1 paper prints them: measures of every run on HEAD-QA.
 
 Vilares and Gómez-Rodríguez (2019), "HEAD-QA: A Healthcare Dataset for Complex Reasoning". Its tables round an exam's
 accuracy to three decimals, average over the exams (of a discipline, or all of them) and round again. Every exam weighs
@@ -9,64 +9,35 @@ The fractions are exact here, and a tie goes away from zero: 0.6175 is 0.618 and
 the controls in its table 7 (test split) are 0.1 lower in the paper: `longest` in PIR and QIR, `blind` 3 in EIR and PIR.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import floor
 from types import MappingProxyType
 
-from medexam.frozen_model import FrozenModel
-from medexam.metrics.counting import Tally
-
 LEGEND = " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
 """How to read the columns of these figures."""
+AVERAGES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "headqa_v1_accuracy": ("HEAD-QA v1 accuracy, %", "v1 accuracy"),
+        "headqa_v1_points": ("HEAD-QA v1 points", "v1 points"),
+    }
+)
+"""Name of the measure -> what stands beside its value, and above a column."""
+RightOfN = Sequence[tuple[int, int]]
+"""How many questions of each exam are right, and how many are scored: one at least."""
 
 
-class ExamAverages(FrozenModel):
-    """The two figures."""
-
-    headqa_v1_accuracy: float | None
-    """Percent."""
-    headqa_v1_points: float | None
-    """Points of an exam."""
-
-
-def headqa_v1_accuracy(exams: Collection[Tally]) -> float | None:
-    """Average the accuracy of the exams in percent, with one decimal; None without an exam.
-
-    Every exam must have a scored question.
-    """
+def headqa_v1_accuracy(exams: RightOfN) -> float | None:
+    """Average the accuracy of the exams in percent, with one decimal; None without an exam."""
     if not exams:
         return None
-    rounded = [_round(Fraction(exam.right, exam.n), 3) for exam in exams]
+    rounded = [_round(Fraction(right, n), 3) for right, n in exams]
     return float(100 * _round(sum(rounded, Fraction()) / len(exams), 3))
 
 
-def headqa_v1_points(exams: Collection[Tally]) -> float | None:
+def headqa_v1_points(points: Sequence[int]) -> float | None:
     """Average the exams' `3 right - wrong`, with one decimal; None without an exam."""
-    if not exams:
-        return None
-    return float(_round(Fraction(sum(exam.points for exam in exams), len(exams)), 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Average:
-    """One of the figures, as tables show it."""
-
-    label: str
-    """Beside the value."""
-    header: str
-    """Above a column."""
-    of: Callable[[Collection[Tally]], float | None]
-
-
-AVERAGES: Mapping[str, Average] = MappingProxyType(
-    {
-        "headqa_v1_accuracy": Average("HEAD-QA v1 accuracy, %", "v1 accuracy", headqa_v1_accuracy),
-        "headqa_v1_points": Average("HEAD-QA v1 points", "v1 points", headqa_v1_points),
-    }
-)
-"""Field of `ExamAverages` -> the figure."""
+    return float(_round(Fraction(sum(points), len(points)), 1)) if points else None
 
 
 def _round(value: Fraction, decimals: int) -> Fraction:

@@ -11,10 +11,19 @@ from dataclasses import replace
 from importlib import import_module
 
 from medexam.errors import MedExamError
-from medexam.metrics.results import Measures, ScoredRun, TaskMetrics
+from medexam.metrics.results import ScoredRun, Scores
 from medexam.metrics.span_outcomes import count_outcomes
 from medexam.metrics.spans import comparable_words, score_span
-from medexam.metrics.tasks import count_tasks, mean_measure, question_of, scored_tasks, select_scores, support_measures
+from medexam.metrics.tasks import (
+    group_tasks,
+    mean_measure,
+    question_of,
+    scored_tasks,
+    select_scores,
+    split_by_support,
+    task_metrics,
+    task_scores,
+)
 from medexam.predictions import Prediction
 from medexam.questions import Task, TaskGold
 from medexam.text import plain_letters
@@ -27,28 +36,32 @@ _NAMES_OPTIONS = re.compile(
     r"|следующ\w*|перечислен\w*|утвержден\w*|вариант\w*|укажите)\b"
 )
 WITHOUT_REPEATS = "without questions that stand in train"
+SPANS, ANSWERS = "Extracted spans", "Answers"
+"""What is counted by group: what became of extracted spans, and why answers are none or needed mending."""
 _WORD = re.compile(r"\w+")
 
 
 def score_extraction(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
-) -> ScoredRun[TaskMetrics]:
+) -> ScoredRun:
     """Score the quoted parts on exactly these tasks, by key.
 
     With right answers: `f1` and `exact_match` (SQuAD v1.1), the same with `_spanish` normalisation, and `precision` and
     `recall` over words. With argument components: `component_f1`, `component_precision` and `component_recall` over
     words. Always: `quoted`, the share of answers that stand in the context, and `literal`, of those that did so without
     mending. An unanswered task scores 0.
-    `outcomes` counts what became of each span that has a right answer.
+    The tally `Extracted spans` counts what became of each span that has a right answer.
     """
-    scores = _score_all(tasks, golds, predictions, _score)
-    outcomes = {task.group: counts for task in tasks if (counts := _outcomes(tasks, golds, predictions, task.group))}
-    return replace(scores, metrics=scores.metrics.model_copy(update={"outcomes": outcomes}))
+    scored = _score_all(tasks, golds, predictions, _score)
+    groups = dict.fromkeys(task.group for task in tasks)
+    spans = {group: counts for group in groups if (counts := _outcomes(tasks, golds, predictions, group))}
+    tallies = scored.metrics.tallies | ({SPANS: spans} if spans else {})
+    return replace(scored, metrics=scored.metrics.model_copy(update={"tallies": tallies}))
 
 
 def score_short_answers(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
-) -> ScoredRun[TaskMetrics]:
+) -> ScoredRun:
     """Score answers in words on exactly these tasks, by key: `f1` and `exact_match` (SQuAD v1.1).
 
     Of Spanish tasks also the same with `_spanish` normalisation. An unanswered task scores 0.
@@ -61,23 +74,31 @@ def _score_all(
     golds: Mapping[str, TaskGold],
     predictions: Mapping[str, Prediction],
     score: Callable[[Task, TaskGold, Prediction], Mapping[str, float]],
-) -> ScoredRun[TaskMetrics]:
+    subsets: Mapping[str, Callable[[Task], bool]] | None = None,
+    notes: tuple[str, ...] = (),
+) -> ScoredRun:
     scored = scored_tasks(tasks, predictions)
     items: dict[str, dict[str, float]] = {}
     for task in scored:
         for name, value in score(task, golds[task.key], predictions[task.key]).items():
             items.setdefault(name, {})[task.key] = value
-    groups = list(dict.fromkeys(task.group for task in tasks))
-    fresh = [task.key for task in scored if not golds[task.key].repeats_training]
-    metrics = TaskMetrics(
-        **count_tasks(tasks, predictions),
-        measures=_measures(items, [task.key for task in scored]),
-        by_group={group: _measures(items, [task.key for task in scored if task.group == group]) for group in groups},
-        by_subset=({WITHOUT_REPEATS: _measures(items, fresh)} if len(fresh) < len(scored) else {})
-        | support_measures(items.get("f1", {}), predictions, "f1"),
-        counts={group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))},
-    )
-    return ScoredRun(metrics, items)
+    groups = group_tasks(tasks)
+    fresh = [task for task in tasks if not golds[task.key].repeats_training]
+    parts = {name: [task for task in tasks if is_in(task)] for name, is_in in (subsets or {}).items()}
+    parts |= {WITHOUT_REPEATS: fresh} if len(fresh) < len(tasks) else {}
+    parts |= split_by_support(tasks, predictions) if "f1" in items else {}
+    counts = {group: answer_counts for group in groups if (answer_counts := _counts(scored, predictions, group))}
+    facets = {"group": groups, "subset": parts}
+
+    def score_some(some: Sequence[Task]) -> Scores:
+        keys = [task.key for task in some]
+        means = {name: mean_measure(select_scores(scores, keys), question_of) for name, scores in items.items()}
+        return task_scores(some, predictions, means)
+
+    by = {facet: {name: score_some(some) for name, some in each.items() if some} for facet, each in facets.items()}
+    tallies = {ANSWERS: counts} if counts else {}
+    whole = score_some(tasks).measures
+    return ScoredRun(task_metrics(tasks, predictions, whole, by, tallies=tallies, notes=notes), items)
 
 
 def _score(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:
@@ -126,10 +147,6 @@ def _score_components(task: Task, gold: TaskGold, prediction: Prediction) -> dic
     }
 
 
-def _measures(items: Mapping[str, Mapping[str, float]], keys: Sequence[str]) -> Measures:
-    return {name: mean_measure(select_scores(scores, keys), question_of) for name, scores in items.items()}
-
-
 def _outcomes(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction], group: str
 ) -> dict[str, int]:
@@ -154,29 +171,21 @@ def _counts(tasks: Sequence[Task], predictions: Mapping[str, Prediction], group:
 
 def score_open_answers(
     tasks: Sequence[Task], golds: Mapping[str, TaskGold], predictions: Mapping[str, Prediction]
-) -> ScoredRun[TaskMetrics]:
+) -> ScoredRun:
     """Score answers in words on exactly these tasks, by key: those of short answers, and `bleu` if NLTK is installed.
 
     `whole questions` is the subset that can be answered without options.
     """
-    notes: tuple[str, ...] = ()
+    subsets = {WHOLE: lambda task: is_whole_question(task.question)}
     try:
         bleu = load_bleu()
     except MedExamError as error:
-        scored, notes = score_short_answers(tasks, golds, predictions), (str(error),)
-    else:
-        scored = _score_all(
-            tasks,
-            golds,
-            predictions,
-            lambda task, gold, prediction: {
-                **_score_words(task, gold, prediction),
-                "bleu": bleu(prediction.text or "", gold.answers),
-            },
-        )
-    whole_keys = [task.key for task in scored_tasks(tasks, predictions) if is_whole_question(task.question)]
-    subsets = scored.metrics.by_subset | ({WHOLE: _measures(scored.items, whole_keys)} if whole_keys else {})
-    return replace(scored, metrics=scored.metrics.model_copy(update={"by_subset": subsets, "notes": notes}))
+        return _score_all(tasks, golds, predictions, _score_words, subsets, (str(error),))
+
+    def score(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:
+        return _score_words(task, gold, prediction) | {"bleu": bleu(prediction.text or "", gold.answers)}
+
+    return _score_all(tasks, golds, predictions, score, subsets)
 
 
 def is_whole_question(stem: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.metrics.counting import POINTS, UNANSWERED, Outcomes, Tally
+from medexam.metrics.counting import RIGHT, UNANSWERED, WRONG, Outcomes
 from medexam.metrics.results import Interval, Resampling
 
 RESAMPLES = 9_999
@@ -35,18 +35,21 @@ Found = tuple[Interval | None, Resampling]
 """An interval and what it resamples, or None and why."""
 
 
-def score_intervals(exams: Sequence[Tally]) -> tuple[Found, Found]:
-    """Find the intervals of the exam score (fractions of 1) and the points. Every exam must have a scored question."""
-    sums = np.array([[exam.points, exam.n] for exam in exams], dtype=float).reshape(-1, 2)
-    exam_score, points = resample(sums, lambda: [_outcomes(exam) for exam in exams], _exam_score_and_points, 2)
-    return exam_score, points
+def score_intervals(exams: NDArray[np.int64], cancelling: float) -> list[Found]:
+    """Find the intervals of the exam score (fractions of 1) and the points of exams.
+
+    A row of `exams` counts an exam's right, wrong and unanswered questions, one at least; so many wrong answers as
+    `cancelling` cancel a right one.
+    """
+    gains = _gains(cancelling)
+    sums = np.column_stack([exams @ gains, exams.sum(axis=1)])
+    return resample(sums, lambda: [np.repeat(gains[:, None], exam, axis=0) for exam in exams], _means(cancelling), 2)
 
 
-def question_interval(outcomes: Outcomes) -> Found:
+def question_interval(outcomes: Outcomes, cancelling: float) -> Found:
     """Find the interval of the exam score where no exam holds questions together: each is resampled on its own."""
-    points = POINTS[outcomes[outcomes <= UNANSWERED]]
-    exam_score, _ = resample(np.column_stack([points, np.ones(len(points))]), list, _exam_score_and_points, 2)
-    return exam_score
+    gains = _gains(cancelling)[outcomes[outcomes <= UNANSWERED]]
+    return resample(np.column_stack([gains, np.ones(len(gains))]), list, _means(cancelling), 2)[0]
 
 
 def resample(
@@ -59,13 +62,12 @@ def resample(
     the columns of `sums` but the last. There is no interval if an exam has fewer than five, and none without width.
     """
     if len(sums) >= FEWEST:
-        return [(interval, Resampling.CLUSTERS) for interval in _resample_exams(sums, statistic)]
-    if not len(sums) or sums[:, -1].min() < FEWEST:
+        intervals, kind = _resample_exams(sums, statistic), Resampling.CLUSTERS
+    elif not len(sums) or sums[:, -1].min() < FEWEST:
         return [(None, Resampling.TOO_FEW)] * numbers
-    return [
-        (None, Resampling.ALIKE) if np.isclose(low, high) else ((low, high), Resampling.WITHIN_EXAMS)
-        for low, high in _resample_questions(questions(), statistic)
-    ]
+    else:
+        intervals, kind = _resample_questions(questions(), statistic), Resampling.WITHIN_EXAMS
+    return [(None, Resampling.ALIKE) if np.isclose(low, high) else ((low, high), kind) for low, high in intervals]
 
 
 def _resample_exams(sums: Floats, statistic: Statistic) -> list[Interval]:
@@ -124,11 +126,14 @@ def _percentiles(rows: Any) -> list[Interval]:
     return [(float(start), float(end)) for start, end in zip(low, high, strict=True)]
 
 
-def _outcomes(exam: Tally) -> Floats:
-    """List the points of each question: 3 right, -1 wrong, 0 unanswered."""
-    return np.repeat([[3.0], [-1.0], [0.0]], (exam.right, exam.wrong, exam.unanswered), axis=0)
+def _gains(cancelling: float) -> Floats:
+    """Return the points of a question that is right, wrong and unanswered."""
+    gains = np.zeros(UNANSWERED + 1)
+    gains[RIGHT], gains[WRONG] = (cancelling, -1) if np.isfinite(cancelling) else (1, 0)
+    return gains
 
 
-def _exam_score_and_points(points: Any, n: Any, exams: int) -> Any:
-    """Compute row 0, the pooled exam score, which is `points / 3 / n`, and row 1, the mean of the exams' points."""
-    return np.stack([points / (3 * n), points / exams])
+def _means(cancelling: float) -> Statistic:
+    """Return what computes row 0, the pooled exam score, and row 1, the mean of the exams' points."""
+    most = cancelling if np.isfinite(cancelling) else 1
+    return lambda points, n, exams: np.stack([points / (most * n), points / exams])

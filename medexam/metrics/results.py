@@ -1,4 +1,4 @@
-"""What `metrics.json` holds: the field names, their units, and what None means.
+"""What `metrics.json` holds, of every benchmark alike: counts, measures, and the same by facet and group.
 
 Only data; the modules beside this one find the numbers. Shares, probabilities and accuracies are fractions of 1.
 """
@@ -6,14 +6,12 @@ Only data; the modules beside this one find the numbers. Shares, probabilities a
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
+from typing import Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.exam_averages import ExamAverages
 from medexam.model_calls import Reading
-from medexam.predictions.evidence.kinds import EvidenceMeasures
 
 Interval = tuple[float, float]
 """Low and high end of a 95 % interval, in the unit of the number that it belongs to."""
@@ -28,8 +26,8 @@ class Resampling(StrEnum):
     """There are fewer than five exams: each keeps its questions' number, and the interval says nothing of others."""
     TOO_FEW = "none: too few questions"
     """There are fewer than five clusters, and one holds fewer than five questions."""
-    ALIKE = "none: in each exam all questions have the same result"
-    """There are fewer than five exams, and within each all questions came out the same."""
+    ALIKE = "none: every resample has the same result"
+    """All that could be drawn came out the same."""
 
 
 class Unit(StrEnum):
@@ -38,7 +36,7 @@ class Unit(StrEnum):
     SHARE = "share"
     """A fraction of 1."""
     POINTS = "points"
-    """Of an exam."""
+    """Of an exam, or a percentage as a paper prints it."""
     OWN = "own"
     """Whatever a metric of the user's own gives."""
 
@@ -46,36 +44,32 @@ class Unit(StrEnum):
 class Measure(FrozenModel):
     """One score of a run, or of a group of its questions."""
 
-    value: float | None
+    value: float | None = None
     """None if nothing was scored; no score is not a score of 0."""
-    n: int
+    n: int = 0
     """Questions that it comes from."""
     skipped: int | None = None
     """Other questions whose asking did not fail, if it is a metric of the user's own, which may give no score."""
     interval: Interval | None = None
     """95 %: percentiles of 9,999 resamples, or Wilson's where each of at least two questions scores 0 or 1. None where
-    the score is no mean over questions."""
+    the score is no mean over questions, and of points and the exam score of a group."""
     resampled: Resampling = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
-    chance: float | None = Field(default=None, exclude=True)
-    """What a uniform choice would have; None where that says nothing."""
-    unit: Unit = Field(default=Unit.SHARE, exclude=True)
+    chance: float | None = None
+    """What a uniform choice among each question's options would have; None where there is no such choice."""
+    unit: Unit = Unit.SHARE
 
 
 Measures = dict[str, Measure]
 """Name -> measure; the first is the one that a run is known by."""
 
 
-def _in_own_unit(measures: Measures) -> Measures:
-    return {name: measure.model_copy(update={"unit": Unit.OWN}) for name, measure in measures.items()}
+class Scores(FrozenModel):
+    """How the questions of a run or a group came out, and their measures.
 
-
-OwnMeasures = Annotated[Measures, AfterValidator(_in_own_unit), Field(default_factory=dict)]
-"""Name -> what the user's own metric of that name says; empty if there is none."""
-
-
-class Outcomes(FrozenModel):
-    """How questions came out."""
+    `n` is the denominator of every rate: the questions that have a scorable prediction. Failed and missing ones are
+    left out of all measures and counted on their own.
+    """
 
     selected: int
     """Questions asked for: `n + failed + missing`."""
@@ -91,93 +85,40 @@ class Outcomes(FrozenModel):
     """The asking failed; the question is pending again."""
     missing: int
     """There is no prediction yet."""
+    exams: int | None = None
+    """Exams with at least one scored question; None where the data set declares no exams."""
+    measures: Measures
+    """Of questions with numbered options: `accuracy`, `right / n` with Wilson's interval; `unanswered_ratio`. Where a
+    data set declares what a wrong answer costs, `exam_score`: `(right - penalty wrong) / n` (Correa-Guillén et al.
+    2025), from -1/3 to 1 at the Spanish boards. Where it declares exams too, `points`: `3 right - wrong` of an exam,
+    averaged over the exams (Vilares and Gómez-Rodríguez 2019), which grow with the number of questions. Of HEAD-QA,
+    `headqa_v1_accuracy` and `headqa_v1_points`, see `medexam.metrics.exam_averages`."""
+
+    def measure(self, name: str) -> Measure:
+        """Return a measure; one without a value where the data set declares none of the name."""
+        return self.measures.get(name) or Measure()
 
 
-class Scores(Outcomes):
-    """Counts and scores of a group of questions. Scores are fractions of 1 unless they say otherwise.
+class Metrics(Scores):
+    """All scores of one run. Failed and missing questions enter none of them."""
 
-    `n` is the denominator of every rate: the questions that have a scorable prediction. Failed and missing ones are
-    left out of all scores and counted on their own. A score is None if `n` is 0: no score is not a score of 0.
-    """
-
-    right: int
-    wrong: int
-    exams: int
-    """Exams with at least one scored question."""
-    accuracy: float | None
-    """`right / n`."""
-    accuracy_interval: Interval | None
-    """Wilson's interval."""
-    chance_accuracy: float | None
-    """The accuracy to expect of a uniform choice among each question's options."""
-    exam_score: float | None
-    """`(right - wrong / 3) / n`: three wrong answers cancel one right one (Correa-Guillén et al. 2025). From -1/3
-    to 1."""
-    chance_exam_score: float | None
-    """The exam score to expect of a uniform choice."""
-    points: float | None
-    """`3 right - wrong` of an exam, averaged over the exams (Vilares and Gómez-Rodríguez 2019). It grows with the
-    number of questions, so that a sample's points cannot be compared with those of whole exams."""
-    chance_points: float | None
-    """The points to expect of a uniform choice."""
-    unanswered_ratio: float | None
-    """`unanswered / n`."""
-
-    @property
-    def measures(self) -> Measures:
-        """The scores, each with its interval where it has one; a run is known by its accuracy."""
-        return {
-            name: Measure(
-                value=getattr(self, name),
-                n=self.n,
-                interval=getattr(self, f"{name}_interval", None),
-                resampled=getattr(self, f"{name}_resampled", Resampling.CLUSTERS),
-                chance=getattr(self, f"chance_{name}", None),
-                unit=Unit.SHARE if name in ("accuracy", "exam_score", "unanswered_ratio") else Unit.POINTS,
-            )
-            for name in ("accuracy", "exam_score", "points", "unanswered_ratio", *ExamAverages.model_fields)
-            if hasattr(self, name)
-        }
-
-
-class ReadScores(FrozenModel):
-    """What counts of a run as its replies are read in one way; failed and missing questions are left out."""
-
-    right: int
-    wrong: int
-    unanswered: int
-    accuracy: float
-    """`right / n`."""
-    exam_score: float
-    """`(right - wrong / 3) / n`, from -1/3 to 1."""
-    unanswered_ratio: float
-    """`unanswered / n`."""
-
-
-class PublishedScores(ExamAverages, Scores):
-    """With averages over exams as a paper prints them; see `medexam.metrics.exam_averages`."""
-
-
-class ExamScores(PublishedScores):
-    """With intervals of what is no rate of questions."""
-
-    exam_score_interval: Interval | None
-    """Percentiles of 9,999 resamples; `exam_score_resampled` says of what."""
-    exam_score_resampled: Resampling = Resampling.CLUSTERS
-    """What `exam_score_interval` resamples, or why it is None."""
-    points_interval: Interval | None
-    """Percentiles of 9,999 resamples; `points_resampled` says of what."""
-    points_resampled: Resampling = Resampling.CLUSTERS
-    """What `points_interval` resamples, or why it is None."""
-    unanswered_ratio_interval: Interval | None
-    """Wilson's interval."""
-
-
-class RunMetrics(Outcomes):
-    """What the metrics of every benchmark have in common: how questions came out, and what asking them took."""
-
-    found_nothing: int = 0
-    """Scored questions whose query found no passage, where `retrieval` of `Metrics` does not count them."""
+    by: dict[str, dict[str, Scores]] = Field(default_factory=dict)
+    """Facet -> group -> its scores. Facets of exams are `discipline`, `year`, `option_count` and `exam`, of answers in
+    words `group` (format or variant) and `subset` (a part that is worth telling apart)."""
+    evidence: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Kind of evidence -> its figures; see `medexam.predictions.evidence`."""
+    readings: dict[Reading, Scores] | None = None
+    """What counts as replies are read strictly, and leniently; None if both are the same."""
+    without_passages: int = 0
+    """Scored questions whose query found no passage."""
+    tallies: dict[str, dict[str, dict[str, int]]] = Field(default_factory=dict)
+    """What is counted of answers -> group -> kind -> how often, such as kinds of malformed output; only what occurs."""
+    settings: dict[str, str | float | int | None] = Field(default_factory=dict)
+    """What the scoring itself depends on, such as a baseline and its seed."""
+    notes: tuple[str, ...] = ()
+    """What is not scored and why, and what a reader should know."""
+    own: Measures = Field(default_factory=dict)
+    """What the user's own metrics say."""
     prompt_tokens: int | None
     """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
@@ -196,87 +137,18 @@ class RunMetrics(Outcomes):
     """Median of `latency_s` without `waiting_s`. None where no prediction tells them apart."""
     answering_p95_s: float | None = None
     """95th percentile of the same."""
-    if TYPE_CHECKING:
-        # Each kind of metrics declares it as its last field, so that it stands last in `metrics.json`.
-        own: OwnMeasures
-
-        @property
-        def measures(self) -> Measures:
-            """Over all questions; a run is known by the first."""
 
     @property
     def complete(self) -> bool:
         """Whether every selected question is scored."""
         return self.n == self.selected
 
-    @property
-    def without_passages(self) -> int:
-        """Scored questions whose query found no passage."""
-        return self.found_nothing
-
-
-class BrokenDown(RunMetrics, ExamScores):
-    """Scores over all questions of a run, and by what they are grouped by."""
-
-    right: int
-    wrong: int
-    by_exam: dict[str, Scores] = Field(default_factory=dict)
-    """Exam name -> scores. In all breakdowns a group stands in the order of its name."""
-    by_year: dict[int, Scores] = Field(default_factory=dict)
-    by_discipline: dict[str, PublishedScores] = Field(default_factory=dict)
-    by_option_count: dict[int, Scores] = Field(default_factory=dict)
-
-    @property
-    def by(self) -> dict[str, dict[str, Scores]]:
-        """Facet -> group -> its scores."""
-        facets = {name: getattr(self, f"by_{name}") for name in ("discipline", "year", "option_count", "exam")}
-        return {name: {str(key): scores for key, scores in groups.items()} for name, groups in facets.items() if groups}
-
-
-class Metrics(EvidenceMeasures, BrokenDown):
-    """All scores of one run on questions with numbered options."""
-
-    readings: dict[Reading, ReadScores] | None = None
-    """What counts as replies are read strictly, and leniently; None if both are the same."""
-    own: OwnMeasures
-    """What the user's own metrics say."""
-
-
-class TaskKind(FrozenModel):
-    """What tells the metrics of answers in words from those of exams, in `metrics.json`."""
-
-    kind: Literal["tasks"] = "tasks"
-
-
-class TaskMetrics(RunMetrics, TaskKind):
-    """All scores of one run that answers in words. Failed and missing tasks enter none of them."""
-
-    measures: Measures
-    """Over all tasks."""
-    by_group: dict[str, Measures]
-    """Group of the tasks (format or variant) -> the same over it, in the order of the data."""
-    by_subset: dict[str, Measures] = Field(default_factory=dict)
-    """A part of the tasks that is worth telling apart -> the same over it."""
-    counts: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """Group -> what happened to its answers, such as a kind of malformed output -> how often; only what occurs."""
-    outcomes: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """Group -> kind of `SpanOutcome` -> extracted spans of that kind, if the data hold right answers."""
-    settings: dict[str, str | float | int | None] = Field(default_factory=dict)
-    """What the scoring itself depends on, such as a baseline and its seed."""
-    notes: tuple[str, ...] = ()
-    """What is not scored and why, and what a reader should know."""
-    own: OwnMeasures
-    """What the user's own metrics say."""
-
-
-M = TypeVar("M", bound=RunMetrics)
-
 
 @dataclass(frozen=True, slots=True)
-class ScoredRun(Generic[M]):
+class ScoredRun:
     """The metrics of a run, with the scores that they are means of."""
 
-    metrics: M
+    metrics: Metrics
     items: Mapping[str, Mapping[str, float]]
     """Measure -> question -> its score, for the measures that are means over questions; what runs are compared by.
     Empty if right or wrong says it all."""

@@ -8,7 +8,7 @@ import numpy as np
 from medexam.distributions import rate_interval
 from medexam.metrics.counting import count_costs
 from medexam.metrics.intervals import Found, resample
-from medexam.metrics.results import Measure, Measures, Resampling
+from medexam.metrics.results import Measure, Measures, Metrics, Resampling, Scores
 from medexam.predictions import Prediction, Status
 from medexam.questions import Task
 
@@ -22,25 +22,43 @@ def scored_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -
     ]
 
 
-def count_tasks(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
-    """Count the outcomes and costs of `TaskMetrics`."""
+def group_tasks(tasks: Iterable[Task]) -> dict[str, list[Task]]:
+    """Map each group to its tasks, both in the order of the data."""
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.group, []).append(task)
+    return groups
+
+
+def task_scores(tasks: Sequence[Task], predictions: Mapping[str, Prediction], measures: Measures) -> Scores:
+    """Count how these tasks came out, beside their measures."""
     task_predictions = [predictions.get(task.key) for task in tasks]
     statuses = [prediction.status for prediction in task_predictions if prediction is not None]
     failed = statuses.count(Status.FAILED)
-    found_nothing = sum(
-        prediction.passages == ()
-        for prediction in task_predictions
-        if prediction is not None and prediction.status is not Status.FAILED
+    return Scores(
+        selected=len(tasks),
+        n=len(statuses) - failed,
+        unanswered=statuses.count(Status.UNANSWERED),
+        failed=failed,
+        missing=len(tasks) - len(statuses),
+        measures=measures,
     )
-    return {
-        "selected": len(tasks),
-        "n": len(statuses) - failed,
-        "unanswered": statuses.count(Status.UNANSWERED),
-        "failed": failed,
-        "missing": len(tasks) - len(statuses),
-        **({"found_nothing": found_nothing} if found_nothing else {}),
+
+
+def task_metrics(
+    tasks: Sequence[Task],
+    predictions: Mapping[str, Prediction],
+    measures: Measures,
+    by: Mapping[str, Mapping[str, Scores]],
+    **more: Any,
+) -> Metrics:
+    """Count outcomes and costs beside measures; facets without a group are left out. `more` are fields of `Metrics`."""
+    return Metrics(
+        **dict(task_scores(tasks, predictions, measures)),
+        by={facet: dict(groups) for facet, groups in by.items() if groups},
         **count_costs((task.key for task in tasks), predictions),
-    }
+        **more,
+    )
 
 
 def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] = str) -> Measure:
@@ -51,7 +69,7 @@ def mean_measure(scores: Mapping[str, float], question_of: Callable[[str], str] 
     or all 1.
     """
     if not scores:
-        return Measure(value=None, n=0)
+        return Measure()
     clusters = cluster_scores(scores, question_of)
     interval, over = _interval(clusters)
     return Measure(value=sum(scores.values()) / len(scores), n=len(scores), interval=interval, resampled=over)
@@ -66,16 +84,17 @@ def question_of(key: str) -> str:
     return question if "#" in variant else key
 
 
-def support_measures(
-    scores: Mapping[str, float], predictions: Mapping[str, Prediction], name: str
-) -> dict[str, Measures]:
-    """Map "supported" and "not supported" to the mean, under `name`, of the tasks whose answer was checked by passages.
+def split_by_support(tasks: Sequence[Task], predictions: Mapping[str, Prediction]) -> dict[str, list[Task]]:
+    """Map "supported by passages" and "not supported" to the tasks whose answer was checked by passages.
 
-    Empty if none was checked. A withdrawn answer scores 0.
+    Empty if none was checked. A withdrawn answer is not supported.
     """
     subsets = {"supported by passages": True, "not supported": False}
-    keys = {label: [key for key in scores if predictions[key].supported is value] for label, value in subsets.items()}
-    return {label: {name: mean_measure(select_scores(scores, found))} for label, found in keys.items() if found}
+    scored = scored_tasks(tasks, predictions)
+    parts = {
+        name: [task for task in scored if predictions[task.key].supported is value] for name, value in subsets.items()
+    }
+    return {name: part for name, part in parts.items() if part}
 
 
 def cluster_scores(scores: Mapping[str, float], question_of: Callable[[str], str]) -> list[list[float]]:

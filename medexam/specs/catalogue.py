@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import added_names, load_added, load_object
-from medexam.questions import Language
+from medexam.questions import Language, Scoring
 from medexam.specs.names import BENCHMARKS
 
 Form = Literal["choice", "short_answer", "spans", "explanations", "formats", "examples"]
@@ -45,6 +45,8 @@ class DatasetInfo:
     options, else a `TaskReader`."""
     benchmark: str = ""
     """`package.module:Name` of the benchmark that scores it; empty: that of its form."""
+    scoring: Scoring | None = None
+    """How numbered options are scored where a wrong answer costs; None: they are right or wrong."""
     statistics: str = ""
     """`package.module:function` from a spec to what `medexam data stats` shows instead: a model with `tables()`."""
     package: Path | None = None
@@ -86,6 +88,7 @@ _V1: dict[str, Any] = {
     "form": "choice",
     "reader": "medexam.datasets.readers:read_v1",
     "fields": _HEADQA,
+    "scoring": Scoring(as_headqa_v1=True),
     "splits": _BY_YEAR,
     "keys": "headqa-v1",
     "languages": ("en", "es"),
@@ -136,6 +139,7 @@ _EXAMS = (
         form="choice",
         reader="medexam.datasets.readers:read_v2",
         fields=_HEADQA,
+        scoring=Scoring(as_headqa_v1=True),
         splits=_BY_YEAR,
         keys="headqa-v2",
         languages=_V2_LANGUAGES,

@@ -1,12 +1,14 @@
 """Which questions: the `dataset` part of a spec."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
     field_validator,
@@ -45,7 +47,7 @@ ALTERATIONS = "medexam.alterations"
 """The group in which packages add what alters questions."""
 _OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter"}),
+        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "scoring"}),
         "short_answer": frozenset({"disciplines"}),
         "spans": frozenset({"disciplines"}),
         EXAMPLES: frozenset(),
@@ -60,6 +62,7 @@ _SPECIAL = (
     "as_published",
     "explained",
     "alter",
+    "scoring",
     "variants",
     "formats",
 )
@@ -88,6 +91,21 @@ class Alteration(Spec):
         return short_name(self.how) if self.seed is None else f"{short_name(self.how)} seed {self.seed}"
 
 
+def _read_fraction(value: Any) -> Any:
+    """Read `1/3` as the number that it is."""
+    try:
+        return float(Fraction(value)) if isinstance(value, str) else value
+    except (ValueError, ZeroDivisionError):
+        return value
+
+
+class ScoringSpec(Spec):
+    """How answers with numbered options are scored."""
+
+    penalty: Annotated[float, BeforeValidator(_read_fraction), Field(ge=0, le=1)]
+    """What a wrong answer takes off, where a right one gives 1: a number, or a fraction such as `1/3`."""
+
+
 class DatasetSpec(Spec):
     """A data set in one language and the part of it that is asked."""
 
@@ -110,6 +128,9 @@ class DatasetSpec(Spec):
     skip_bad: bool | Annotated[float, Field(gt=0, le=1)] = False
     """With `kind`: leave rows out that cannot be asked, and count them in the report; else they are an error. true: up
     to 5 % of the rows; a number: up to that share, such as 0.2."""
+    scoring: ScoringSpec | None = None
+    """With `kind: choice`: what a wrong answer costs, as `{penalty: 1/3}`, which gives an exam score; `columns.exam`
+    gives points of exams too. None: answers are right or wrong."""
     published: PublishedSpec | None = None
     """With `kind`: what its authors say of it; a run warns if it reads another number of questions."""
     split: Split = "all"

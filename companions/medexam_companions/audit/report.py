@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from medexam.distributions import LEVEL
-from medexam.experiments import AnyRun, cost_tables
+from medexam.experiments import StoredRun, cost_tables
 from medexam.metrics import RESAMPLES, SEED
 from medexam.tables import NONE, Captioned, Table, coefficient, percent
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
@@ -145,10 +145,11 @@ def audit_tables(document: Document) -> list[Captioned]:
     return tables
 
 
-def kind_tables(run: AnyRun, kinds: Sequence[str], agreements: Sequence[Document]) -> list[Captioned]:
+def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Document]) -> list[Captioned]:
     """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
     metrics = run.metrics
-    groups = {name: measures for name, measures in {"All": metrics.measures, **metrics.by_group}.items() if measures}
+    parts = {"All": metrics, **metrics.by.get("group", {})}
+    groups = {name: scores.measures for name, scores in parts.items() if scores.measures}
     rows = tuple(
         (kind, *(percent(each[kind].value if kind in each else 0.0) for each in groups.values())) for kind in kinds
     )

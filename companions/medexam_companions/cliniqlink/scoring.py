@@ -1,4 +1,4 @@
-"""A run's predictions on ClinIQLink as `TaskMetrics`, by both profiles side by side."""
+"""A run's predictions on ClinIQLink as `Metrics`, by both profiles side by side."""
 
 import re
 from collections import Counter
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, get_args
 from medexam.metrics import (
     Measure,
     ScoredRun,
-    TaskMetrics,
-    count_tasks,
+    group_tasks,
     mean_measure,
     scored_tasks,
-    support_measures,
+    split_by_support,
+    task_metrics,
+    task_scores,
 )
 from medexam.predictions import Prediction
 from medexam.questions import Task, TaskGold
@@ -116,7 +117,7 @@ def score_cliniqlink(
     encoder: "ScorerEncoder",
     references: Sequence[str],
     seed: int = 0,
-) -> ScoredRun[TaskMetrics]:
+) -> ScoredRun:
     """Score the predictions on exactly these tasks, by key.
 
     `published` and `paper` are the two profiles: over all tasks the unweighted mean of the seven formats. A format
@@ -127,9 +128,8 @@ def score_cliniqlink(
     share a paragraph, the last alone counts in published list figures, step rate and n-gram means.
     """
     scored = scored_tasks(tasks, predictions)
-    counts = count_tasks(tasks, predictions)
     if not scored:
-        return ScoredRun(TaskMetrics(**counts, measures={}, by_group={}), {})
+        return ScoredRun(task_metrics(tasks, predictions, {}, {}), {})
     answers: dict[str, list[Answer]] = {kind: [] for kind in FORMATS}
     for task in scored:
         answers[task.group].append(Answer.of(task, golds[task.key], predictions[task.key].text))
@@ -156,15 +156,18 @@ def score_cliniqlink(
     flaws = {
         kind: Counter(f"malformed: {flaw}" for each in answers[kind] for flaw in each.find_flaws()) for kind in kinds
     }
-    metrics = TaskMetrics(
-        **counts,
-        measures={name: Measure(value=value, n=len(items["paper"])) for name, value in overall.items()},
-        by_group={kind: _measure(kind, parts[kind]) for kind in kinds},
-        by_subset=support_measures(items["paper"], predictions, "paper"),
-        counts={kind: all_counts for kind in kinds if (all_counts := {**flaws[kind], **parts[kind].counts})},
-        settings=baseline,
-        notes=notes,
-    )
+    counts = {kind: all_counts for kind in kinds if (all_counts := {**flaws[kind], **parts[kind].counts})}
+    groups = group_tasks(tasks)
+    by = {
+        "group": {kind: task_scores(groups[kind], predictions, _measure(kind, parts[kind])) for kind in kinds},
+        "subset": {
+            name: task_scores(part, predictions, {"paper": mean_measure({t.key: items["paper"][t.key] for t in part})})
+            for name, part in split_by_support(tasks, predictions).items()
+        },
+    }
+    measures = {name: Measure(value=value, n=len(items["paper"])) for name, value in overall.items()}
+    tallies = {"Answers": counts} if counts else {}
+    metrics = task_metrics(tasks, predictions, measures, by, tallies=tallies, settings=baseline, notes=notes)
     return ScoredRun(metrics, {measure: items[measure] for measure in ("paper", *items) if items[measure]})
 
 

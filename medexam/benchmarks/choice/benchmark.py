@@ -4,59 +4,37 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.base import AnswerChoice, Benchmark, Predictions
-from medexam.benchmarks.choice import tables
-from medexam.benchmarks.choice.comparison import PairedExams, compare_exams
-from medexam.benchmarks.paired import TableRun
 from medexam.datasets import load_exam_set
-from medexam.metrics import Metrics, ScoredRun, compute_metrics, exam_averages
+from medexam.metrics import ScoredRun, compute_metrics
 from medexam.predictions import Prediction, Status
-from medexam.predictions.evidence.kinds import evidence_columns, evidence_tables
-from medexam.questions import AnswerKey, ExamSet, Gold, Question
+from medexam.predictions.evidence.kinds import evidence_columns
+from medexam.questions import AnswerKey, ExamSet, Gold, Question, Scoring
 from medexam.specs import DatasetSpec
-from medexam.tables import Captioned, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
+class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
     """Questions with numbered options, scored as the exam boards score them."""
 
     family = "exams"
     right_or_wrong = True
     plots = ("strategies", "years", "disciplines", "flips", "reliability", "thresholds", "relevance")
-    metrics_type = Metrics
-    published_legend = exam_averages.LEGEND
     clusters = "exams"
     facets = MappingProxyType({"discipline": "Discipline", "year": "Year"})
-    overview = staticmethod(tables.scores_by_run)
-    headline = staticmethod(tables.overall_scores)
-    values = staticmethod(tables.exam_values)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def breakdowns(self, metrics: Metrics, *, published: bool) -> list[Table]:
-        """Show the scores by discipline, or what stands for it, by year, number of options and exam."""
-        return tables.group_tables(metrics, published=published, group=self.facets["discipline"])
-
-    def matrices(self, runs: Sequence[TableRun[Metrics]]) -> list[Captioned]:
-        """Show the accuracy of several runs by the same."""
-        return tables.matrices(runs, self.facets["discipline"])
-
-    def legend(self, metrics: Sequence[Metrics]) -> str:
-        """Explain how to read tables of runs with these metrics."""
-        return tables.legend_of(metrics, self.clusters)
+    def __init__(self, name: str, scoring: Scoring | None = None) -> None:
+        self.name, self.scoring = name, scoring
 
     def load(self, spec: DatasetSpec) -> ExamSet:
         """Load the questions that `spec` selects, with their answer key; raises as `load_exam_set` does."""
         return load_exam_set(spec)
 
-    def score(self, items: ExamSet, predictions: Predictions) -> ScoredRun[Metrics]:
-        """Compute accuracy, exam score, points and all breakdowns."""
-        return ScoredRun(compute_metrics(items.questions, items.golds, predictions), {})
+    def score(self, items: ExamSet, predictions: Predictions) -> ScoredRun:
+        """Compute accuracy, what `scoring` adds to it, and all breakdowns."""
+        return ScoredRun(compute_metrics(items.questions, items.golds, predictions, self.scoring), {})
 
     def cluster(self, item: Question) -> str:
         """Return the question's exam; the question itself where a group stands for an exam."""
@@ -121,25 +99,6 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey, Metrics]):
         texts = {name: value for name, value in fields.items() if value is not None}
         return {**texts, "options": [[option.number, option.text] for option in item.options]}
 
-    def details(self, metrics: Metrics) -> list[Captioned]:
-        """Show votes, places, scored options (calibration, position, abstention), passages, verdicts and citations."""
-        return evidence_tables(metrics)
-
-    def origin(self, metrics: Metrics) -> str:
-        """Return ` of 30 exams`, for instance."""
-        return f" of {metrics.exams} exams"
-
-    def size(self, metrics: Metrics) -> dict[str, int]:
-        """Count the exams that the questions come from."""
-        return {"exams": len(metrics.by_exam)}
-
-    def compare(self, items: ExamSet, sets: Sequence[ExamSet], runs: Sequence[RunAnswers]) -> PairedExams:
-        """Compare by McNemar's test and differences over whole exams, with breakdowns and flipped questions."""
-        keys = [question.key for question in items.questions]
-        metrics = [run.metrics_of(keys) or compute_metrics(items.questions, items.golds, run) for run in runs]
-        outcomes = [run.outcomes for run in runs]
-        return compare_exams(items.questions, items.golds, outcomes, metrics, group=self.facets["discipline"].lower())
-
 
 class OwnChoiceBenchmark(ChoiceBenchmark):
     """Multiple-choice questions of one's own, in subjects; no paper and no people's results to stand beside."""
@@ -158,7 +117,3 @@ class OwnChoiceBenchmark(ChoiceBenchmark):
     ) -> dict[str, Any]:
         """Return the values of `columns` that are not those of every prediction."""
         return super().row(item, gold, prediction, items) | {"also_right": list(gold.others)}
-
-    def origin(self, metrics: Metrics) -> str:
-        """Return ` of 3 groups`, by subject, year and exam."""
-        return f" of {metrics.exams} groups" if metrics.exams > 1 else ""

@@ -46,7 +46,7 @@ class PairedExams(PairedRuns[PairedRun]):
         """Write one sentence a pair: what may be said of its accuracy."""
         return [tables.verdict(self.pairs, place, names, self.clusters) for place in range(len(self.pairs))]
 
-    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
+    def overall_tables(self, runs: Sequence[TableRun]) -> list[Captioned]:
         """Show scores, differences and agreement over all compared questions."""
         names = [run.name for run in runs]
         return [

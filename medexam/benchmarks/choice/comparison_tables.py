@@ -32,10 +32,10 @@ def scores(all_metrics: Sequence[Metrics], together: Complementarity, names: Seq
         (
             name,
             str(metrics.right),
-            with_interval(percent(metrics.accuracy), metrics.accuracy_interval),
-            percent(metrics.exam_score),
-            decimal(metrics.points),
-            percent(metrics.unanswered_ratio),
+            with_interval(percent(metrics.measure("accuracy").value), metrics.measure("accuracy").interval),
+            percent(metrics.measure("exam_score").value),
+            decimal(metrics.measure("points").value),
+            percent(metrics.measure("unanswered_ratio").value),
             str(alone),
         )
         for name, metrics, alone in zip(names, all_metrics, together.alone_right, strict=True)

@@ -11,7 +11,6 @@ from medexam.errors import DatasetError
 from medexam.metrics import ScoredRun
 from medexam.metrics.paired.measures import compare_groups, compare_measures
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
-from medexam.metrics.results import TaskMetrics
 from medexam.metrics.tasks import question_of
 from medexam.questions import Task
 from medexam.tables import Captioned, equals, p_value
@@ -77,7 +76,7 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
             if measure == self.first or comparison.verdict != "not told apart"
         ]
 
-    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
+    def overall_tables(self, runs: Sequence[TableRun]) -> list[Captioned]:
         """Show the runs' scores and each pair's differences."""
         scores = replace(measures_by_run("", runs), title="Scores on the same questions")
         pairs = zip(runs[1:], self.pairs, strict=True)
@@ -144,7 +143,7 @@ class PairedMeasures(PairedRuns[PairedMeasuresRun]):
         return names
 
 
-def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun[TaskMetrics]]) -> PairedMeasures:
+def compare_tasks(tasks: Sequence[Task], scored: Sequence[ScoredRun]) -> PairedMeasures:
     """Compare the first of `scored` with each other one, all on exactly `tasks`.
 
     Raises `DatasetError` if no measure is scored in all runs.

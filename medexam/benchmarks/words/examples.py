@@ -4,8 +4,7 @@ from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.datasets.examples import load_example_set
 from medexam.metrics import ScoredRun
-from medexam.metrics.results import TaskMetrics
-from medexam.metrics.tasks import count_tasks, mean_measure, scored_tasks
+from medexam.metrics.tasks import mean_measure, scored_tasks, task_metrics
 from medexam.questions import TaskSet
 from medexam.specs import DatasetSpec
 
@@ -20,13 +19,11 @@ class ExampleBenchmark(WordsBenchmark):
         """Load the examples in the run's folder; raises `DatasetError` if the file is missing or damaged."""
         return load_example_set(spec)
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Average the scores that the metric gave."""
         tasks = scored_tasks(items.questions, predictions)
         stored = {task.key: predictions[task.key].metric_score for task in tasks}
         name = next((score.metric for score in stored.values() if score is not None), UNNAMED)
         scores = {key: 0.0 if score is None else float(score.value) for key, score in stored.items()}
-        metrics = TaskMetrics(
-            **count_tasks(items.questions, predictions), measures={name: mean_measure(scores)}, by_group={}, own={}
-        )
+        metrics = task_metrics(items.questions, predictions, {name: mean_measure(scores)}, {})
         return ScoredRun(metrics, {name: scores})

@@ -4,14 +4,13 @@ from medexam.benchmarks.base import Predictions
 from medexam.benchmarks.words.benchmark import WordsBenchmark
 from medexam.metrics import ScoredRun
 from medexam.metrics.extraction import score_extraction, score_open_answers, score_short_answers
-from medexam.metrics.results import TaskMetrics
 from medexam.questions import TaskSet
 
 
 class SpanBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, and overlap with argument components."""
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Score the quoted parts."""
         return score_extraction(items.questions, items.golds, predictions)
 
@@ -19,7 +18,7 @@ class SpanBenchmark(WordsBenchmark):
 class ShortAnswerBenchmark(WordsBenchmark):
     """F1 and exact match as SQuAD defines them, the best over all right answers."""
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Score the answers."""
         return score_short_answers(items.questions, items.golds, predictions)
 
@@ -27,6 +26,6 @@ class ShortAnswerBenchmark(WordsBenchmark):
 class OpenExamBenchmark(WordsBenchmark):
     """Exam questions without their options: F1, exact match and BLEU against the right option's text."""
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Score the answers."""
         return score_open_answers(items.questions, items.golds, predictions)

@@ -5,7 +5,6 @@ It reads answers and data as they are now, and asks no model.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,120 +13,52 @@ import numpy as np
 from medexam.benchmarks import find_benchmark
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
-from medexam.distributions import rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.stored_run import AnyRun
-from medexam.metrics.tasks import cluster_scores, resample_clusters
-from medexam.predictions import Prediction, Status
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.results import Metrics, Scores
 from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
-from medexam.tables import NONE, Captioned, Interval, Table, percent, with_interval
+from medexam.tables import NONE
 from medexam.text import is_negated
 
 _MOST_NUMBERS = 20
 """Different numbers in a column from which on its rows are quarters."""
 _WITHOUT_SPACES = frozenset({"ja", "zh"})
 """Languages whose texts are measured in characters."""
-_DIGIT = re.compile(r"\d")
 _MADE: dict[str, Callable[[Any], Any]] = {
-    "negation": lambda item: _yes(is_negated(_stem(item))),
-    "numbers": lambda item: _yes(_DIGIT.search(_stem(item)) is not None),
-    "picture": lambda item: _yes(getattr(item, "image", None) is not None),
+    "negation": lambda item: "yes" if is_negated(_stem(item)) else "no",
+    "numbers": lambda item: "yes" if re.search(r"\d", _stem(item)) else "no",
+    "picture": lambda item: "yes" if getattr(item, "image", None) is not None else "no",
     "length": lambda item: len(_stem(item)) if item.language in _WITHOUT_SPACES else len(_stem(item).split()),
     "options": lambda item: len(item.options),
 }
 """What is made of an item's texts."""
-_CAPTIONS = {
-    "negation": "Yes: a word of the stem's last sentence, such as `not` or `excepto`, may ask for the wrong option.",
-    "numbers": "Yes: the stem has a digit.",
-    "length": "Words of the stem (characters in Japanese and Chinese), in quarters of the questions.",
-}
 
 
-@dataclass(frozen=True)
-class GroupScore:
-    """The score of the questions that share a value."""
+def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
+    """Return the run's metrics with the scores by each column as a further facet.
 
-    value: str
-    n: int
-    """Scored questions."""
-    score: float | None
-    """Their mean, a fraction of 1; None if none is scored."""
-    interval: Interval | None
-    """95 %; None if there is none."""
-    unscored: int
-    """Questions whose asking failed or that were not asked yet."""
-
-
-@dataclass(frozen=True)
-class Breakdown:
-    """One run's scores by the values of one column."""
-
-    column: str
-    measure: str
-    groups: tuple[GroupScore, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON-ready dictionary."""
-        return asdict(self)
-
-    def table(self, title: str, name: str) -> Captioned:
-        """Show a row a value; `name` is what the measure is called."""
-        unscored = any(group.unscored for group in self.groups)
-        rows = tuple(
-            (
-                group.value,
-                str(group.n),
-                with_interval(percent(group.score), group.interval),
-                *((str(group.unscored),) if unscored else ()),
-            )
-            for group in self.groups
-        )
-        headers = (self.column.capitalize(), "n", name, *(("Failed or missing",) if unscored else ()))
-        caption = f"Percent of n, in brackets 95 % intervals. {_CAPTIONS.get(self.column, '')}".strip()
-        return Table(title, headers, rows), caption
-
-
-def break_down(run: AnyRun, columns: Sequence[str]) -> list[Breakdown]:
-    """Score the run by each column: one of its items, of the user's own table of questions, or `FILE:COLUMN` of a table
-    with a column `question` of keys. Questions without their options have the columns of their exam.
-
-    Raises `SpecError` if there is no such column, and `DatasetError` if the data cannot be read.
+    A column is one of the run's items, one of the user's own table of questions, or `FILE:COLUMN` of a table with a
+    column `question` of keys. Questions without their options have the columns of their exam. Raises `SpecError` if
+    there is no such column, and `DatasetError` if the data cannot be read.
     """
-    items = load_items(run.folder)
-    predictions = run.folder.read_predictions()
-    measure, scores = _score_items(run, items, predictions)
-    dataset = run.record.cell.dataset
+    items, predictions, dataset = load_items(run.folder), run.folder.read_predictions(), run.record.cell.dataset
     entry = CATALOGUE.get(dataset.name)
+    described = items
     if entry is not None and entry.exam is not None:
         dataset = dataset.model_copy(update={"name": entry.exam})
         described = find_benchmark(dataset).load(dataset.whole).only(run.record.questions)
-    else:
-        described = items
-    return [
-        Breakdown(
-            column, measure, _score_groups(run, items, _group(items, _read_column(dataset, described, column)), scores)
-        )
-        for column in columns
-    ]
 
+    def score(keys: Sequence[str]) -> Scores:
+        metrics = run.benchmark.score(items.only(keys), predictions).metrics
+        return Scores(**{name: getattr(metrics, name) for name in Scores.model_fields})
 
-def _score_items(run: AnyRun, items: AnySet, predictions: Mapping[str, Prediction]) -> tuple[str, Mapping[str, float]]:
-    """Return the measure that the run is known by, and the score of each item that has one."""
-    benchmark = run.benchmark
-    if benchmark.right_or_wrong:
-        return "accuracy", {
-            item.key: float(benchmark.is_right(prediction, items.golds[item.key]))
-            for item in items.questions
-            if (prediction := predictions.get(item.key)) is not None and prediction.status is not Status.FAILED
-        }
-    scores_by_measure = benchmark.item_scores(items, predictions)
-    measure = next((name for name in (*run.metrics.measures, *scores_by_measure) if name in scores_by_measure), None)
-    if measure is None:
-        raise SpecError(f"run {run.record.run_id} has only total scores, none for each question: leave --by out")
-    return measure, scores_by_measure[measure]
+    groups = {column: _group(_read_column(dataset, described, column)) for column in columns}
+    by = {column: {value: score(keys) for value, keys in parts.items()} for column, parts in groups.items()}
+    others = {facet: scores for facet, scores in run.metrics.by.items() if facet not in by}
+    return run.metrics.model_copy(update={"by": by | others})
 
 
 def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, Any]:
@@ -140,16 +71,16 @@ def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, 
     if column in names:
         return {key: row.get(column) for key, row in rows.items()}
     path, _, name = column.rpartition(":")
-    if not path:
-        table = read_own_table(dataset) if dataset.kind == "choice" else None
-        if table is not None and column in table.columns:
-            return _read_own_column(items, table, column)
-        names += [*_MADE, *(table.columns if table is not None else ())]
-        raise SpecError(
-            f"--by {column}: the columns are {', '.join(names)}; FILE:COLUMN takes one of a table whose column "
-            "`question` holds the keys of questions"
-        )
-    return _read_file_column(Path(path), name, rows.keys())
+    if path:
+        return _read_file_column(Path(path), name, rows.keys())
+    table = read_own_table(dataset) if dataset.kind == "choice" else None
+    if table is not None and column in table.columns:
+        return _read_own_column(items, table, column)
+    names += [*_MADE, *(table.columns if table is not None else ())]
+    raise SpecError(
+        f"--by {column}: the columns are {', '.join(names)}; FILE:COLUMN takes one of a table whose column "
+        "`question` holds the keys of questions"
+    )
 
 
 def _read_own_column(items: AnySet, table: SourceTable, name: str) -> dict[str, Any]:
@@ -177,58 +108,25 @@ def _read_file_column(path: Path, name: str, keys: Any) -> dict[str, Any]:
     return {key: values.get(key) for key in keys}
 
 
-def _group(items: AnySet, values: Mapping[str, Any]) -> dict[str, list[str]]:
+def _group(values: Mapping[str, Any]) -> dict[str, list[str]]:
     """Map each value, or quarter of many numbers, to the keys of its items; in order, those without a value last."""
-    known = {value for value in values.values() if value is not None and value != ""}
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-    if numeric and len(known) > _MOST_NUMBERS:
-        return _quarters(values)
-    groups: dict[str, list[str]] = {str(value): [] for value in sorted(known, key=None if numeric else str)}
-    for item in items.questions:
-        value = values[item.key]
-        groups.setdefault(NONE if value is None or value == "" else str(value), []).append(item.key)
-    return groups
-
-
-def _quarters(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    known = {key: value for key, value in values.items() if value is not None}
-    cuts = np.quantile(list(known.values()), (0.25, 0.5, 0.75))
-    keys_by_quarter: dict[int, list[str]] = {}
-    for key, value in known.items():
+    present = {key: value for key, value in values.items() if value is not None and value != ""}
+    distinct = set(present.values())
+    labels: dict[Any, str] = {value: str(value) for value in distinct}
+    is_numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct)
+    if is_numeric and len(distinct) > _MOST_NUMBERS:
         # Equal numbers stay together, so that quarters may differ in size.
-        keys_by_quarter.setdefault(int(np.searchsorted(cuts, value)), []).append(key)
-    groups = {}
-    for _, keys in sorted(keys_by_quarter.items()):
-        numbers = [known[key] for key in keys]
-        groups[f"{min(numbers):g} to {max(numbers):g}"] = keys
-    unknown = [key for key in values if key not in known]
-    return groups | ({NONE: unknown} if unknown else {})
-
-
-def _score_groups(
-    run: AnyRun, items: AnySet, groups: Mapping[str, Sequence[str]], scores: Mapping[str, float]
-) -> tuple[GroupScore, ...]:
-    items_by_key = {item.key: item for item in items.questions}
-
-    def find_interval(group_scores: Mapping[str, float]) -> Interval | None:
-        if run.benchmark.right_or_wrong:
-            return rate_interval(round(sum(group_scores.values())), len(group_scores))
-        return resample_clusters(cluster_scores(group_scores, lambda key: run.benchmark.cluster(items_by_key[key])))[0]
-
-    results = []
-    for value, keys in groups.items():
-        group_scores = {key: scores[key] for key in keys if key in scores}
-        n = len(group_scores)
-        score = sum(group_scores.values()) / n if n else None
-        interval = find_interval(group_scores) if n else None
-        results.append(GroupScore(value, n, score, interval, len(keys) - n))
-    return tuple(results)
+        cuts = np.quantile(list(present.values()), (0.25, 0.5, 0.75))
+        quarters: dict[int, list[Any]] = {}
+        for value in distinct:
+            quarters.setdefault(int(np.searchsorted(cuts, value)), []).append(value)
+        labels = {value: f"{min(part):g} to {max(part):g}" for part in quarters.values() for value in part}
+    groups: dict[str, list[str]] = {labels[value]: [] for value in sorted(distinct, key=None if is_numeric else str)}
+    for key, value in values.items():
+        groups.setdefault(labels[value] if key in present else NONE, []).append(key)
+    return groups
 
 
 def _stem(item: Any) -> str:
     stem: str = item.stem if hasattr(item, "stem") else item.question
     return stem
-
-
-def _yes(flag: bool) -> str:
-    return "yes" if flag else "no"

@@ -10,14 +10,14 @@ from medexam.experiments.store.parquet import read_own_scores
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.metrics import ScoredRun
 from medexam.metrics.own import OwnScores, load_metric, own_measure, own_scores, scored_keys
-from medexam.metrics.results import RunMetrics
+from medexam.metrics.results import Metrics
 from medexam.predictions import Prediction
 from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry
 
 Predictions = Mapping[str, Prediction]
-AnyBenchmark = Benchmark[Any, Any, Any]
-M = TypeVar("M", bound=RunMetrics)
+AnyBenchmark = Benchmark[Any, Any]
+M = TypeVar("M", bound=Metrics)
 
 
 def score_own(folder: RunFolder, items: AnySet, predictions: Predictions, code: Collection[str] = ()) -> OwnScores:
@@ -38,7 +38,7 @@ def score_own(folder: RunFolder, items: AnySet, predictions: Predictions, code: 
 
 def score_all(
     folder: RunFolder, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, code: Collection[str] = ()
-) -> ScoredRun[Any]:
+) -> ScoredRun:
     """Compute the benchmark's scores with those of the user's own metrics among them, as `score_own` gives these."""
     scored, own = benchmark.score(items, predictions), score_own(folder, items, predictions, code)
     if own:

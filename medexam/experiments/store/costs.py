@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from medexam.metrics.results import RunMetrics
+from medexam.metrics.results import Metrics
 
 _USUALLY_NONE = ("thinking_tokens", "counted")
 
@@ -51,7 +51,7 @@ class Costs:
         return {name: value for name, value in asdict(self).items() if name not in _USUALLY_NONE or value is not None}
 
 
-def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
+def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
     """Compute the costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
     engine = environment.get("engine") or {}
     asked_s, question_count = environment.get("asked_s") or 0.0, environment.get("asked") or 0
@@ -70,21 +70,21 @@ def compute_costs(metrics: RunMetrics, environment: Mapping[str, Any]) -> Costs:
     )
 
 
-def _tokens(total: int | None, question_count: int | None, metrics: RunMetrics) -> Cost | None:
+def _tokens(total: int | None, question_count: int | None, metrics: Metrics) -> Cost | None:
     """Return the cost of a sum over `question_count` questions; None: over all."""
     if total is None or not metrics.n:
         return None
     return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
 
 
-def _fewest_counted(metrics: RunMetrics) -> int | None:
+def _fewest_counted(metrics: Metrics) -> int | None:
     """Count the questions in the sums of tokens, where these do not count all with a reply; else None."""
     counts = (metrics.prompt_tokens_counted, metrics.completion_tokens_counted)
     return min((count for count in counts if count is not None), default=None)
 
 
 def _money(
-    metrics: RunMetrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]
+    metrics: Metrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]
 ) -> Cost | None:
     """Compute the dollars; `further` are further models with their tokens and prices.
 
@@ -111,6 +111,6 @@ def _usd(prices: Mapping[str, float] | None, prompt_tokens: int, completion_toke
     return prompt_tokens * prices["prompt_usd"] + completion_tokens * prices["completion_usd"] if prices else 0.0
 
 
-def _cost(total: float, scored_total: float, metrics: RunMetrics) -> Cost:
+def _cost(total: float, scored_total: float, metrics: Metrics) -> Cost:
     """Return a cost, `scored_total` being the part of `total` that the scored questions took."""
     return Cost(total, scored_total / metrics.n, scored_total / metrics.right if metrics.right else None)

@@ -29,10 +29,10 @@ ROW_GROUP = 2048
 
 def write_parquet(
     folder: RunFolder,
-    benchmark: Benchmark[Any, Any, Any],
+    benchmark: Benchmark[Any, Any],
     items: AnySet,
     predictions: Mapping[str, Prediction],
-    scored: ScoredRun[Any],
+    scored: ScoredRun,
 ) -> None:
     """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails.
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -21,7 +21,6 @@ from medexam.experiments.store.paths import find_path
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.experiments.store.work_folder import describe_fault
 from medexam.metrics import Metrics
-from medexam.metrics.results import RunMetrics, TaskMetrics
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
@@ -45,8 +44,6 @@ _MOST_KINDS = 5
 _OTHERS = "others"
 _FOUND_NOTHING = 0.1
 """The share of questions that may be asked without a passage before it is said."""
-M = TypeVar("M", bound=RunMetrics)
-M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -63,12 +60,12 @@ class FailureCount:
 
 
 @dataclass(frozen=True)
-class StoredRun(Generic[M_co]):
+class StoredRun:
     """One run, read from its folder."""
 
     folder: RunFolder
     record: RunRecord
-    metrics: M_co
+    metrics: Metrics
     environment: dict[str, Any]
     """What really ran; empty where the run stopped before it was known."""
     failures: tuple[FailureCount, ...]
@@ -114,9 +111,9 @@ class StoredRun(Generic[M_co]):
         return " · ".join(part for part in (self.program, self.model, self.record.cell.dataset.label) if part)
 
     @property
-    def benchmark(self) -> Benchmark[Any, Any, Any]:
+    def benchmark(self) -> Benchmark[Any, Any]:
         """What scored the run and shows its scores."""
-        return find_stored_benchmark(self.record.cell.dataset, in_words=isinstance(self.metrics, TaskMetrics))
+        return find_stored_benchmark(self.record.cell.dataset, in_words=self.metrics.right is None)
 
     @property
     def costs(self) -> Costs | None:
@@ -150,12 +147,7 @@ class StoredRun(Generic[M_co]):
         return "complete" if self.complete else "incomplete"
 
 
-AnyRun = StoredRun[Any]
-ExamRun = StoredRun[Metrics]
-"""A run on questions with numbered options, for what only these have."""
-
-
-def load_run(folder: RunFolder) -> AnyRun:
+def load_run(folder: RunFolder) -> StoredRun:
     """Load the run in `folder` with its stored metrics, whether or not they are fresh: `current_run` knows.
 
     Raises `RunFolderError` when it holds none that can be read.
@@ -164,12 +156,10 @@ def load_run(folder: RunFolder) -> AnyRun:
     return stored_run(folder, metrics, folder.read_predictions() if metrics.failed else {})
 
 
-def stored_metrics(folder: RunFolder) -> Any:
+def stored_metrics(folder: RunFolder) -> Metrics:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
-    stored = folder.read_json(METRICS)
-    benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=stored.get("kind") == "tasks")
     try:
-        return benchmark.metrics_type.model_validate(stored)
+        return Metrics.model_validate(folder.read_json(METRICS))
     except ValidationError as error:
         raise RunFolderError(
             f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
@@ -194,7 +184,7 @@ def _named_folder(run: str) -> RunFolder:
     return RunFolder(path.absolute() if path.is_symlink() else path.resolve())
 
 
-def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Prediction]) -> StoredRun[M]:
+def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
     """Build the run in `folder` under `metrics`; `predictions` are looked at for the failures only."""
     record = folder.read_record()
     unscored = [
@@ -209,7 +199,7 @@ def stored_run(folder: RunFolder, metrics: M, predictions: Mapping[str, Predicti
     return StoredRun(folder, record, metrics, environment, failures, find_answerers(folder, record))
 
 
-def describe_lookups(metrics: RunMetrics) -> str | None:
+def describe_lookups(metrics: Metrics) -> str | None:
     """Return what to say if looking up found nothing for more than a tenth of the questions; usually None."""
     if metrics.without_passages <= _FOUND_NOTHING * metrics.n:
         return None
@@ -225,7 +215,7 @@ def find_answerers(folder: RunFolder, record: RunRecord) -> tuple[AnswererCount,
     return count_answerers(answers, frozenset(record.questions), read_models(folder))
 
 
-def tell_models_apart(runs: Sequence[AnyRun]) -> tuple[list[AnyRun], list[str]]:
+def tell_models_apart(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[str]]:
     """Return the runs, models of one name with their prints, and notes without a full stop on what tells these apart.
 
     A run whose folder names no model, or that mixes several, has the model's name alone.
@@ -275,7 +265,7 @@ def count_failures(predictions: Iterable[Prediction], questions: Collection[str]
     )
 
 
-def run_document(run: AnyRun) -> dict[str, Any]:
+def run_document(run: StoredRun) -> dict[str, Any]:
     """Build the run's entry in the list that `--json` prints, JSON-ready."""
     record = run.record
     return {

@@ -9,9 +9,7 @@ import hashlib
 import json
 import os
 import re
-import signal
 import sqlite3
-import subprocess
 import sys
 import time
 import warnings
@@ -21,8 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from filelock import FileLock
 
@@ -32,13 +29,15 @@ from medexam.predictions import Prediction, Status
 from medexam.text import hide_address, shorten
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run, RunInfo
+    from mlflow.entities import RunInfo
 
 NOTE = "mlflow.note.content"
 _SENT, _KEY, _STARTED = "medexam.sent", "medexam.key", "medexam.started_at"
 """Tags: the digest of all that is sent, set last, so that a copy that was cut off never counts as whole; the digest of
-what tells a copy from others; and when that began, which tells it from one of another machine."""
+its key; and when it began, which tells it from one of another machine."""
 _SQLITE, _URI, _EXPERIMENT = "sqlite:///", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID"
+_GIVEN = {"messages", "prompt", "pictures", "choices", "texts"}
+"""Fields of a call that say what the model is given."""
 _DEFAULTS = {
     # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -54,15 +53,13 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """All that MLflow is to hold of one thing: a run, an optimization or a translation, its `kind`."""
+    """All that MLflow is to hold of one thing: a run, an optimization or a translation."""
 
     experiment: str
     name: str
-    kind: str = "run"
     key: str
-    """What tells it from others of its kind in its experiment."""
+    """What tells it from others in its experiment."""
     started_at: str = ""
-    ended_at: str = ""
     """ISO 8601; empty: now."""
     seconds: float = 0.0
     """How long it took."""
@@ -73,10 +70,8 @@ class Copy:
     tags: Mapping[str, str] = field(default_factory=dict)
     dataset: Mapping[str, str] | None = None
     """`name`, `digest`, `source` and `profile` of what was asked."""
-    folder: Path | None = None
-    """Its plain files are sent, but for hidden ones and those that `without` names."""
-    without: Sequence[str] = ()
-    sample: Callable[[], Iterable[tuple[Prediction, Mapping[str, Any]]]] = tuple
+    files: Sequence[Path] = ()
+    sample: Callable[[], Sequence[tuple[Prediction, Mapping[str, Any]]]] = tuple
     """Reads the predictions that are sent as traces, each with what is known beside it, such as its gold."""
 
 
@@ -119,7 +114,10 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
                 lock, mode = path.with_name(f".{path.name}.lock"), path.parent.stat().st_mode & 0o666
                 stack.enter_context(FileLock(lock, 600, mode))
                 if not path.exists():
-                    _make_database(path)
+                    # Made elsewhere first: MLflow refuses one for good that was cut off between its tables.
+                    (draft := path.with_name(f".{path.name}.new")).write_bytes(b"")
+                    mlflow.MlflowClient(f"{_SQLITE}{draft}")
+                    draft.replace(path)
                 # MLflow tries a file that is no database again for minutes.
                 with closing(sqlite3.connect(path)) as database:
                     database.execute("select count(*) from sqlite_master")
@@ -137,29 +135,16 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
             os.environ.update({name: value for name, value in own.items() if value is not None})
 
 
-def _make_database(path: Path) -> None:
-    """Make a store elsewhere first: MLflow refuses one for good that was cut off between its tables."""
-    from mlflow import MlflowClient
-
-    with TemporaryDirectory(dir=path.parent) as folder:
-        # SQLite itself would let no group write, whatever the umask says.
-        (draft := Path(folder) / path.name).touch()
-        MlflowClient(f"{_SQLITE}{draft}")
-        draft.replace(path)
-
-
 def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
         import mlflow
 
         sent = [_put(client, copy) for copy in copies]
-        if any(number for _, _, number in sent):
-            # MLflow sends traces in threads that only log their failures.
-            mlflow.flush_trace_async_logging()
+        # MLflow sends traces in threads that only log their failures.
+        mlflow.flush_trace_async_logging()
         for info, digest, number in sent:
-            place = {"locations": [info.experiment_id], "run_id": info.run_id, "include_spans": False}
-            if number and (count := len(client.search_traces(**place))) < number:
+            if number and (count := len(_traces(client, info))) < number:
                 raise TrackingError(f"MLflow took {count} of {number} traces; `trace_questions: 0` sends none")
             client.set_tag(info.run_id, _SENT, digest)
         return [info for info, *_ in sent]
@@ -168,77 +153,69 @@ def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
 def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
     """Send a copy unless the store holds it; an older one goes, with its traces. Return its digest and its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
-    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(copy)}
+    files = sorted(path for path in copy.files if path.is_file() and path.name[0] != ".")
+    contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
     # All that is sent but for the name and the times, which continuing changes.
-    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, files])
-    key = _hash([copy.kind, copy.key])
+    digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, contents])
+    key = _hash(copy.key)
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
-    run, number = next((run for run in runs if run.data.tags.get(_SENT) == digest), None), 0
-    if run is None:
-        tags = {_KEY: key, _STARTED: copy.started_at, "medexam.kind": copy.kind}
-        run, number = _send(client, experiment_id, copy, tags)
-    for old in (old.info.run_id for old in runs if old.info.run_id != run.info.run_id):
-        if traces := client.search_traces(locations=[experiment_id], run_id=old, include_spans=False):
+    info, number = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None), 0
+    if info is None:
+        info, number = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
+    for old in (run.info for run in runs if run.info.run_id != info.run_id):
+        if traces := _traces(client, old):
             client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
-        client.delete_run(old)
-    return run.info, digest, number
-
-
-def sample_keys(keys: Iterable[str], limit: int) -> list[str]:
-    """Choose at most `limit` keys, always the same ones: a larger limit keeps those of a smaller one."""
-    return sorted(keys, key=lambda key: hashlib.sha256(key.encode()).digest())[:limit]
-
-
-def _files(copy: Copy) -> list[Path]:
-    paths = () if copy.folder is None else copy.folder.iterdir()
-    return sorted(path for path in paths if path.is_file() and path.name[0] != "." and path.name not in copy.without)
+        client.delete_run(old.run_id)
+    return info, digest, number
 
 
 def _hash(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()[:32]
 
 
+def _traces(client: Any, run: "RunInfo") -> Sequence[Any]:
+    traces: Sequence[Any] = client.search_traces([run.experiment_id], run_id=run.run_id, include_spans=False)
+    return traces
+
+
 def _find_experiment(client: Any, name: str) -> str:
-    experiment = client.get_experiment_by_name(name)
-    if experiment is None:
-        path = sqlite_path(os.environ[_URI])
-        place = (path.parent / "mlartifacts" / name).as_uri() if path else None
-        # The page of this kind opens on runs; others open on traces.
-        kind = {"mlflow.experimentKind": "custom_model_development"}
-        return str(client.create_experiment(name, artifact_location=place, tags=kind))
-    if experiment.lifecycle_stage != "active":
-        restore = f"mlflow experiments restore -x {experiment.experiment_id}"
-        raise TrackingError(
-            f"the MLflow experiment {name} was deleted: `{restore}`, or choose another name in the spec"
-        )
-    return str(experiment.experiment_id)
+    if (experiment := client.get_experiment_by_name(name)) is not None:
+        return str(experiment.experiment_id)
+    path = sqlite_path(os.environ[_URI])
+    place = (path.parent / "mlartifacts" / name).as_uri() if path else None
+    # The page of this kind opens on runs; others open on traces.
+    kind = {"mlflow.experimentKind": "custom_model_development"}
+    return str(client.create_experiment(name, artifact_location=place, tags=kind))
 
 
-def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str]) -> "tuple[Run, int]":
-    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run
+def _send(
+    client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]
+) -> "tuple[RunInfo, int]":
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
     tags = {name: value[:8_000] for name, value in {**source, **copy.tags, **tags}.items() if value}
-    ended = datetime.fromisoformat(copy.ended_at).timestamp() if copy.ended_at else time.time()
-    ended_ms, seconds_ms = round(1000 * ended), round(1000 * copy.seconds)
-    run: Run = client.create_run(experiment_id, ended_ms - seconds_ms, tags, copy.name)
-    run_id, params, metrics = run.info.run_id, _storable(copy.params), _storable(name for name, *_ in copy.metrics)
+    begun = round(1000 * (datetime.fromisoformat(copy.started_at).timestamp() if copy.started_at else time.time()))
+    ended = begun + round(1000 * copy.seconds)
+    info: RunInfo = client.create_run(experiment_id, begun, tags, copy.name).info
+    params, metrics = _storable(copy.params), _storable(name for name, *_ in copy.metrics)
     client.log_batch(
-        run_id,
-        metrics=[Metric(metrics[name], value, ended_ms, step) for name, value, step in copy.metrics],
+        info.run_id,
+        metrics=[Metric(metrics[name], value, ended, step) for name, value, step in copy.metrics],
         params=[Param(params[name], value[:6_000]) for name, value in copy.params.items()],
     )
     if copy.dataset is not None:
         dataset, context = Dataset(source_type="local", **copy.dataset), InputTag("mlflow.data.context", "evaluation")
-        client.log_inputs(run_id, datasets=[DatasetInput(dataset, [context])])
-    client.set_terminated(run_id, status=copy.status, end_time=ended_ms)
-    for path in _files(copy):
-        client.log_artifact(run_id, str(path))
+        client.log_inputs(info.run_id, datasets=[DatasetInput(dataset, [context])])
+    client.set_terminated(info.run_id, status=copy.status, end_time=ended)
+    for path in files:
+        client.log_artifact(info.run_id, str(path))
     sample = [(prediction, known) for prediction, known in copy.sample() if prediction.calls]
-    _register_prompt(client, [prediction for prediction, _ in sample], run.info, copy.params)
-    _send_traces(sample, run.info)
-    return run, len(sample)
+    _register_prompt(client, [prediction for prediction, _ in sample], info, copy.params)
+    for prediction, known in sample:
+        _send_trace(prediction, known, info)
+    return info, len(sample)
 
 
 def _storable(names: Iterable[str]) -> dict[str, str]:
@@ -253,62 +230,59 @@ def _storable(names: Iterable[str]) -> dict[str, str]:
 
 
 def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", params: Mapping[str, str]) -> None:
-    """Register the turns that all first calls begin with, one version a text, and link them to a run."""
+    """Link a run to the turns that all its first calls begin with; each text is registered once, its digest an alias."""
     calls = [prediction.calls[0].messages for prediction in sample]
     turns = commonprefix([[(turn["role"], turn["content"]) for turn in messages] for messages in calls])  # noqa: RUF071
     template = [{"role": role, "content": text} for role, text in (*turns, ("user", "{{question}}"))]
     # MLflow takes 100,000 characters.
     if len(calls) < 2 or not turns or len(json.dumps(template)) > 100_000:
         return
-    name, digest = f"{params['program']}-{params['language']}", _hash(template)
-    # MLflow lists prompts in the experiment that the process names.
+    name, alias = f"{params['program']}-{params['language']}", f"words-{_hash(template)[:12]}"
+    # MLflow lists prompts that are registered or loaded in the experiment that the process names.
     os.environ[_EXPERIMENT] = run.experiment_id
-    versions = client.search_prompts(f"name = '{name}'") and client.search_prompt_versions(name)
-    prompt = next((one for one in versions if one.tags.get("medexam.digest") == digest), None)
-    prompt = prompt or client.register_prompt(name, template, tags={"medexam.digest": digest})
-    # Loading lists it in the experiment, unless MLflow remembers it from another one.
-    prompt = client.load_prompt(f"prompts:/{name}/{prompt.version}", cache_ttl_seconds=0)
+    prompt = client.load_prompt(f"prompts:/{name}@{alias}", allow_missing=True, cache_ttl_seconds=0)
+    if prompt is None:
+        prompt = client.register_prompt(name, template)
+        client.set_prompt_alias(name, alias, prompt.version)
     client.link_prompt_version_to_run(run.run_id, prompt)
 
 
-def _send_traces(sample: Sequence[tuple[Prediction, Mapping[str, Any]]], run: "RunInfo") -> None:
-    """Send a trace for each question, with a span for each call."""
+def _send_trace(prediction: Prediction, known: Mapping[str, Any], run: "RunInfo") -> None:
+    """Send a trace of a question, with a span for each call."""
     import mlflow
 
-    for prediction, known in sample:
-        calls, begin = prediction.calls, 1_000_000 * run.start_time
-        end = begin + round(1e9 * (prediction.latency_s or 0))
-        root = mlflow.start_span_no_context(
-            prediction.question,
-            "CHAIN",
-            inputs=calls[0].messages[-1]["content"] if calls[0].messages else calls[0].prompt,
-            tags={"medexam.question": prediction.question, "medexam.right": str(known.get("right")).lower()},
-            # MLflow would send the address of the folder's git repository, which may hold a password.
-            metadata={"mlflow.sourceRun": run.run_id, "mlflow.source.git.repoURL": ""},
-            experiment_id=run.experiment_id,
+    begin, calls = 1_000_000 * run.start_time, prediction.calls
+    end = begin + round(1e9 * (prediction.latency_s or 0))
+    root = mlflow.start_span_no_context(
+        prediction.question,
+        "CHAIN",
+        inputs=calls[0].messages[-1]["content"] if calls[0].messages else calls[0].prompt,
+        tags={"medexam.question": prediction.question, "medexam.right": str(known.get("right")).lower()},
+        # MLflow would send the address of the folder's git repository, which may hold a password.
+        metadata={"mlflow.sourceRun": run.run_id, "mlflow.source.git.repoURL": ""},
+        experiment_id=run.experiment_id,
+        start_time_ns=begin,
+    )
+    for call in calls:
+        given = call.model_dump(mode="json", include=_GIVEN, exclude_none=True)
+        tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
+        tokens["total_tokens"] = sum(tokens.values())
+        span = mlflow.start_span_no_context(
+            "ask",
+            "CHAT_MODEL",
+            parent_span=root,
+            inputs={**given, **call.sampling, **call.fields},
+            attributes={"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
             start_time_ns=begin,
         )
-        for call in calls:
-            words = {"messages": call.messages or None, "prompt": call.prompt, "pictures": call.pictures or None}
-            wishes = {"choices": call.choices, "texts": call.texts, **call.sampling, **call.fields}
-            tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
-            tokens["total_tokens"] = sum(tokens.values())
-            span = mlflow.start_span_no_context(
-                "ask",
-                "CHAT_MODEL",
-                parent_span=root,
-                inputs={name: value for name, value in {**words, **wishes}.items() if value is not None},
-                attributes={"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
-                start_time_ns=begin,
-            )
-            reply = {"role": "assistant", "content": call.text, "tool_calls": call.tool_calls or None}
-            choice = {"message": reply, "finish_reason": call.finish_reason}
-            outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
-            span.end(outputs=outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
-        stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
-        answer: dict[str, Any] = {name: stored[name] for name in ("answer", "text") if name in stored}
-        failed = prediction.status is Status.FAILED
-        root.end(outputs=answer | dict(known) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
+        reply = {"role": "assistant", "content": call.text, "tool_calls": call.tool_calls or None}
+        choice = {"message": reply, "finish_reason": call.finish_reason}
+        outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
+        span.end(outputs=outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
+    stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
+    answer = {name: stored[name] for name in ("answer", "text") if name in stored}
+    failed = prediction.status is Status.FAILED
+    root.end(outputs={**answer, **known, **stored}, status="ERROR" if failed else "OK", end_time_ns=end)
 
 
 def view_address(server: str, experiment_id: str) -> str:
@@ -316,7 +290,7 @@ def view_address(server: str, experiment_id: str) -> str:
     return f"{server}/#/experiments/{experiment_id}/runs?viewStateShareKey=medexam&workflowType=machine_learning"
 
 
-def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, str]:
+def experiment_pages(tracking_uri: str, server: str) -> dict[str, str]:
     """Map each experiment in the store to the address of its runs in the UI: a list with scores, the best first.
 
     Raises `TrackingError` when there is no store, or it is a server with its own UI.
@@ -328,23 +302,16 @@ def experiment_pages(tracking_uri: str, *, host: str, port: int) -> dict[str, st
             "run an experiment first, send stored runs with `medexam track RUN`, or name another --runs-dir"
         )
     with open_store(tracking_uri) as client:
-        found = [one for one in client.search_experiments() if one.experiment_id != "0"]
-        return {one.name: view_address(f"http://{host}:{port}", one.experiment_id) for one in found}
+        experiments = client.search_experiments(filter_string="name != 'Default'")
+        return {one.name: view_address(server, one.experiment_id) for one in experiments}
 
 
-def serve_ui(tracking_uri: str, *, host: str, port: int) -> int:
-    """Serve the UI until it ends or Ctrl-C; return its exit code, 0 after Ctrl-C."""
+def serve_ui(tracking_uri: str, *, host: str, port: int) -> NoReturn:
+    """Become MLflow's server, which Ctrl-C ends with its workers."""
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri, "--workers", "1"]
     if (path := sqlite_path(tracking_uri)) is not None:
         command += ["--artifacts-destination", (path.parent / "mlartifacts").as_uri()]
-    command += ["--host", host, "--port", str(port), "--uvicorn-opts", "--log-level=warning"]
+    # A lower level would show how uvicorn is interrupted.
+    command += ["--host", host, "--port", str(port), "--uvicorn-opts", "--log-level=critical"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
-    # A session of its own, so that Ctrl-C reaches the server and its workers once, through this process.
-    process = subprocess.Popen(command, env=environment, start_new_session=True)  # noqa: S603
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        return 0
+    os.execve(sys.executable, command, environment)  # noqa: S606 - no shell is meant

@@ -11,17 +11,18 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from medexam.benchmarks.measures import measure_values
+from medexam.benchmarks.tables import headline, metric_values
 from medexam.errors import MedExamError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.report.current import current_run
-from medexam.experiments.report.escaping import disarm, paragraphs
 from medexam.experiments.report.findings import findings, lead
-from medexam.experiments.report.markdown import render_headline, render_table
+from medexam.experiments.report.markdown import disarm, paragraphs, render_table
+from medexam.experiments.report.run_tables import describe_state
 from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.freshness import DERIVED, MADE_FROM
 from medexam.experiments.store.run_folder import PARQUET
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.copies import NOTE, Copy, open_store, sample_keys, send_copies
 from medexam.predictions import Prediction
 from medexam.tables import flatten
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from mlflow.entities import RunInfo
 
 
-def track_runs(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
+def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> "list[RunInfo]":
     """Send runs to the MLflow store at `tracking_uri`, in the experiment that their spec names; return where each is.
 
     Raises `TrackingError` where the store cannot be reached or written.
@@ -47,7 +48,7 @@ def track_runs(runs: Sequence[AnyRun], *, tracking_uri: str) -> "list[RunInfo]":
 
 def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "list[RunInfo]":
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
-    runs: list[AnyRun] = []
+    runs: list[StoredRun] = []
     attempts: list[Copy] = []
     tags = {NOTE: disarm(paragraphs(hide_secrets(why)))}
     for planned in cells:
@@ -62,28 +63,23 @@ def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "l
     return [*track_runs(runs, tracking_uri=tracking_uri), *send_copies(attempts, tracking_uri)]
 
 
-def _copy(run: AnyRun) -> Copy:
+def _copy(run: StoredRun) -> Copy:
     record, environment, dataset = run.record, run.environment, run.record.cell.dataset
-    values, own = _values(run), {key: value for key, value in record.identity.items() if key != "words"}
+    own = {key: value for key, value in record.identity.items() if key != "words"}
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
-    started_at = environment.get("started_at") or ""
     return Copy(
         experiment=record.cell.name,
         name=run.title,
         key=record.run_id,
-        started_at=started_at,
-        ended_at=environment.get("ended_at") or started_at,
+        started_at=environment.get("started_at") or "",
         seconds=environment.get("asked_s") or 0.0,
         status="FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
         params=flatten({"dataset": dataset.model_dump(mode="json")}) | flatten(own) | names,
-        metrics=[(name, values[name], 0) for name in dict.fromkeys((*_main(values), *values))],
+        metrics=[(name, value, 0) for name, value in _values(run).items()],
         tags={
-            "medexam.run_id": record.run_id,
             "medexam.spec_digest": record.spec_digest,
             "medexam.run_dir": str(run.folder.path.resolve()),
-            "medexam.status": run.status,
-            "medexam.version": str(environment.get("medexam") or ""),
             "mlflow.source.git.commit": (environment.get("git_commit") or "").removesuffix("+changes"),
             NOTE: disarm("\n\n".join(filter(None, (paragraphs(record.description), render_headline(run))))),
         },
@@ -93,44 +89,42 @@ def _copy(run: AnyRun) -> Copy:
             "source": json.dumps({"uri": record.dataset_source}),
             "profile": json.dumps({"num_rows": run.metrics.selected}),
         },
-        folder=run.folder.path,
-        without=() if run.files_fresh else (*DERIVED, MADE_FROM),
-        sample=partial(_read_sample, run),
+        files=[path for path in run.folder.path.iterdir() if run.files_fresh or path.name not in DERIVED],
+        sample=lambda: read_sample(run.folder, record.cell.trace_questions, record.questions),
     )
 
 
-def _values(run: AnyRun) -> dict[str, float]:
-    return {**run.benchmark.values(run.metrics), **measure_values(run.metrics.own, "own.")}
+def _values(run: StoredRun) -> dict[str, float]:
+    return {**metric_values(run.metrics), **measure_values(run.metrics.own, "own.")}
 
 
-def _main(values: Mapping[str, float]) -> list[str]:
-    """Choose the metrics that a list shows: accuracy and exam score where a run has them, else two with intervals."""
-    scores = [name for name in ("accuracy", "exam_score") if name in values]
-    return scores or [name for name in values if f"{name}_low" in values][:2] or list(values)[:2]
+def read_sample(
+    folder: RunFolder, most: int, questions: Collection[str] = ()
+) -> list[tuple[Prediction, Mapping[str, Any]]]:
+    """Read the predictions of at most `most` questions, with what the run's table knows of their answers.
 
+    They are always the same ones, and among those of a larger number; they are of `questions` where some are given.
+    """
+    table, known = folder.path / PARQUET, {}
+    with folder.opened_predictions() as predictions:
+        keys = sorted(questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())[:most]
+        if keys and table.is_file():
+            import pyarrow.parquet
 
-def _read_sample(run: AnyRun) -> list[tuple[Prediction, Mapping[str, Any]]]:
-    """Read the predictions of some questions, with what the run's table knows of their answers."""
-    keys, table = sample_keys(run.record.questions, run.record.cell.trace_questions), run.folder.path / PARQUET
-    known = {}
-    if keys and run.files_fresh and table.is_file():
-        import pyarrow.parquet
-
-        rows = pyarrow.parquet.read_table(table, filters=[("question", "in", keys)]).to_pylist()
-        known = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
-    with run.folder.opened_predictions() as predictions:
+            rows = pyarrow.parquet.read_table(table, filters=[("question", "in", keys)]).to_pylist()
+            known = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
         return [(predictions[key], known.get(key, {})) for key in keys if key in predictions]
 
 
-def _describe(client: Any, experiment_id: str, runs_by_id: Mapping[str, AnyRun]) -> None:
+def _describe(client: Any, experiment_id: str, runs_by_id: Mapping[str, StoredRun]) -> None:
     """Describe an experiment, share a view, and name its runs by what tells them apart, unless it holds others too."""
     runs = list(runs_by_id.values())
-    if len(client.search_runs([experiment_id], "tags.`medexam.kind` = 'run'")) > len(runs):
+    if len(client.search_runs([experiment_id], "tags.`medexam.spec_digest` != ''")) > len(runs):
         return
     for run_id, name in zip(runs_by_id, run_names(runs) if len(runs) > 1 else [runs[0].title], strict=True):
         client.update_run(run_id, name=name)
     family = split_families(runs)[0]
-    scores = _main(_values(family[0]))
+    scores = [name for name in _values(family[0]) if f"{name}_low" in _values(family[0])][:2] or ["n"]
     family.sort(key=lambda run: -_values(run).get(scores[0], -inf))
     finding = " ".join(filter(None, dict.fromkeys([lead(family), *findings(family)])))
     command = f"medexam report {family[0].folder.path.resolve().parent} --html report.html"
