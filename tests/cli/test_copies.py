@@ -108,14 +108,14 @@ def test_the_numbers_of_an_exam_are_the_folders_everywhere(show, client, tmp_pat
         assert (computed.failed > 0) == (computed.missing > 0) == (state == "partial")
         shown = check_documents(show(folder, first), folder, metrics)
         values = {name: metrics[name] for name in ("accuracy", "exam_score", "unanswered_ratio")}
-        values |= {f"accuracy.{group}": found["accuracy"] for group, found in metrics["by_discipline"].items()}
-        low, high = metrics["accuracy_interval"]
+        values |= {f"accuracy.{group}": found["accuracy"] for group, found in metrics["by"]["discipline"].items()}
+        low, high = metrics["measures"]["accuracy"]["interval"]
         check_texts(shown, values | {"low": low, "high": high})
         check_mlflow(client, folder, metrics, values, complete=state != "partial")
         rows = pq.read_table(folder.path / "predictions.parquet").to_pylist()
         scored = [row for row in rows if row["status"] != "failed"]
         assert (len(scored), len(rows) - len(scored)) == (metrics["n"], metrics["failed"])
-        for group, found in metrics["by_discipline"].items():
+        for group, found in metrics["by"]["discipline"].items():
             right = sum(row["answer"] == row["gold"] for row in scored if row["discipline"] == group)
             assert right == found["right"]
 

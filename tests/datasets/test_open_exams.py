@@ -40,8 +40,8 @@ def test_right_answers_score_1_and_empty_ones_0_in_each_discipline(right) -> Non
     assert {name: measure.value for name, measure in scored.measures.items()} == dict.fromkeys(
         ("f1", "exact_match", "bleu"), float(right)
     )
-    assert len(scored.by_group) == 6
-    assert all(measures["bleu"].value == float(right) for measures in scored.by_group.values())
+    assert len(scored.by["group"]) == 6
+    assert all(measures["bleu"].value == float(right) for measures in scored.by["group"].values())
 
 
 def test_stems_that_need_their_options_are_scored_apart(write_exam) -> None:
@@ -56,7 +56,7 @@ def test_stems_that_need_their_options_are_scored_apart(write_exam) -> None:
     for stem in whole + cut:
         path = write_exam({"qtext": stem}, {"qtext": whole[0]})
         scored = _score(DatasetSpec(name="headqa_v1_open", path=path), right=True)
-        assert scored.by_subset["whole questions"]["f1"].n == (2 if stem in whole else 1), stem
+        assert scored.by["subset"]["whole questions"]["f1"].n == (2 if stem in whole else 1), stem
 
 
 def test_a_program_that_chooses_among_options_is_refused() -> None:

@@ -4,8 +4,11 @@ import pytest
 
 from medexam.metrics import compute_metrics
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question
+from medexam.questions import AnswerKey, Discipline, Exam, Gold, Option, Question, Scoring
 from predicted import predicted
+
+BOARD = Scoring(as_headqa_v1=True)
+"""Three wrong answers cancel a right one, and averages are as the first paper prints them."""
 
 
 def _question(exam: Exam, number: int, options: int) -> Question:
@@ -60,6 +63,12 @@ def predict():
 
 
 @pytest.fixture
+def board():
+    """How HEAD-QA is scored."""
+    return BOARD
+
+
+@pytest.fixture
 def score(make_exam, key_of, predict):
     """`score("rrw", "ru")` -> the metrics of two exams, one letter a question."""
 
@@ -69,6 +78,6 @@ def score(make_exam, key_of, predict):
             asked = make_exam("biology", 2013, len(outcomes), 4, name=f"exam-{place:02d}", **more)
             questions += asked
             predictions |= predict(asked, outcomes) if outcomes else {}
-        return compute_metrics(questions, key_of(questions), predictions)
+        return compute_metrics(questions, key_of(questions), predictions, BOARD)
 
     return make

@@ -113,7 +113,7 @@ def test_an_unanswered_task_scores_0_and_failed_and_missing_ones_enter_no_score(
     values = {name: (measure.value, measure.n) for name, measure in metrics.measures.items()}
     assert values.pop("literal") == (0.0, 2)
     assert set(values.values()) == {(0.5, 2)}
-    assert metrics.counts == {"given": {"aligned": 1, "not_in_context": 1}}
+    assert metrics.tallies["Answers"] == {"given": {"aligned": 1, "not_in_context": 1}}
     nothing = score_extraction(tasks, golds, {})
     assert (nothing.metrics.n, nothing.metrics.missing, nothing.metrics.measures, nothing.items) == (0, 4, {}, {})
 
@@ -129,13 +129,13 @@ def test_groups_and_questions_that_do_not_repeat_train() -> None:
         for task in tasks
     }
     metrics = score_extraction(tasks, golds, dict(reversed(predictions.items()))).metrics
-    assert list(metrics.by_group) == list(variants)
-    assert metrics.by_group["CQ#E"]["component_f1"].value == pytest.approx(2 / 3)
-    assert metrics.by_group["QP#CE"]["component_f1"].value == 0.0
-    (fresh,) = metrics.by_subset.values()
-    assert (fresh["component_f1"].n, fresh["component_f1"].value) == (4, pytest.approx(1 / 4))
+    assert list(metrics.by["group"]) == list(variants)
+    assert metrics.by["group"]["CQ#E"].measures["component_f1"].value == pytest.approx(2 / 3)
+    assert metrics.by["group"]["QP#CE"].measures["component_f1"].value == 0.0
+    (fresh,) = metrics.by["subset"].values()
+    assert (fresh.measures["component_f1"].n, fresh.measures["component_f1"].value) == (4, pytest.approx(1 / 4))
     assert metrics.measures["component_f1"].resampled == "none: too few questions"
-    assert metrics.counts == {"CQ#E": {"literal": 2, "not_in_context": 1}, "QP#CE": {"not_in_context": 3}}
+    assert metrics.tallies["Answers"] == {"CQ#E": {"literal": 2, "not_in_context": 1}, "QP#CE": {"not_in_context": 3}}
 
 
 @pytest.mark.parametrize(
@@ -161,5 +161,5 @@ def test_every_span_is_of_the_kind_in_which_it_stands_to_the_nearest_right_answe
     prediction = Prediction(question="q", text=said or None, **status, **SAME)
     gold = TaskGold(answers=("cough", task.context))
     kinds = dict.fromkeys(("exact", "empty", "incomplete", "partial", "too long", "elsewhere"), 0)
-    found = score_extraction([task], {"q": gold}, {"q": prediction}).metrics.outcomes
+    found = score_extraction([task], {"q": gold}, {"q": prediction}).metrics.tallies["Extracted spans"]
     assert found == {"given": kinds | {kind: 1}}

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from medexam.questions import Scoring
 from medexam.specs import TERMS, DatasetInfo
 
 _ROOM = "medexam_companions.casimedicos"
@@ -30,6 +31,7 @@ CASIMEDICOS = DatasetInfo(
     form="choice",
     reader=f"{_ROOM}.exam:read_casimedicos_exam",
     fields=frozenset({"years", "disciplines", "option_counts", "images", "alter", "explained"}),
+    scoring=Scoring(),
     questions=553,
     citation=_CITATION,
     **_FILES,

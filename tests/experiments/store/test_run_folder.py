@@ -114,7 +114,7 @@ def test_a_run_of_a_kind_whose_package_is_gone_is_read(ask, spec, tmp_path) -> N
     document["cell"]["program"] = {"kind": "mine", "reader": "x"}
     record.write_text(json.dumps(document))
     read = medexam.load_run(run.folder)
-    assert (read.program, read.metrics.accuracy) == ("mine", run.metrics.accuracy)
+    assert (read.program, read.metrics.measure("accuracy").value) == ("mine", run.metrics.measure("accuracy").value)
     assert "mine" in (run.folder / "report.md").read_text()
 
 
@@ -205,7 +205,7 @@ def test_the_table_of_predictions_says_what_was_asked_answered_and_right(make_ru
     assert [row["question"] for row in rows] == [q.key for at, q in enumerate(exam_questions) if at % 5 != 4]
     assert [row["right"] for row in rows[:4]] == [True, False, False, None]
     told = [row["right"] for row in rows if row["right"] is not None]
-    assert sum(told) / len(told) == run.metrics.accuracy
+    assert sum(told) / len(told) == run.metrics.measure("accuracy").value
     assert [row["status"] for row in rows[:4]] == ["answered", "answered", "unanswered", "failed"]
     assert {row["gold"] for row in rows} == {1}
     assert (rows[2]["reason"], rows[3]["failure_kind"]) == ("unparsed", "LMTransportError")

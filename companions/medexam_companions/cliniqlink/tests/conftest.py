@@ -42,8 +42,8 @@ class Part:
     """What one format scores in one profile."""
 
     def __init__(self, run: Any, kind: str, profile: str) -> None:
-        self.measures = {name: measure.value for name, measure in run.metrics.by_group[kind].items()}
-        self.n = run.metrics.by_group[kind][profile].n
+        self.measures = {name: measure.value for name, measure in run.metrics.by["group"][kind].items()}
+        self.n = run.metrics.by["group"][kind].measures[profile].n
         self.score = self.measures[profile]
         self.forgiving = self.measures.get(f"{profile}_forgiving")
         counts = run.metrics.counts.get(kind, {})
@@ -60,7 +60,7 @@ class Scores:
 
     def __init__(self, run: Any, profile: str) -> None:
         self.run = run
-        self.formats = {kind: Part(run, kind, profile) for kind in run.metrics.by_group}
+        self.formats = {kind: Part(run, kind, profile) for kind in run.metrics.by["group"]}
         self.overall = run.metrics.measures[profile].value
         self.forgiving_overall = run.metrics.measures[f"{profile}_forgiving"].value
 

@@ -69,5 +69,5 @@ def test_a_container_answers_without_seeing_the_right_answers_and_is_scored(mede
     account = json.loads(Path("teams/one.json").read_text())
     assert (account["code"], account["missing"], account["variables"]) == (0, [], ["TEAM"])
     code, out, err = medexam("cliniqlink", "score", "teams/one", "--data", data, "--json")
-    assert json.loads(out)[0]["metrics"]["by_group"]["true_false"]["published"]["value"] == 0.5
+    assert json.loads(out)[0]["metrics"]["by"]["group"]["true_false"]["measures"]["published"]["value"] == 0.5
     assert "another right answer" not in err

@@ -44,17 +44,7 @@ def test_kind_reading(make_item, read, text: str, picks: list[str]) -> None:
     assert found.forgiving == pytest.approx(2 * hits / (len(picks) + hits) if hits else 0.0)
 
 
-@pytest.mark.parametrize(
-    ("gold", "options", "text", "strict", "kind"),
-    [
-        (["Heart", "B"], ["Heart", "Liver"], "Heart, Liver", 1, 1),
-        (["a. Heart", "B: Liver"], ["Heart", "Liver"], "Heart, Liver", 1, 1),
-        (["A fib"], ["A fib", "Flutter"], "A fib", 0, 1),
-        (["Apo B-48"], ["Apo B-48", "Apo C"], "Apo B-48", 1, 1),
-        (["Heart"], ["A. Heart", "B: Liver"], "A. Heart", 1, 1),
-        (["Lung"], ["Heart"], "Heart", 0, 0),
-    ],
-)
+@pytest.mark.parametrize(("gold", "options", "text", "strict", "kind"), rows("golds of lists"))
 def test_golds_with_a_letter(make_item, read, gold, options, text, strict, kind) -> None:
     found = read((make_item("list", gold, options), text))
     assert (found.score, found.forgiving) == (strict, kind)
@@ -96,17 +86,7 @@ def test_rankings_have_the_figures_of_ir_measures(make_item, read) -> None:
     assert found["precision_at_5"] == pytest.approx(expected[P @ 5])
 
 
-@pytest.mark.parametrize(
-    ("answers", "label", "item", "micro"),
-    [
-        ([("aa bb cc", "aa bb dd")], 0.5, 2 / 3, 2 / 3),
-        ([("aa bb", "aa bb"), ("cc dd", "cc ee")], 0.6, 0.75, 0.75),
-        ([("10 11 12 13 14 15 16 17 18 19", "10"), ("xx", "xx")], 0.1818, 0.5909, 0.3077),
-        ([("aa bb", "bb aa")], 1.0, 1.0, 1.0),
-        ([("aa bb", "")], 0.0, 0.0, 0.0),
-        ([("aa", "aa"), ("aa", "")], 2 / 3, 0.5, 2 / 3),
-    ],
-)
+@pytest.mark.parametrize(("answers", "label", "item", "micro"), rows("three f1"))
 def test_the_three_f1_differ(make_item, read, answers, label: float, item: float, micro: float) -> None:
     words = sorted({word for pair in answers for words in pair for word in words.split()})
     pairs = [

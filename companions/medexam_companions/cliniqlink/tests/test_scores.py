@@ -48,20 +48,6 @@ def test_malformed_outputs_are_counted_by_kind(seven, score) -> None:
     assert found.forgiving_overall == pytest.approx(found.overall + 3 / 7)
 
 
-def test_profiles_part_in_the_list_score_and_the_step_penalty(make_item, score) -> None:
-    items = [
-        make_item("list", ["red", "blue"], ["red", "blue"], key="1"),
-        make_item("list", ["one", "two"], ["one", "two", "six"], key="2"),
-        make_item("multi_hop_inverse", "x", incorrect_step=("Step 1 is wrong", "Explanation: no link")),
-    ]
-    replies = ["red, blue", "one, six", "Step 4. Explanation: no link"]
-    published, paper = (score(items, replies, profile).formats for profile in ("published", "paper"))
-    assert (published["list"].score, paper["list"].score) == pytest.approx((0.6, 0.75))
-    assert published["list"].items == paper["list"].items == {"list/1": 1.0, "list/2": 0.5}
-    assert published["multi_hop_inverse"].score == pytest.approx(0.15)
-    assert paper["multi_hop_inverse"].score == pytest.approx(0.3)
-
-
 def test_a_format_without_items(seven, perfect, score) -> None:
     assert score(seven[:4], perfect[:4]).overall == pytest.approx(4 / 7)
     assert score(seven[:4], perfect[:4], "paper").overall is None
@@ -92,13 +78,3 @@ def test_the_last_of_a_paragraph_counts_in_keyed_results_of_the_published_profil
     for found in (published, paper):
         assert found["true_false"].score == 0.5
         assert found["multi_hop_inverse"].score == pytest.approx(0.65)
-
-
-def test_the_baseline_and_its_seed_are_in_the_result(make_item, score) -> None:
-    items = [make_item("short", f"{chr(97 + n % 26)} organ {n}", key=str(n)) for n in range(100)]
-    replies = ["liver"] * 100
-    first, again = (score(items, replies, seed=5).run for _ in range(2))
-    settings = first.metrics.settings
-    assert (settings["baseline_seed"], settings["baseline_references"], first) == (5, 100, again)
-    assert score(items, replies, references=["a"]).run.metrics.settings["baseline"] == 0.3
-    assert score([make_item("true_false", "True")], ["True"]).run.metrics.settings == {}

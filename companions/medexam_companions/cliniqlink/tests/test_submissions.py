@@ -56,5 +56,5 @@ def test_responses_may_be_wrapped_as_pipelines_return_them(medexam, data, tmp_pa
     wrapped = [[[{"generated_text": "<think>b</think> True"}]], {"text": " False "}]
     team = write_submission(tmp_path / "team", true_false=wrapped, multiple_choice=[[]])
     _, out, _ = medexam("cliniqlink", "score", team, "--data", data, "--json")
-    groups = json.loads(out)[0]["metrics"]["by_group"]
+    groups = json.loads(out)[0]["metrics"]["by"]["group"]
     assert [groups[kind]["published"]["value"] for kind in ("true_false", "multiple_choice")] == [1.0, 0.0]

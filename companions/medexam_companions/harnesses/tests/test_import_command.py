@@ -66,7 +66,7 @@ def test_any_key_of_the_data_set_is_set_and_a_spec_names_it(medexam) -> None:
     code, out, err = medexam("import", "answers.csv", "--json", *settings)
     assert code == 0, err
     (first,) = json.loads(out)
-    assert first["metrics"]["accuracy"] == 1.0
+    assert first["metrics"]["measures"]["accuracy"]["value"] == 1.0
     dataset = "{kind: choice, path: own.csv, columns: {stem: question, options: [A, B], answer: answer}}"
     Path("own.yaml").write_text(f"name: own\ndataset: {dataset}\n")
     spec = ["import", "answers.csv", "--dataset", "own.yaml"]

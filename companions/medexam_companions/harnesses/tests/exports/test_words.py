@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from task_data import write_casimedicos
 
 from medexam.datasets import load_task_set
 from medexam.errors import SpecError
@@ -57,26 +56,6 @@ def test_the_hub_gets_texts_golds_and_scores_and_no_failed_answer(run, tmp_path)
     assert (dict(right["scores"])["exact_match"], dict(wrong["scores"])["exact_match"]) == (1.0, 0.0)
     assert (wrong["text"], empty["reply"]) == ("red", "")
     assert "`scores` maps each measure" in Path(card).read_text()
-
-
-def test_spans_keep_their_place_and_components(tmp_path) -> None:
-    spec = {"name": "casimedicos_spans", "path": write_casimedicos(tmp_path / "data", "en", "es"), "language": "es"}
-    tasks = load_task_set(DatasetSpec(**spec, variants=("CQ#E",)))
-
-    def said(task, gold):
-        start = task.context.index(" ") + 1
-        return {"status": "answered", "text": task.context[start:], "span": (start, len(task.context)), "reply": "x"}
-
-    dataset = {"path": str(spec["path"]), "variants": ["CQ#E"]}
-    folder = write_run(tmp_path / "runs" / "spans", tasks, {"kind": "extract_explanation"}, said, dataset=dataset)
-    table, _ = export_runs([current_run(folder, print)], "hub", tmp_path / "out")
-    rows = pq.read_table(table).to_pylist()
-    assert len(rows) == len(tasks.questions)
-    assert all(row["context"][row["start"] : row["end"]] == row["text"] for row in rows)
-    for row in rows:
-        golds = [(part.label, part.start, part.end) for part in tasks.golds[row["key"]].components]
-        assert [(part["label"], part["start"], part["end"]) for part in row["gold_components"]] == golds
-    assert any(row["gold_components"] for row in rows)
 
 
 def test_a_format_of_numbered_options_is_refused(run, tmp_path) -> None:

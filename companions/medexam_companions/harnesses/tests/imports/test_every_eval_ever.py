@@ -40,7 +40,7 @@ def test_each_result_has_the_score_of_its_source(task, read, name, measures) -> 
     found = read(path)
     assert found.keys() == measures.keys()
     for measure, one in found.items():
-        assert one.metrics.accuracy == one.environment["imported"]["stated"] == STATED[name][measures[measure]]
+        assert one.metrics.measure("accuracy").value == one.environment["imported"]["stated"] == STATED[name][measures[measure]]
         # The files keep whole prompts, and those of letters no options.
         assert one.environment["imported"]["by"] == {"text within": 20}
         assert one.model == "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -62,7 +62,7 @@ def test_of_a_prompt_with_other_questions_the_last_counts(task, read) -> None:
         line["input"]["raw"] = shown + line["input"]["raw"]
     path.write_text("\n".join(map(json.dumps, lines)))
     one = read(path)["exact_match:strict-match"]
-    assert (one.environment["imported"]["by"], one.metrics.accuracy) == (
+    assert (one.environment["imported"]["by"], one.metrics.measure("accuracy").value) == (
         {"text within": 20},
         one.environment["imported"]["stated"],
     )

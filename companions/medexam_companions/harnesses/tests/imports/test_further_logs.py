@@ -69,7 +69,7 @@ def test_the_answers_are_those_that_were_given(name, importer, tmp_path) -> None
         harness = one.record.cell.program.harness
         assert (harness, one.model, one.environment["imported"]["unreadable"]) == (shape["harness"], shape["model"], 0)
         assert _numbers(one) == [chosen + 1 for chosen in CHOSEN]
-        assert one.metrics.accuracy == 0.75
+        assert one.metrics.measure("accuracy").value == 0.75
         assert one.warnings == ()
 
 
@@ -93,7 +93,7 @@ def test_the_score_of_simple_evals_stands_for_an_answer_that_cannot_be_read(
     rows = [{"id": "q0", "question": stem, "options": list(options), "answer": "C"}]
     (one,) = own_importer(rows).take(path, print)
     assert one.folder.read_predictions()["q0"].answer == number
-    assert one.metrics.accuracy == float(number is not None)
+    assert one.metrics.measure("accuracy").value == float(number is not None)
 
 
 def test_scores_are_kept_with_their_unit(importer, tmp_path) -> None:

@@ -42,7 +42,7 @@ def _write(path, lines) -> Path:
 @pytest.mark.parametrize(("measure", "divide"), [("acc", lambda _: 1), ("acc_norm", len)])
 def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(sample_importer, take, measure, divide) -> None:
     one = take(sample_importer, SAMPLES)[measure]
-    assert one.metrics.accuracy == one.environment["imported"]["stated"] == STATED["headqa_en"][f"{measure},none"]
+    assert one.metrics.measure("accuracy").value == one.environment["imported"]["stated"] == STATED["headqa_en"][f"{measure},none"]
     assert one.environment["imported"]["matched"] == one.environment["imported"]["samples"] == 20
     assert one.environment["imported"]["other_gold"] == one.environment["imported"]["unmatched"] == 0
     predictions = one.folder.read_predictions()
@@ -70,7 +70,7 @@ def test_a_measure_that_is_a_share_for_some_sample_says_nothing_of_right_and_wro
 def test_each_filter_of_a_generating_task_has_its_own_score(sample_importer, take, name) -> None:
     one = take(sample_importer, LETTERS)[f"exact_match-{name}"]
     lines = [line for line in _lines(LETTERS) if line["filter"] == name]
-    assert one.metrics.accuracy == STATED["headqa_en_letters"][f"exact_match,{name}"]
+    assert one.metrics.measure("accuracy").value == STATED["headqa_en_letters"][f"exact_match,{name}"]
     assert one.metrics.unanswered == sum(line["filtered_resps"] == ["[invalid]"] for line in lines)
     predictions = one.folder.read_predictions().values()
     assert sorted(said.reply for said in predictions) == sorted(line["resps"][0][0] for line in lines)
@@ -80,8 +80,8 @@ def test_both_forms_of_an_inspect_log_say_the_same(sample_importer, take) -> Non
     packed, plain = (take(sample_importer, path) for path in (LOGS / "inspect_headqa.eval", INSPECT))
     log = json.loads(gzip.decompress(INSPECT.read_bytes()))
     assert packed.keys() == plain.keys() == {"choice-epoch-1", "choice-epoch-2"}
-    stated = log["results"]["scores"][0]["metrics"]["accuracy"]["value"]
-    assert sum(one.metrics.accuracy for one in packed.values()) / 2 == stated
+    stated = log["results"]["scores"][0]["metrics"]["measures"]["accuracy"]["value"]["value"]
+    assert sum(one.metrics.measure("accuracy").value for one in packed.values()) / 2 == stated
     stems = {question.stem: question for question in sample_importer.items.questions}
     for epoch in (1, 2):
         one, other = (each[f"choice-epoch-{epoch}"] for each in (packed, plain))
@@ -106,6 +106,14 @@ def test_a_failed_sample_is_left_out_and_counted(sample_importer, take, tmp_path
     one = take(sample_importer, tmp_path / "log.json")["choice-epoch-1"]
     assert (one.environment["imported"]["failed"], one.metrics.n, one.complete) == (1, 9, True)
     assert one.warnings == ("of 10 samples in the file 1 could not be asked or scored there; they are not counted",)
+
+
+@pytest.mark.parametrize("odd", ["nan", "inf", "-inf"])
+def test_a_likelihood_that_is_none_is_a_sample_that_failed(sample_importer, take, tmp_path, odd) -> None:
+    lines = _lines(SAMPLES)
+    lines[0]["filtered_resps"][0][0] = odd
+    one = take(sample_importer, _write(tmp_path / SAMPLES.name, lines))["acc"]
+    assert one.environment["imported"]["failed"] == 1
 
 
 def test_a_file_is_imported_once_with_or_without_the_results_beside_it(take, tmp_path) -> None:
@@ -203,12 +211,12 @@ def test_a_verdict_stands_beside_an_answer_that_cannot_be_read(table) -> None:
     found, predictions = table("question,answer,correct", f"{FIRST},I mean it,1", f"{SECOND},no idea,0")
     assert [predictions[key].answer for key in (FIRST, SECOND)] == [2, None]
     assert predictions[SECOND].reason == Reason.UNPARSED
-    assert (found.environment["imported"]["unreadable"], found.metrics.accuracy) == (1, 0.5)
+    assert (found.environment["imported"]["unreadable"], found.metrics.measure("accuracy").value) == (1, 0.5)
 
 
 def test_a_verdict_alone_takes_the_right_option_or_none(table) -> None:
     found, predictions = table("question,correct", f"{FIRST},1", f"{SECOND},no")
-    assert found.metrics.accuracy == 0.5
+    assert found.metrics.measure("accuracy").value == 0.5
     assert predictions[FIRST].answer == 2
     assert (predictions[SECOND].answer, predictions[SECOND].reason) == (None, "not_told")
     assert any("marks 1 answer only as wrong" in warning for warning in found.warnings)

@@ -55,7 +55,7 @@ def test_other_golds_are_counted_and_never_scored_by(importer, tmp_path) -> None
     (folder / "multiple_choice.json").write_text(json.dumps({"inputs": items, "responses": ["Gold"]}))
     (taken,) = importer.take(folder, print)
     assert taken.environment["imported"]["other_gold"] == 1
-    assert taken.metrics.by_group["multiple_choice"]["published"].value == 0
+    assert taken.metrics.by["group"]["multiple_choice"].measures["published"].value == 0
 
 
 @pytest.mark.parametrize("damage", ["unknown", "twice", "link", "no object"])
@@ -89,7 +89,7 @@ def test_a_table_of_answers_in_words_becomes_a_run(importer, tmp_path, column: s
         writer.writerow(["question", "answer"])
         writer.writerows((key if column == "key" else texts[key], answer) for key, answer in ANSWERS.items())
     (taken,) = importer.take(tmp_path / "answers.csv", print)
-    measures = taken.metrics.by_group["true_false"]
+    measures = taken.metrics.by["group"]["true_false"]
     assert (measures["published"].value, measures["published_forgiving"].value) == (0.5, 1.0)
 
 
