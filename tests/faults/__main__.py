@@ -18,12 +18,14 @@ from pathlib import Path
 
 FAULTS = Path(__file__).parent / "faults.toml"
 FOLDERS = {
-    "datasets": ("tests/datasets", "tests/cli"),
-    "programs": ("tests/programs", "tests/signatures", "tests/experiments/run", "tests/experiments/api"),
-    "serve": ("tests/serve", "tests/embedded"),
-    "experiments": ("tests/experiments", "tests/cli"),
+    "medexam/datasets": ("tests/datasets", "tests/cli"),
+    "medexam/predictions": ("tests/programs", "tests/experiments/run"),
+    "medexam/programs": ("tests/programs", "tests/signatures", "tests/experiments/run", "tests/experiments/api"),
+    "medexam/serve": ("tests/serve", "tests/embedded"),
+    "medexam/experiments": ("tests/experiments", "tests/cli"),
+    "companions/medexam_companions/casimedicos": ("companions/medexam_companions/casimedicos/tests",),
 }
-"""Wing -> where what it does is tested."""
+"""Folder -> where what it does is tested."""
 MOST_TESTS = 400
 """Tests of a line that many ran; those that ran the fewest lines of the file are the likeliest to look at it."""
 
@@ -56,7 +58,8 @@ def try_fault(tree: Path, python: str, fault: dict[str, str], contexts: Path | N
         raise ValueError(f"{fault['file']} holds {text.count(fault['old'])} times: {fault['old']}")
     begin = text[: text.index(fault["old"])].count("\n") + 1
     lines = range(begin, begin + fault["old"].count("\n") + 1)
-    tests = covering(contexts, path, lines) if contexts else list(FOLDERS[fault["file"].split("/")[1]])
+    folders = next(tests for folder, tests in FOLDERS.items() if fault["file"].startswith(folder))
+    tests = covering(contexts, path, lines) if contexts else list(folders)
     if not tests:
         return ""
     path.write_text(text.replace(fault["old"], fault["new"]), encoding="utf-8")

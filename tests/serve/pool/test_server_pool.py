@@ -42,16 +42,18 @@ class SlowWire(Wire):
         return (503, {}) if full else super().reply(path, body)
 
 
-async def keep_busy(engine: Any, count: int) -> list[str]:
-    """Ask as a run does: as much at once as the engine says."""
+async def keep_busy(engine: Any, count: int) -> tuple[list[str], int]:
+    """Ask as a run does, as much at once as the engine says; return the replies, and the least that it said."""
     asked: set[asyncio.Task[Any]] = set()
     done: list[Any] = []
+    least = engine.concurrency
     while len(done) < count:
+        least = min(least, engine.concurrency)
         while len(asked) < min(engine.concurrency, count - len(done)):
             asked.add(asyncio.create_task(reply(engine, FREE)))
         ended, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         done += ended
-    return [(await one).words for one in done]
+    return [(await one).words for one in done], least
 
 
 async def test_a_server_that_refuses_is_given_less_and_every_question_is_answered(monkeypatch) -> None:
@@ -60,8 +62,9 @@ async def test_a_server_that_refuses_is_given_less_and_every_question_is_answere
     with serving(SlowWire(room=40)) as wire:
         async with reaching(wire) as engine:
             first, wire.takes_s = engine.concurrency, 0.02
-            assert await keep_busy(engine, 400) == ["hello"] * 400
-            assert LEAST <= engine.concurrency < first
+            words, least = await keep_busy(engine, 400)
+            assert words == ["hello"] * 400
+            assert LEAST <= least < first
     assert wire.refused
 
 
