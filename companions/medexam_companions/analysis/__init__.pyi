@@ -7,4 +7,3 @@ from .item_response import judge_items as judge_items
 from .item_response import strong_runs as strong_runs
 from .overlap import count_overlaps as count_overlaps
 from .sequential import SequentialTest as SequentialTest
-from .stopping import find_looks as find_looks

@@ -6,7 +6,6 @@ import pytest
 from task_data import items_of, write_casimedicos, write_cliniqlink
 
 from fingerprint_cases import are_same, end_lines_with_crlf, prints_of, reordered
-from table_cases import write_squad
 
 
 def test_casimedicos(tmp_path) -> None:
@@ -48,15 +47,3 @@ def test_cliniqlink(tmp_path, file, field, value, same) -> None:
     items = items_of(file)
     items[0][field] = value
     assert are_same(first, prints_of("cliniqlink", write_cliniqlink(tmp_path / "changed", **{file: items}))) == same
-
-
-def test_spans(tmp_path) -> None:
-    rows = [("a", "It is a cold, for he coughs.", "Why?", "he coughs"), ("b", "Heat it was.", "Why?", "Heat")]
-    first = prints_of("casimedicos_spans", write_squad(tmp_path / "a.jsonl", rows))
-    turned = write_squad(tmp_path / "b.jsonl", rows[::-1])
-    end_lines_with_crlf(turned)
-    assert prints_of("casimedicos_spans", turned) == first
-    gold = prints_of("casimedicos_spans", write_squad(turned, [rows[0], (*rows[1][:3], "was")]))
-    assert are_same(gold, first) == (True, False)
-    text = prints_of("casimedicos_spans", write_squad(turned, [rows[0], ("b", "Heat it was!", "Why?", "Heat")]))
-    assert are_same(text, first) == (False, True)

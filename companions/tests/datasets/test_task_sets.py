@@ -130,21 +130,6 @@ def test_questions_that_stand_in_train_are_marked(spans) -> None:
     assert marked == {f"casimedicos/test/0/{name}" for name in VARIANTS}
 
 
-@pytest.mark.parametrize(
-    ("settings", "n"),
-    [
-        ({"split": "test"}, 12),
-        ({"variants": ["CQ#E"]}, 5),
-        ({"split": "dev", "variants": ["Q#CE", "QP#CE"]}, 2),
-        ({"limit": 700}, 20),
-    ],
-)
-def test_filters(spans, settings, n) -> None:
-    data = spans(**settings)
-    assert len(data.questions) == len(data.golds) == n
-    assert set(data.golds) == {task.key for task in data.questions}
-
-
 def test_a_limit_takes_the_groups_in_turn_and_a_larger_one_holds_it(spans) -> None:
     smaller: set[str] = set()
     for limit in range(1, 21):
@@ -155,12 +140,6 @@ def test_a_limit_takes_the_groups_in_turn_and_a_larger_one_holds_it(spans) -> No
         assert smaller < keys
         smaller = keys
     assert {task.key for task in spans(limit=4, seed=1).questions} != {task.key for task in spans(limit=4).questions}
-
-
-def test_nothing_selected_tells_what_there_is(spans, tmp_path) -> None:
-    path = write_squad(tmp_path / "es.jsonl", [("1", "It was hot.", "Why?", "hot")])
-    with pytest.raises(DatasetError, match=r"split=test.*splits none; groups given; set dataset.split=all"):
-        load_task_set(DatasetSpec(name="casimedicos_spans", path=path, split="test"))
 
 
 def test_a_file_of_spans_gives_right_answers(tmp_path) -> None:
@@ -210,21 +189,3 @@ def test_a_file_carries_its_variants(span_file) -> None:
     assert [task.key for task in span_file(*rows, variants=("CQ#E",)).questions] == ["1/CQ#E", "2/CQ#E"]
     with pytest.raises(DatasetError, match="id '1/CQ#E' occurs twice"):
         span_file(_span("1", variant="CQ#E"), _span("1/CQ#E"))
-
-
-@pytest.mark.data
-@pytest.mark.nightly
-@pytest.mark.parametrize("language", ["en", "es", "fr", "it"])
-def test_the_whole_of_casimedicos_as_extraction(full_data, language) -> None:
-    data = load_task_set(DatasetSpec(name="casimedicos_spans", language=language))
-    assert Counter(task.group for task in data.questions) == dict.fromkeys(VARIANTS, 553)
-    assert any(gold.components for gold in data.golds.values())
-    for task in data.questions:
-        for one in data.golds[task.key].components:
-            text = task.context[one.start : one.end]
-            assert text
-            assert text == text.strip()
-    test = {key for key, gold in data.golds.items() if gold.repeats_training and "/test/" in key}
-    if language == "es":
-        assert len(test) == 21 * 4
-        assert len(load_task_set(DatasetSpec(name="casimedicos_spans", language="es", split="test")).questions) == 468

@@ -48,15 +48,6 @@ def test_what_a_question_holds_is_put_in_as_it_is(ask_task, tasks) -> None:
     assert "Question:\nWhy $5 of ${answer}?\n" in asked.turns[0]
 
 
-@pytest.mark.parametrize(
-    ("kind", "tokens"),
-    [("true_false", 1024), ("multiple_choice", 1024), ("list", 1024), ("short", 2048), ("multi_hop_inverse", 2048)],
-)
-def test_budgets_are_the_shared_tasks_unless_the_spec_has_one(ask_task, tasks, kind, tokens) -> None:
-    assert ask_task(FREE, tasks[kind], "x").dialogues[0].sampling.max_tokens == tokens
-    assert ask_task({**FREE, "max_tokens": 9}, tasks[kind], "x").dialogues[0].sampling.max_tokens == 9
-
-
 @pytest.mark.parametrize(("program", "seal"), [(FREE, "b67809ae8d71"), (GUIDED, "16adde57ff9e")])
 def test_the_formats_are_asked_as_they_are_sealed(ask_task, program, seal) -> None:
     """Where a seal breaks, the code asks otherwise, and digests change."""

@@ -165,16 +165,6 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> 
 
         return said
 
-    def halves(earlier):
-        """Of questions that are continued, only the own second half counts."""
-
-        def said(question, gold):
-            own = earlier if question.exam.year <= 2014 else 0.0
-            found = {number: own - 3.0 if number == gold else -9.0 for number in question.option_numbers}
-            return {"answer": gold, "option_scores": found}
-
-        return said
-
     for norm in ("min_k", "sum", "byte"):
         write(f"run_{norm}", {"kind": "likelihood", "norm": norm}, scores(0.4))
     write("control", {"kind": "likelihood", "norm": "min_k"}, scores(0.0))
@@ -189,10 +179,6 @@ def test_how_likely_options_are_is_set_around_the_cutoff_too(write, compare) -> 
     # Scores that grow with the length of options, or of another norm, are set beside nothing.
     for norm in ("sum", "byte"):
         assert "log_probability" not in compare("control", f"run_{norm}", "--cutoff", "2014")[0]["cutoff"]
-    for name, earlier in (("control_half", 0.0), ("run_half", 0.4)):
-        write(name, {"kind": "likelihood", "norm": "min_k"}, halves(earlier), "question_continued")
-    around = compare("control_half", "run_half", "--cutoff", "2014")[0]["cutoff"]
-    assert around["log_probability"]["run_half"]["against_control"]["value"] == pytest.approx(0.4, abs=1e-12)
 
 
 def test_altered_runs_stand_beside_no_paper_and_no_people(write, medexam) -> None:

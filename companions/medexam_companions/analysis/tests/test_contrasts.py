@@ -75,25 +75,6 @@ def test_there_is_no_interval_without_enough_questions_or_width() -> None:
     assert (alike.value, alike.interval, alike.resampled) == (0.0, None, Resampling.ALIKE)
 
 
-def test_a_difference_in_differences_is_that_of_the_questions() -> None:
-    rng = np.random.default_rng(7)
-    run, (control, clusters) = _exams(rng, 12, 20, 0.7)[0], _exams(rng, 12, 20, 0.5)
-    cut = [int(name.removeprefix("exam ")) < 6 for name in clusters]
-    first, names = np.array(cut), np.array(clusters)
-    found = difference_of_means((run - control)[first], [*names[first]], (run - control)[~first], [*names[~first]])
-    by_hand = (run[first].mean() - run[~first].mean()) - (control[first].mean() - control[~first].mean())
-    assert found.value == pytest.approx(by_hand, abs=1e-12)
-
-
-@pytest.mark.nightly
-def test_no_difference_is_found_about_as_rarely_as_the_level_says() -> None:
-    rng = np.random.default_rng(8)
-    pairs = [(_exams(rng, 20, 10, 0.5), _exams(rng, 20, 10, 0.5, name="later")) for _ in range(150)]
-    found = [difference_of_means(*before, *after) for before, after in pairs]
-    wrong = sum(each.excludes_zero for each in found) / len(found)
-    assert 0.02 < wrong < 0.11, "a percentile bootstrap over 20 exams is a little too narrow"
-
-
 def test_a_mean_has_the_interval_of_a_bootstrap_by_hand() -> None:
     rng = np.random.default_rng(9)
     values, clusters = _exams(rng, 15, 30, 0.4)

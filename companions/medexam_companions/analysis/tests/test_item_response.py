@@ -63,19 +63,6 @@ def test_standard_errors_are_those_of_the_second_derivative(small) -> None:
         assert fit.discrimination_sds[item] == pytest.approx(np.linalg.inv(second)[0, 0] ** 0.5, rel=1e-3)
 
 
-def test_simulated_parameters_come_back() -> None:
-    rng = np.random.default_rng(0)
-    slopes, intercepts = rng.uniform(0.5, 2.0, 30), rng.normal(size=30)
-    right, abilities, _ = simulate(1500, slopes, intercepts, 1)
-    fit = fit_items(right)
-    assert np.corrcoef(fit.discriminations, slopes)[0, 1] > 0.97
-    assert np.corrcoef(fit.intercepts, intercepts)[0, 1] > 0.99
-    assert np.corrcoef(fit.abilities, abilities)[0, 1] > 0.9
-    wrong = (fit.discriminations - slopes) / fit.discrimination_sds
-    assert 0.7 < wrong.std() < 1.3
-    assert ((fit.abilities - abilities) / fit.ability_sds).std() == pytest.approx(1, abs=0.1)
-
-
 def test_a_wrong_key_and_a_useless_question_are_named() -> None:
     slopes, intercepts = np.full(40, 1.5), np.full(40, 0.5)
     slopes[7], intercepts[7] = 0.0, 0.0

@@ -60,16 +60,3 @@ def test_five_exams_are_taken_as_independent() -> None:
             "interval"
         ]
         assert (high - low > 1e-6) == differs
-
-
-@pytest.mark.nightly
-def test_equal_runs_are_seldom_separated() -> None:
-    times = 40
-    wrong = sum(
-        any(
-            len(each["not_separable"]) < 3
-            for each in compare_strengths(drawn([0.2] * 4, 200, seed), [str(at % 20) for at in range(200)])
-        )
-        for seed in range(times)
-    )
-    assert wrong / times == pytest.approx(0.05, abs=0.07)

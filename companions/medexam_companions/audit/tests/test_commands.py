@@ -173,16 +173,6 @@ def test_findings_are_those_of_pandas(export, take_in) -> None:
         assert 1 / len(question.options) < answer["scores"]["probability"] < 1
 
 
-def test_partial_sheets_are_read_alone(export, take_in, tmp_path) -> None:
-    export("--raters", 1)
-    codes = [entry["code"] for entry in read_key()["items"]]
-    marks = {codes[0]: {"correctness": "4", "completeness": " 2 "}, codes[1]: {"correctness": "1"}}
-    ana = fill("audit/rater_1.csv", lambda row: marks.get(row["code"], {}), to=tmp_path / "ana.csv")
-    document, _ = take_in("audit", "--sheet", ana)
-    marked = {one["code"]: (one["correctness"], one["completeness"]) for one in document["answers"]}
-    assert marked == dict.fromkeys(codes, ({}, {})) | {codes[0]: ({"ana": 4}, {"ana": 2}), codes[1]: ({"ana": 1}, {})}
-
-
 def test_marks_of_answers_that_changed_since_are_left_out_and_named(export, take_in, medexam, runs, tmp_path) -> None:
     export("--raters", 1)
     fill("audit/rater_1.csv", lambda row: {"correctness": 1 + len(row["question"]) % 5})

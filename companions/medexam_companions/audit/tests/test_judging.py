@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from medexam_companions.audit import agree
-
 KINDS = ("knowledge", "reading", "reasoning", "calculation", "invention", "unexplained", "key", "other")
 
 
@@ -69,13 +67,3 @@ def test_doubtful_input_is_refused(judge) -> None:
     Path("own.md").write_text("Say what is wrong.")
     assert "list no kinds of errors" in judge("--instructions", "own.md", expected=2)[1]
     assert "there is no error to judge" in judge("--below", 0, expected=2)[1]
-
-
-def test_kinds_and_kappa() -> None:
-    judges = {"m": {"a": "key", "b": "key", "c": "other"}, "p": {"a": "key", "b": "other", "c": "other", "d": "key"}}
-    (pair,) = agree(judges, KINDS)
-    assert (pair["n"], pair["same"]) == (3, pytest.approx(2 / 3))
-    # By hand: 2/3 observed, 2/3 * 1/3 + 1/3 * 2/3 expected.
-    assert pair["kappa"] == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
-    (same,) = agree({"m": {"a": "key"}, "p": {"a": "key"}}, KINDS)
-    assert (same["same"], same["kappa"]) == (1.0, None)

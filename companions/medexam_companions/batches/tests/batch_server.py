@@ -1,5 +1,7 @@
 """A provider's batch API on this machine: files, batches, output and error files, as OpenAI publishes them.
 
+The list has one batch a page, and results are in another order than the requests.
+
 Source: the reference of OpenAI's API, objects "File", "Batch", "The request output object" and the guide "Batch API".
 Chat requests, live and in batches, are answered by the `Wire` of the other tests.
 """
@@ -34,10 +36,6 @@ class BatchProvider:
     """Looks at a batch that are answered with HTTP 500."""
     lose_created: int = 0
     """Batches that are made without the client hearing of it: the connection is closed instead."""
-    backwards: bool = True
-    """Results are in another order than the requests."""
-    paged: int = 1
-    """Batches on a page of the list."""
     files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -93,7 +91,7 @@ class BatchProvider:
     def page(self, query: dict[str, list[str]]) -> dict[str, Any]:
         keys = list(self.batches)[::-1]
         first = keys.index(query["after"][0]) + 1 if "after" in query else 0
-        shown = keys[first : first + self.paged]
+        shown = keys[first : first + 1]
         listed = [self.batches[key] for key in shown]
         return {"object": "list", "data": listed, "has_more": first + len(shown) < len(keys)}
 
@@ -138,7 +136,7 @@ class BatchProvider:
             (good if status == 200 else bad).append({**result, "response": response})
         for name, lines in (("output_file_id", good), ("error_file_id", bad)):
             if lines:
-                content = "\n".join(json.dumps(one) for one in (lines[::-1] if self.backwards else lines))
+                content = "\n".join(json.dumps(one) for one in lines[::-1])
                 batch[name] = self.file(content.encode() + b"\n")["id"]
 
 

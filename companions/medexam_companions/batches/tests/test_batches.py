@@ -9,7 +9,6 @@ import time
 
 import pytest
 from batch_server import BatchProvider, serving_batches
-from reply_kinds import COUNTED, EndingWire
 from wire_server import Wire
 
 import medexam
@@ -213,13 +212,3 @@ def test_a_provider_without_such_batches_is_refused(carry_out, monkeypatch) -> N
 def test_a_model_without_a_name_or_with_an_endpoint_is_refused(carry_out, settings) -> None:
     with pytest.raises(SpecError, match="engine 'batch'"):
         carry_out(**settings)
-
-
-def test_a_reply_counts_for_what_it_is(provider, carry_out) -> None:
-    provider.wire = wire = EndingWire(models=("gpt-4o-mini",))
-    run = carry_out({"kind": "zero_shot"}, limit=len(wire.kinds))
-    questions = medexam.load_questions("headqa_sample", limit=len(wire.kinds))
-    found = {wire.replied[one.printed]: run.predictions[one.key] for one in questions}
-    assert {
-        kind: (str(one.status), one.answer, one.reason and str(one.reason), one.lenient) for kind, one in found.items()
-    } == COUNTED

@@ -1,28 +1,10 @@
 """Booklets as they are printed: columns, hyphens, raised signs, and what belongs to no question."""
 
-import json
-
-import pytest
 from typesetting.reading import read_drafts
-
-from medexam.datasets import SAMPLE_FOLDER
 
 
 def texts(draft):
     return [draft.stem, *draft.options.values()]
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-def test_columns_are_read_one_after_the_other(print_booklet, press, plain, columns) -> None:
-    printed = plain(40)
-    drafts = read_drafts(print_booklet(printed, press=press(columns=columns)))
-    assert list(drafts) == list(range(1, 41))
-    for asked in printed:
-        assert texts(drafts[asked.number]) == [" ".join(lines) for lines in (asked.stem, *asked.options)]
-
-
-def test_a_booklet_without_a_cover_begins_at_once(print_booklet, plain) -> None:
-    assert list(read_drafts(print_booklet(plain(12), cover=False))) == list(range(1, 13))
 
 
 def test_options_at_the_same_indent_as_questions_are_told_by_the_next_number(print_booklet, press, plain) -> None:
@@ -103,36 +85,3 @@ def test_text_between_questions_is_set_apart(press, questions, tmp_path) -> None
     drafts = read_drafts(asked.save(tmp_path / "between.pdf"))
     assert (drafts[3].after, drafts[4].after) == ("Caso clínico para las preguntas 4 y 5.", "")
     assert texts(drafts[3])[-1] == "La opción 4 de la pregunta 3."
-
-
-def wrap(text, width, measure):
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if measure(longer) <= width or not lines[-1]:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-def test_the_sample_s_questions_come_back_as_they_were(press, printed, tmp_path, columns) -> None:
-    document = json.loads((SAMPLE_FOLDER / "HEAD.json").read_text(encoding="utf-8"))
-    asked = press(columns=columns)
-    asked.pdf.set_font("times", "B", 10)
-    narrow = 1.0 if columns == 2 else 2.0
-    expected = []
-    entries = [entry for exam in document["exams"].values() for entry in exam["data"]]
-    for entry in entries[columns::3]:
-        found = [entry["qtext"], *(answer["atext"] for answer in entry["answers"])]
-        plain_texts = [" ".join(text.encode("latin-1", "ignore").decode("latin-1").split()) for text in found]
-        expected.append(plain_texts)
-        lines = [
-            wrap(text, narrow * (205 if place == 0 else 185), asked.pdf.get_string_width)
-            for place, text in enumerate(plain_texts)
-        ]
-        asked.question(printed(len(expected), lines[0], lines[1:]))
-    drafts = read_drafts(asked.save(tmp_path / "sample.pdf"))
-    assert len(expected) >= 39
-    assert [texts(drafts[number]) for number in range(1, len(expected) + 1)] == expected

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from medexam.cli import load_command
-from medexam.datasets import check_exam_set, load_exam_set
-from medexam.specs import DatasetSpec
 
 FULL_DATA = os.environ.get("MEDEXAM_DATA")
 BY_HAND = Path(__file__).with_name("bir_2020_by_hand.txt")
@@ -96,15 +94,3 @@ def test_forty_questions_are_as_they_were_typed_by_hand(built: Path) -> None:
             letters += len(text)
     assert letters > 10_000
     assert edits / letters < MOST_ERRORS, f"{edits} of {letters} characters"
-
-
-def test_the_data_set_is_sound_and_can_be_asked(built: Path) -> None:
-    report = check_exam_set("headqa_v2", path=built)
-    assert report.passed
-    assert [check.language for check in report.languages] == ["es"]
-    assert report.languages[0].notes == ()
-    exam_set = load_exam_set(DatasetSpec(name="headqa_v2", language="es", path=built))
-    assert len(exam_set.questions) == 177
-    first = exam_set.questions[0]
-    assert (first.key, exam_set.golds[first.key].number) == ("headqa-v2/2020/biology/1", 1)
-    assert exam_set.left_out == ()

@@ -64,23 +64,6 @@ def test_a_table_in_a_stem_keeps_its_rows_and_columns(tmp_path, columns, rules, 
     ]
 
 
-@pytest.mark.parametrize("down", [False, True])
-def test_options_beside_each_other_are_told_apart(tmp_path, down) -> None:
-    texts = ("Ferropenia.", "Talasemia.", "Uremia grave.", "Ninguno.")
-    asked = [Asked(number, f"Pregunta número {number}, ¿cuál es?", texts) for number in range(1, 9)]
-    press = Press(Style(cover=False, sizing="matrix", filling="tj", spaces=False))
-    for question in asked:
-        press.paragraph(f"{question.number}.", question.stem, 0, 24)
-        labelled = [f"{place}. {text}" for place, text in enumerate(texts, start=1)]
-        rows = (labelled[0::2], labelled[1::2]) if not down else (labelled[:2], labelled[2:])
-        print_rows(press, list(zip(*rows, strict=True)), (26, 130))
-        press.y -= 11.5
-    drafts = read_drafts(press.document.save(tmp_path / "beside.pdf"))
-    assert {number: (draft.stem, tuple(draft.options.values())) for number, draft in drafts.items()} == {
-        question.number: (question.stem, texts) for question in asked
-    }
-
-
 WORDS = ("fiebre", "dolor", "tos", "disnea", "anemia", "varón", "mujer", "ictericia", "señale", "probable", "causa")
 
 

@@ -9,10 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from task_data import rows_in
 
 from medexam.errors import DatasetError
 from medexam.questions import Component
 from medexam_companions.casimedicos import read_casimedicos
+
+rows = rows_in(Path(__file__).with_name("cases.jsonl"))
+"""What is to be read, and what is read out of it."""
 
 SAMPLE = Path(__file__).parent / "sample"
 LANGUAGES = ["en", "es", "fr", "it"]
@@ -73,34 +77,19 @@ def read_one(read):
 # real documents
 
 
-@pytest.mark.parametrize(
-    ("language", "specialties", "options", "question", "end"),
-    [
-        ("en", ("CRITICAL CARE", "PSYCHIATRY"), "Lormetacepam.", "What do these data tell us:", "options 1 and 2."),
-        ("es", ("CRITICAL CARE", "PSYCHIATRY"), "Lormetacepam.", "¿Qué nos indican estos datos?:", "opciones 1 y 2."),
-        ("fr", ("SOINS INTENSIFS", "PSYCHIATRIE"), "Lormetacepam.", "Que nous apprennent ces données ?", "1 et 2."),
-        ("it", ("CURA CRITICA", "PSICHIATRIA"), "Lormetacepam.", "Cosa ci dicono questi dati?", "opzioni 1 e 2"),
-    ],
-)
+@pytest.mark.parametrize(("language", "specialties", "options", "question", "end"), rows("real"))
 def test_the_real_sample(language, specialties, options, question, end) -> None:
     dev, test = read_casimedicos(SAMPLE, language, ("dev", "test"))
     assert [(each.key, each.split, each.language) for each in (dev, test)] == [
         ("casimedicos/dev/0", "dev", language),
         ("casimedicos/test/0", "test", language),
     ]
-    assert (dev.specialty, test.specialty) == specialties
+    assert [dev.specialty, test.specialty] == specialties
     assert [(len(each.options), each.correct) for each in (dev, test)] == [(4, 1), (5, 2)]
     assert test.options[test.correct - 1] == options
     assert dev.question == question
     assert dev.case.endswith("25 rpm.")
     assert dev.explanation.endswith(end)
-
-
-def test_real_components() -> None:
-    _, document = read_casimedicos(SAMPLE, "en", ("dev", "test"))
-    found = [(each.label, document.explanation[each.start : each.end]) for each in document.components]
-    assert [label for label, _ in found] == ["claim", "claim"]
-    assert all(text in document.explanation and text.strip() == text for _, text in found)
 
 
 # traps
@@ -142,17 +131,7 @@ def test_lines_of_every_form(read, text) -> None:
     assert read(text=text) == read(*PLAIN)
 
 
-@pytest.mark.parametrize(
-    ("begins", "sentence"),
-    [
-        ("CLINICAL", "CLINICAL CASE :"),
-        ("QUESTION", "QUESTION TYPE : DIGESTIVE"),
-        *(("CORRECT", f"{words} 3") for words in ("CORRECT ANSWER :", "BONNE RÉPONSE :", "RÉPONSE CORRECTE :")),
-        ("CORRECT", "RISPOSTA CORRETTA: 3"),
-        ("CORRECT", "CORRECT/B-Claim ANSWER:/I-Claim 3/I-Claim"),
-        ("5-", "5- Nan"),
-    ],
-)
+@pytest.mark.parametrize(("begins", "sentence"), rows("headings"))
 def test_headings_of_every_form(read, read_one, begins, sentence) -> None:
     assert (read_one(begins, sentence),) == read(*PLAIN)
 
@@ -163,15 +142,7 @@ def test_broken_option_marks(read, read_one, mark) -> None:
     assert read_one("2-", mark) == plain
 
 
-@pytest.mark.parametrize(
-    ("sentence", "case"),
-    [
-        ("1-year-old twins cough.", "1-year-old twins cough."),
-        ("1- Fever.", "1- Fever."),
-        ("2- Cough.", "2- Cough."),
-        ("3 days of cough.", "3 days of cough."),
-    ],
-)
+@pytest.mark.parametrize(("sentence", "case"), rows("case lines"))
 def test_a_numbered_line_of_the_case_is_no_option(read_one, sentence, case) -> None:
     document = read_one("A 47", sentence)
     assert (document.case, document.options[0]) == (case, "Asthma.")
@@ -187,18 +158,7 @@ def test_a_case_and_its_question_in_one_sentence(read_one) -> None:
     assert (document.case, document.question) == ("", "What is it?")
 
 
-@pytest.mark.parametrize(
-    ("sentence", "found"),
-    [
-        ("No/B-Claim it/I-Claim is.", [("claim", 0, 5)]),
-        ("So it/B-Claim is./I-Claim", [("claim", 3, 9)]),
-        ("No/B-Claim it/B-Claim is.", [("claim", 0, 2), ("claim", 3, 5)]),
-        ("No/B-Premise it/I-Claim is.", [("premise", 0, 2), ("claim", 3, 5)]),
-        ("No/I-Claim it is/I-Premise so.", [("claim", 0, 2), ("premise", 6, 8)]),
-        ("No/B-Claim it is./I-Claim", [("claim", 0, 2), ("claim", 6, 9)]),
-    ],
-    ids=["end", "start", "two", "change of kind", "nothing to continue", "gap"],
-)
+@pytest.mark.parametrize(("sentence", "found"), rows("labels"))
 def test_labels(read_one, sentence, found) -> None:
     document = read_one("It is", sentence)
     assert document.components == tuple(Component(*each) for each in found)
@@ -214,20 +174,7 @@ def test_decomposed_accents_are_composed(read_one) -> None:
     assert read_one("It is", "Razo\u0301n.").explanation.startswith("Razón. ")
 
 
-@pytest.mark.parametrize(
-    ("begins", "sentences", "message"),
-    [
-        ("QUESTION", ["TYPE: DIGESTIVE"], "dev.tsv, line 1: comes before the first QUESTION TYPE:"),
-        ("CLINICAL", [], "dev.tsv, line 1, casimedicos/dev/0: the sentence after QUESTION TYPE: is not CLINICAL CASE:"),
-        ("CORRECT", [], "has 0 sentences that state the correct answer"),
-        ("CORRECT", ["CORRECT ANSWER: 6"], "has 0 sentences"),
-        ("CORRECT", ["CORRECT ANSWER: 1", "CORRECT ANSWER: 2"], "has 2 sentences"),
-        ("CORRECT", ["CORRECT ANSWER: 5"], "states option 5 as right but has 4"),
-        ("3-", ["Flu."], "has no sentence that begins with 3- before the correct answer"),
-        ("3-", ["3-"], "option 3 is empty"),
-        ("It is", ["a/B-Thing"], "line 37: is 'a B-Thing', not a token and one of B-Claim, B-Premise"),
-    ],
-)
+@pytest.mark.parametrize(("begins", "sentences", "message"), rows("faults"))
 def test_what_cannot_be_read_is_named(read_one, begins, sentences, message) -> None:
     with pytest.raises(DatasetError) as raised:
         read_one(begins, *sentences)
@@ -299,15 +246,7 @@ def by_split(chosen) -> tuple[int, ...]:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(
-    ("language", "distinct", "specialties", "claims", "premises"),
-    [
-        ("en", 517, 67, 2489, 436),
-        ("es", 484, 67, 2468, 433),
-        ("fr", 500, 63, 2456, 433),
-        ("it", 500, 67, 2455, 432),
-    ],
-)
+@pytest.mark.parametrize(("language", "distinct", "specialties", "claims", "premises"), rows("counts"))
 def test_the_counts_of_each_language(whole, language, distinct, specialties, claims, premises) -> None:
     spanish, documents = list(whole["es"].values()), list(whole[language].values())
     assert by_split(documents) == (381, 55, 117)
@@ -323,13 +262,3 @@ def test_the_counts_of_each_language(whole, language, distinct, specialties, cla
     assert aligned == [(each.key, each.correct, len(each.options)) for each in spanish]
     for each, key in zip(read_casimedicos(SAMPLE, language, ("dev", "test")), ("dev/33", "test/11"), strict=True):
         assert replace(each, key=f"casimedicos/{key}") == whole[language][f"casimedicos/{key}"]
-
-
-@pytest.mark.data
-def test_the_spanish_explanations_of_the_whole(whole) -> None:
-    documents = whole["es"]
-    train = [len(each.explanation.split()) for each in documents.values() if each.split == "train"]
-    assert sum(train) / len(train) == pytest.approx(94.1, abs=0.05)
-    posed = {f"{each.case} {each.question}".casefold() for each in documents.values() if each.split == "train"}
-    again = Counter(each.split for each in documents.values() if f"{each.case} {each.question}".casefold() in posed)
-    assert (again["dev"], again["test"]) == (7, 12)

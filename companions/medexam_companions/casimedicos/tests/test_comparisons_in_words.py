@@ -1,17 +1,16 @@
 """Comparisons of runs that answer in words, on real run folders over small files in CasiMedicos-Arg's form."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scipy.stats import ttest_1samp
+from task_data import write_sentences
 
 import medexam as package
 from medexam.datasets import load_task_set
-from medexam.errors import DatasetError
-from medexam.predictions import Failure, Reason, Status
+from medexam.predictions import Status
 from medexam.questions import Task
 from medexam.specs import DatasetSpec
 from sealed_texts import check_sealed
@@ -21,37 +20,22 @@ CLAIM = "Answer {n:02d} follows from the fever."
 """The labelled sentence of document `n`; its words tell the document from the others."""
 REST = "Nothing else fits well here."
 """The other sentence of every explanation."""
-FOLDERS = {"en": "EN", "es": "ES"}
 
 
-def write_cases(folder: Path, count: int, languages: Sequence[str] = ("en",), label: str = "Premise") -> Path:
-    """`count` documents in the test split of each language, one in the others, the claim labelled; gives the folder."""
-    for language in languages:
-        (folder / FOLDERS[language]).mkdir(parents=True, exist_ok=True)
-        for split, numbers in (("train", [97]), ("dev", [98]), ("test", range(count))):
-            text = "".join(_document(n, label) for n in numbers)
-            (folder / FOLDERS[language] / f"{split}.tsv").write_text(text, encoding="utf-8")
+def write_cases(folder: Path, count: int) -> Path:
+    """`count` documents in the test split, one in the others, the claim labelled as a premise; gives the folder."""
+    (folder / "EN").mkdir(parents=True)
+    for split, numbers in (("train", [97]), ("dev", [98]), ("test", range(count))):
+        text = "".join(write_sentences(_document(n)) for n in numbers)
+        (folder / "EN" / f"{split}.tsv").write_text(text, encoding="utf-8")
     return folder
 
 
-def _document(n: int, label: str) -> str:
-    plain = [
-        "QUESTION TYPE: DIGESTIVE",
-        "CLINICAL CASE:",
-        f"A {20 + n}-year-old man coughs.",
-        "What is it?",
-        f"1- Asthma {n}.",
-        "2- Flu.",
-        "3- A cold.",
-        "4- Croup.",
-        "5- nan",
-        "CORRECT ANSWER: 3",
-    ]
-    claim = CLAIM.format(n=n).split()
-    marks = [f"B-{label}", *[f"I-{label}"] * (len(claim) - 1)]
-    sentences = [[(word, "O") for word in sentence.split()] for sentence in plain]
-    sentences += [list(zip(claim, marks, strict=True)), [(word, "O") for word in REST.split()]]
-    return "".join("".join(f"{word} {mark}\n" for word, mark in sentence) + "\n" for sentence in sentences)
+def _document(n: int) -> list[str]:
+    first, *others = CLAIM.format(n=n).split()
+    claim = " ".join([f"{first}/B-Premise", *(f"{word}/I-Premise" for word in others)])
+    shown = [f"A {20 + n}-year-old man coughs.", "What is it?", f"1- Asthma {n}.", "2- Flu.", "3- A cold.", "4- Croup."]
+    return ["QUESTION TYPE: DIGESTIVE", "CLINICAL CASE:", *shown, "5- nan", "CORRECT ANSWER: 3", claim, REST]
 
 
 EXTRACTING = {"kind": "extract_explanation"}
@@ -61,19 +45,18 @@ EXTRACTING = {"kind": "extract_explanation"}
 def make_run(tmp_path):
     """`make_run("name", answer)` -> the folder of a run over twelve cases in all variants; `dataset` adds to the spec.
 
-    `answer` maps a task and its place to the text that is quoted; `u`, `f` and `m`: unanswered, failed, missing.
+    `answer` maps a task to the text that is quoted.
     """
-    cases = write_cases(tmp_path / "cases", 12, ("en", "es"))
+    cases = write_cases(tmp_path / "cases", 12)
 
     def make(name, answer, **dataset: Any) -> Path:
         dataset = {"name": "casimedicos_spans", "split": "test", "path": str(cases), **dataset}
         tasks = load_task_set(DatasetSpec.model_validate(dataset))
-        places = iter(range(len(tasks.questions)))
         return write_run(
             tmp_path / "runs" / name,
             tasks,
             EXTRACTING,
-            lambda task, _: _fields(task, answer(task, next(places))),
+            lambda task, _: _fields(task, answer(task)),
             model={"engine": "scripted", "path": f"{name}.yaml", "name": name},
             environment={"engine": {"model": name}},
             dataset=dataset,
@@ -82,13 +65,7 @@ def make_run(tmp_path):
     return make
 
 
-def _fields(task: Task, said: str) -> dict[str, Any] | None:
-    if said == "u":
-        return {"status": Status.UNANSWERED, "reason": Reason.NOT_IN_CONTEXT, "reply": "?"}
-    if said == "f":
-        return {"status": Status.FAILED, "failure": Failure(kind="LMServerError", message="gone")}
-    if said == "m":
-        return None
+def _fields(task: Task, said: str) -> dict[str, Any]:
     start = task.context.find(said)
     span = {} if start < 0 else {"span": (start, start + len(said)), "alignment": "literal"}
     return {"status": Status.ANSWERED, "text": said, "reply": said, **span}
@@ -98,17 +75,17 @@ def case_of(task: Task) -> int:
     return int(task.key.split("/")[2])
 
 
-def claim(task: Task, place: int) -> str:
+def claim(task: Task) -> str:
     return CLAIM.format(n=case_of(task))
 
 
-def rest(task: Task, place: int) -> str:
+def rest(task: Task) -> str:
     return REST
 
 
-def half(task: Task, place: int) -> str:
+def half(task: Task) -> str:
     """The claim in even cases."""
-    return claim(task, place) if case_of(task) % 2 == 0 else REST
+    return claim(task) if case_of(task) % 2 == 0 else REST
 
 
 def found(*runs, **options) -> dict:
@@ -137,17 +114,6 @@ def test_a_run_that_finds_the_claim_is_better_tested_on_whole_questions(make_run
     check_sealed("compare/words.txt", f"{compared!r}\n", tmp_path)
 
 
-def test_means_are_those_of_the_runs(make_run) -> None:
-    runs = [make_run("half", half), make_run("claim", claim), make_run("rest", rest)]
-    baseline, *others = (json.loads((run / "metrics.json").read_text()) for run in runs)
-    for pair, metrics in zip(found(*runs)["pairs"], others, strict=True):
-        for name, measure in pair["measures"].items():
-            assert measure["baseline"] == pytest.approx(baseline["measures"][name]["value"])
-            assert measure["other"] == pytest.approx(metrics["measures"][name]["value"])
-        for name, measure in pair["by_group"].items():
-            assert measure["other"] == pytest.approx(metrics["by_group"][name]["component_f1"]["value"])
-
-
 def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
     runs = make_run("half", half), make_run("claim", claim)
     (tested,) = found(*runs, equivalent_within=60)["equivalence"]["pairs"].values()
@@ -156,24 +122,6 @@ def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
     assert tested["p_better"] == pytest.approx(known, abs=1e-9)
     assert tested["verdict"] != "equivalent"
     assert "claim is not shown to be equivalent to" in package.compare(*runs, equivalent_within=60).markdown()
-
-
-def test_what_any_run_has_not_scored_is_dropped_and_counted(make_run) -> None:
-    def some(task: Task, place: int) -> str:
-        return {0: "f", 1: "m", 2: "u"}.get(place, claim(task, place))
-
-    def more(task: Task, place: int) -> str:
-        return "m" if place in (0, 3) else half(task, place)
-
-    runs = [make_run("some", some), make_run("more", more), make_run("two", half, variants=["CQ#E", "Q#CE"])]
-    document = found(*runs)
-    assert document["dropped"] == {"not_in_every_run": 24, "failed": 1, "not_asked_yet": 0, "other_gold": 0}
-    assert document["questions"] == 23
-    assert [(run["asked"], run["owed"]) for run in document["runs"]] == [(48, 2), (48, 2), (24, 0)]
-    assert found(*runs[:2])["dropped"]["not_asked_yet"] == 2
-    assert [run["metrics"]["unanswered"] for run in document["runs"]] == [1, 0, 0]
-    with pytest.raises(DatasetError, match=r"no question is scored by both runs \(Dropped: 24 not in every run\)"):
-        package.compare(make_run("one", claim, variants=["CQ#E"]), make_run("other", claim, variants=["Q#CE"]))
 
 
 def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> None:
@@ -185,11 +133,6 @@ def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> Non
     assert "2 different versions" in document["notes"][0]
 
 
-def test_languages_are_noted(make_run) -> None:
-    document = found(make_run("en", half), make_run("es", claim, language="es"))
-    assert ("different languages (en, es)" in document["notes"][0], document["questions"]) == (True, 48)
-
-
 def test_spans_with_answers_are_compared_by_f1(make_run, tmp_path) -> None:
     def item(n: int) -> dict[str, Any]:
         answers = {"text": [CLAIM.format(n=n)], "answer_start": [0]}
@@ -199,7 +142,7 @@ def test_spans_with_answers_are_compared_by_f1(make_run, tmp_path) -> None:
     file = tmp_path / "spans.jsonl"
     file.write_text("".join(json.dumps(item(n)) + "\n" for n in range(9)))
     dataset = {"path": str(file), "split": "all"}
-    runs = make_run("part", lambda task, _: task.context[:17], **dataset), make_run("rest", rest, **dataset)
+    runs = make_run("part", lambda task: task.context[:17], **dataset), make_run("rest", rest, **dataset)
     (pair,) = found(*runs)["pairs"]
     assert list(pair["measures"])[:4] == ["f1", "exact_match", "f1_spanish", "exact_match_spanish"]
     assert (pair["measures"]["f1"]["verdict"], pair["measures"]["exact_match"]["p"]) == ("worse", 1.0)

@@ -185,14 +185,6 @@ def test_what_nothing_is_learnt_from_is_counted_and_named(tokenizer, tmp_path) -
         make_lessons(read_span_file(span_file(tmp_path, items[0])), tokenizer, 24, 6)
 
 
-def test_what_is_left_out_is_said(finetune, tmp_path) -> None:
-    items = (("off", "the heart", "heart", 1), ("good", " the heart is", " heart ", 4))
-    train = span_file(tmp_path, *items)
-    done, err = finetune(tmp_path / "o", model=save_bert(tmp_path / "base", 1), train=train, epochs=1)
-    assert "spans.json: 1 of 2 questions are left out (off): answers that are not at their offset" in err
-    assert list(done["data"][str(train)]["left_out"]) == ["off"]
-
-
 def test_what_cannot_be_done_is_said_before_it_is_begun(finetune, tmp_path) -> None:
     train, out = tmp_path / "t.json", tmp_path / "o"
     base = save_bert(tmp_path / "base", 1)

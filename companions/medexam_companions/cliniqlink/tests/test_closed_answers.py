@@ -1,17 +1,12 @@
 """What is read out of true/false and multiple choice: the strict reading and the kind one."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from task_data import rows_in
 
-ROWS = [json.loads(line) for line in Path(__file__).with_name("readings.jsonl").read_text("utf-8").splitlines()]
-
-
-def rows(kind: str) -> list[list[Any]]:
-    """What is to be read, and what is read out of it."""
-    return [row for name, *row in ROWS if name == kind]
+rows = rows_in(Path(__file__).with_name("readings.jsonl"))
+"""What is to be read, and what is read out of it."""
 
 
 @pytest.fixture

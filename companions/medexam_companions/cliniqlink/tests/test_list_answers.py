@@ -1,25 +1,20 @@
 """Lists: the strict reading, the kind one, and the figures against hand counts, scikit-learn and ir-measures."""
 
-import json
 import random
 from pathlib import Path
-from typing import Any
 
 import ir_measures
 import pytest
 from ir_measures import AP, RR, P
 from sklearn.metrics import f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
+from task_data import rows_in
+
+rows = rows_in(Path(__file__).with_name("readings.jsonl"))
+"""What is to be read, and what is read out of it."""
 
 ORGANS = ["Heart", "Liver", "Left, upper lobe", "Head and neck", "Spleen"]
 """A to E; one holds a comma, one an "and"."""
-
-ROWS = [json.loads(line) for line in Path(__file__).with_name("readings.jsonl").read_text("utf-8").splitlines()]
-
-
-def rows(kind: str) -> list[list[Any]]:
-    """What is to be read, and what is read out of it."""
-    return [row for name, *row in ROWS if name == kind]
 
 
 @pytest.fixture

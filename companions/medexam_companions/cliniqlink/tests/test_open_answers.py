@@ -1,21 +1,16 @@
 """Open answers: the layers of the semantic score by hand, wrong steps, and n-grams by nltk and rouge-score."""
 
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from task_data import rows_in
 
 from medexam_companions.cliniqlink import compare_texts
 
-ROWS = [json.loads(line) for line in Path(__file__).with_name("readings.jsonl").read_text("utf-8").splitlines()]
-
-
-def rows(kind: str) -> list[list[Any]]:
-    """A reply to a wrong step, and what it scores."""
-    return [row for name, *row in ROWS if name == kind]
+rows = rows_in(Path(__file__).with_name("readings.jsonl"))
+"""What is to be read, and what is read out of it."""
 
 
 def test_layers_by_hand(letters) -> None:

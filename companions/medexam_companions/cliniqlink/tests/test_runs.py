@@ -78,7 +78,10 @@ def test_failed_and_missing_tasks_enter_no_score(small, letters) -> None:
     scores = _score(small, predictions, letters)
     metrics = scores.metrics
     assert (metrics.selected, metrics.n, metrics.failed, metrics.missing) == (8, 6, 1, 1)
-    assert (metrics.by["group"]["true_false"].measures["published"].value, metrics.by["group"]["true_false"].measures["published"].n) == (
+    assert (
+        metrics.by["group"]["true_false"].measures["published"].value,
+        metrics.by["group"]["true_false"].measures["published"].n,
+    ) == (
         1,
         1,
     )

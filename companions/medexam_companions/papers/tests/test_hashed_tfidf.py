@@ -49,11 +49,3 @@ def test_scores_are_drqas(tmp_path) -> None:
         assert [hit.passage for hit in hits] == [corpus.passages[row] for row in best]
         assert [hit.score for hit in hits] == pytest.approx([scores[row] for row in best])
     assert found[-1] == []
-
-
-def test_its_language_is_an_argument(medexam) -> None:
-    retriever = f"{{kind: hashed_tfidf, corpus: {SAMPLE}}}"
-    asked = ("plan", "headqa_sample", "--set", f"program={{kind: relevance, retriever: {retriever}}}")
-    assert medexam(*asked)[0] == 0
-    code, _, err = medexam(*asked, "--set", "program.retriever.language=es")
-    assert (code, "set it in args" in err) == (2, True)

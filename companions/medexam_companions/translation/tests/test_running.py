@@ -80,25 +80,6 @@ def test_a_base_model_continues_what_has_no_system_message(translate, script) ->
     assert (more.folder, len(more.asked)) == (found.folder, 3)
 
 
-def test_words_that_a_base_model_continues_are_other_replies_than_in_a_dialogue(translate, script) -> None:
-    alone = translate(*script({"*": GOOD}), limit=1)
-    both = translate(*script({"*": GOOD}), *script({"*": GOOD}, "base"), limit=1)
-    assert both.folder != alone.folder
-    assert len(both.asked) == 3
-    assert sum(one["answers"] for one in both.document["answered_by"]) == 3
-    other = script({"*": "Which?"}, "base", "other.yaml")
-    refused = translate(*script({"*": GOOD}), *other, "--out", both.folder, limit=1, code=2)
-    assert "it differs in base." in refused.err
-
-
-def test_going_on_asks_only_what_is_pending(translate, script) -> None:
-    replies = script({"*": GOOD})
-    translate(*replies, limit=2)
-    more = translate(*replies, limit=4)
-    assert (len(more.asked), more.document["questions"]) == (6, 4)
-    assert translate(*replies, limit=4).asked == []
-
-
 def test_a_failed_question_is_pending_and_nothing_is_chosen_of_it(translate, script, sources) -> None:
     key, stem = sources.questions[0].key, sources.questions[0].stem
     failed = translate(*script({stem: {"error": "transport"}, "*": GOOD}), limit=4, code=3)
@@ -110,12 +91,6 @@ def test_a_failed_question_is_pending_and_nothing_is_chosen_of_it(translate, scr
     replies = script({"Translate the following": GOOD, "*": {"error": "transport"}})
     expert = translate(*replies, "--out", "other", code=3)
     assert (expert.document["owed_replies"], expert.document["choices"]) == (4, {})
-
-
-def test_a_prompt_that_does_not_fit_is_an_invalid_translation_and_not_pending(translate, script) -> None:
-    found = translate(*script({"*": {"error": "context"}}), *EXPERT, limit=1, code=2)
-    assert found.document["owed_replies"] == 0
-    assert found.counts["expert"]["faults"]["empty_text"] == 1
 
 
 def test_another_model_or_translation_does_not_go_on(translate, script) -> None:
@@ -147,32 +122,6 @@ def test_the_same_model_from_another_place_goes_on(translate, script, tmp_path) 
     found = translate(*by("model.yaml"), limit=2)
     whole = translate(*by("moved.yaml"), limit=3)
     assert (whole.folder, len(whole.replies), len(whole.asked)) == (found.folder, 9, 0)
-
-
-def test_replies_of_two_models_are_counted_apart(translate, script) -> None:
-    found = translate(*script({"*": GOOD}), *EXPERT, limit=2)
-    (path,) = (found.folder / "replies").glob("*/predictions.jsonl")
-    first, second = path.read_text().splitlines(keepends=True)
-    other = json.loads(second) | {"answered_by": "0" * 8}
-    other["calls"][0]["model"] = "other"
-    path.write_text(first + json.dumps(other) + "\n")
-    again = translate(*script({"*": GOOD}), *EXPERT, limit=2)
-    assert sorted((one["name"], one["answers"]) for one in again.document["answered_by"]) == [
-        ("other", 1),
-        ("scripted", 1),
-    ]
-    assert "warning: more than one model replied" in again.err
-
-
-def test_the_runs_of_a_translation_are_reported_and_resumed_as_every_run(translate, script, medexam) -> None:
-    replies = script({"Translate the following": "Which?\n1. One.", "*": GOOD})
-    found = translate(*replies, "--setups", "zero_shot,expert")
-    runs = sorted((found.folder / "replies").iterdir(), reverse=True)
-    code, out, err = medexam("report", *runs, "--json")
-    assert code == 0, err
-    measures = [run["metrics"]["measures"] for run in json.loads(out)]
-    assert [measure["valid"]["value"] for measure in measures] == [0, 1]
-    assert measures[0]["option_count"]["value"] == 1
 
 
 def test_a_translation_of_another_version_is_refused(translate, script) -> None:

@@ -1,6 +1,5 @@
 """Questions on pages, in a style: columns, type, how the size is given, how lines are filled, how pages are turned."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,16 +35,15 @@ class Style:
     margin: float = 45.0
     gutter: float = 18.0
     font: str = "times"
-    sizing: Literal["font", "matrix", "page", "large", "flipped", "negative"] = "font"
-    """Where the size stands: in the font's operator, the text's matrix, the page's, or split between them."""
-    filling: Literal["ragged", "tw", "tc", "tj", "words", "glyphs", "kerned"] = "ragged"
-    """How lines get their width: by word or letter spacing, by offsets, or by words or glyphs that stand alone."""
+    sizing: Literal["font", "matrix"] = "font"
+    """Where the size stands: in the font's operator or the text's matrix."""
+    filling: Literal["ragged", "tw", "tc", "tj"] = "ragged"
+    """How lines get their width: by word or letter spacing, or by offsets."""
     spaces: bool = True
     """Whether spaces are drawn; else they are gaps."""
     tracking: float = 0.0
     """Points between letters everywhere."""
     justify: bool = False
-    hyphens: bool = False
     rotate: int = 0
     """The pages' /Rotate; what is printed is turned back, so that the page is seen upright."""
     turned: int = 0
@@ -64,12 +62,10 @@ class Style:
     bold: bool = True
     apart: float = 1.0
     """Leadings between questions."""
-    header: str = ""
     footer: str = "- {} -"
     rules: bool = False
     """Whether decorative lines and white and grey fills stand behind the text."""
     cover: bool = True
-    seed: int = 0
 
 
 class Press:
@@ -82,7 +78,6 @@ class Press:
         self.document = Document(wide, high, style.rotate, style.origin)
         self.column_width = (WIDTH - 2 * style.margin - (style.columns - 1) * style.gutter) / style.columns
         self.page: list[bytes] = []
-        self.random = random.Random(style.seed)
         self.column, self.y, self.number = style.columns, 0.0, 0
 
     def set(self, questions: Sequence[Asked], path: Path) -> Path:
@@ -114,7 +109,7 @@ class Press:
         width = self.column_width - hanging
         hanging_first = max(hanging, indent + self._width(f"{label} ", font))
         first = self.column_width - hanging_first
-        lines = break_lines(text, first, width, lambda part: self._width(part, font), hyphens=style.hyphens)
+        lines = break_lines(text, first, width, lambda part: self._width(part, font))
         for place, line in enumerate(lines):
             self._room()
             left = style.margin + self.column * (self.column_width + style.gutter)
@@ -133,30 +128,13 @@ class Press:
         extra = (filled - natural) if filled is not None else 0.0
         per_space = extra / gaps if gaps and style.filling != "tc" else 0.0
         per_letter = style.tracking + (extra / len(text) if style.filling == "tc" and text else 0.0)
-        if style.filling in ("words", "glyphs"):
-            self._scatter(x, y, text, font, size, per_space, per_letter)
-            return
         show = b"%s Tj" % escape(text)
-        if style.filling in ("tj", "kerned") or not style.spaces:
+        if style.filling == "tj" or not style.spaces:
             show = self._offsets(text, font, per_space / size * 1000)
         spacing = b"%.4f Tc" % self._scaled(per_letter, size)
         if style.filling in ("tw", "ragged", "tc") and style.spaces:
             spacing += b" %.4f Tw" % self._scaled(per_space, size)
         self._show(x, y, font, size, spacing + b" " + show)
-
-    def _scatter(
-        self, x: float, y: float, text: str, font: str, size: float, per_space: float, per_letter: float
-    ) -> None:
-        words = text.split(" ")
-        for place, word in enumerate(words):
-            pieces = list(word) if self.style.filling == "glyphs" else [word]
-            if self.style.spaces and place < len(words) - 1:
-                pieces = [*pieces, " "] if self.style.filling == "glyphs" else [f"{word} "]
-            for piece in pieces:
-                spacing = b"%.4f Tc 0 Tw" % self._scaled(per_letter, size)
-                self._show(x, y, font, size, spacing + b" " + escape(piece) + b" Tj")
-                x += self._width(piece, font, size)
-            x += per_space + (0.0 if self.style.spaces else self._width(" ", font, size))
 
     def _offsets(self, text: str, font: str, more: float) -> bytes:
         parts, space = [], measure(" ", font, 1000)
@@ -165,37 +143,18 @@ class Press:
                 parts.append(b"%s %.1f" % (escape(" "), -more))
             elif place:
                 parts.append(b"%.1f" % -(space + more))
-            if self.style.filling == "kerned":
-                parts += [b"%s %d" % (escape(letter), self.random.randint(-25, 35)) for letter in word]
-            else:
-                parts.append(escape(word))
+            parts.append(escape(word))
         return b"[%s] TJ" % b" ".join(parts)
 
     def _scaled(self, points: float, size: float) -> float:
         """Points in the unscaled units of the text's space."""
-        return points / {"matrix": size, "large": size / 1000, "page": size, "negative": -1.0}.get(
-            self.style.sizing, 1.0
-        )
+        return points / size if self.style.sizing == "matrix" else points
 
     def _show(self, x: float, y: float, font: str, size: float, show: bytes) -> None:
-        name = font.encode()
-        matrix = b"%.5f %.5f %.5f %.5f %.3f %.3f"
-        match self.style.sizing:
-            case "matrix":
-                self._add(b"BT /%s 1 Tf %s Tm %s ET" % (name, matrix % (size, 0, 0, size, x, y), show))
-            case "large":
-                part = size / 1000
-                self._add(b"BT /%s 1000 Tf %s Tm %s ET" % (name, matrix % (part, 0, 0, part, x, y), show))
-            case "page":
-                self._add(b"q %s cm BT /%s 1 Tf %s ET Q" % (matrix % (size, 0, 0, size, x, y), name, show))
-            case "flipped":
-                seen = matrix % (1, 0, 0, -1, 0, HEIGHT)
-                placed = matrix % (1, 0, 0, -1, x, HEIGHT - y)
-                self._add(b"q %s cm BT /%s %g Tf %s Tm %s ET Q" % (seen, name, size, placed, show))
-            case "negative":
-                self._add(b"BT /%s %g Tf %s Tm %s ET" % (name, -size, matrix % (-1, 0, 0, -1, x, y), show))
-            case _:
-                self._add(b"BT /%s %g Tf %.3f %.3f Td %s ET" % (name, size, x, y, show))
+        if self.style.sizing == "matrix":
+            self._add(b"BT /%s 1 Tf %.5f 0 0 %.5f %.3f %.3f Tm %s ET" % (font.encode(), size, size, x, y, show))
+        else:
+            self._add(b"BT /%s %g Tf %.3f %.3f Td %s ET" % (font.encode(), size, x, y, show))
 
     def _add(self, operators: bytes) -> None:
         self.page.append(operators)
@@ -212,10 +171,6 @@ class Press:
             self._open_page()
             self.number += 1
             small = min(self.style.size, 9)
-            if self.style.header:
-                self.write(
-                    self.style.margin, HEIGHT - 35, self.style.header.format(self.number), self.style.font, small
-                )
             if self.style.footer:
                 self.write(WIDTH / 2 - 10, 36, self.style.footer.format(self.number), self.style.font, small)
             if self.style.rules:
