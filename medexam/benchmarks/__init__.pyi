@@ -1,10 +1,16 @@
+from .answers import RunAnswers as RunAnswers
 from .base import Benchmark as Benchmark
 from .base import Predictions as Predictions
-from .choice.comparison import compare_exams as compare_exams
 from .measures import signed as signed
 from .paired import FEW_CLUSTERS as FEW_CLUSTERS
+from .paired import Pair as Pair
+from .paired import Paired as Paired
+from .paired import pair_runs as pair_runs
 from .registry import find_benchmark as find_benchmark
 from .registry import find_stored_benchmark as find_stored_benchmark
 from .resampling import describe_resampling as describe_resampling
 from .tables import matrices as matrices
+from .verdicts import find_case as find_case
+from .verdicts import leader_sentence as leader_sentence
+from .verdicts import pair_sentences as pair_sentences
 from .words.benchmark import WordsBenchmark as WordsBenchmark

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from medexam.metrics.counting import COSTS, COUNTS
-from medexam.metrics.paired.results import Difference, PairedMeasure
+from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import Measure, Metrics, Unit
 from medexam.tables import NONE, Number, Table, count_stars, decimal, p_value, percent, with_interval
 
@@ -32,27 +32,6 @@ def signed(difference: Difference, unit: Unit = Unit.SHARE) -> str:
     return with_interval(Number(sign + text, text.value), difference.interval, partial(show_number, unit=unit))
 
 
-def paired_table(title: str, header: str, measures: Mapping[str, PairedMeasure], unit: Unit = Unit.SHARE) -> Table:
-    """Show a row a measure or group, by name, of a run beside the baseline; what tells the two apart is stressed."""
-    rows = tuple(
-        (
-            name,
-            str(measure.n),
-            show_number(measure.baseline, unit),
-            show_number(measure.other, unit),
-            signed(measure.difference, unit),
-            p_value(measure.p),
-            p_value(measure.p_adjusted),
-        )
-        for name, measure in measures.items()
-    )
-    bold_cells = frozenset(
-        (row, 4) for row, measure in enumerate(measures.values()) if measure.verdict != "not told apart"
-    )
-    stars = tuple((row, 4, count_stars(measure.p_adjusted)) for row, measure in enumerate(measures.values()))
-    return Table(title, (header, "n", "Baseline", "Run", "Difference", "p", "p Holm"), rows, bold_cells, stars=stars)
-
-
 def measure_values(measures: Mapping[str, Measure], prefix: str = "", ending: str = "") -> dict[str, float]:
     """Map the names of the numbers that MLflow keeps to their values: each measure, with `_low` and `_high`."""
     values: dict[str, float | None] = {}
@@ -68,12 +47,3 @@ def run_values(metrics: Metrics) -> dict[str, float]:
     """Map the same of a run: how its questions came out, what they took, and its measures."""
     counts = {name: getattr(metrics, name) for name in (*COUNTS, *COSTS)}
     return {name: float(n) for name, n in counts.items() if n is not None} | measure_values(metrics.measures)
-
-
-def paired_documents(measures: Mapping[str, PairedMeasure]) -> dict[str, Any]:
-    """Map the names of the same measures to what `--json` says of them, with the field names of an exam's pairs."""
-    documents = {name: measure.model_dump(mode="json") for name, measure in measures.items()}
-    return {
-        name: {("p_holm" if field == "p_adjusted" else field): value for field, value in document.items()}
-        for name, document in documents.items()
-    }

@@ -1,179 +1,225 @@
-"""What a comparison of runs on the same items finds, whatever was asked: tables, sentences and documents."""
+"""Runs on the same items beside the first of them: what is found, whatever was asked. `paired_tables` shows it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
-from medexam.metrics.paired.pairs import hold_to
-from medexam.metrics.paired.results import Difference, Paired, Verdict
-from medexam.metrics.results import Resampling, RunMetrics
-from medexam.tables import Captioned
+import numpy as np
 
-M_co = TypeVar("M_co", bound=RunMetrics, covariant=True)
+from medexam.benchmarks.answers import RunAnswers
+from medexam.errors import DatasetError
+from medexam.metrics.counting import RIGHT, find_outcomes
+from medexam.metrics.paired.pairs import (
+    NO_ANSWER,
+    POINTS,
+    Measured,
+    Sheet,
+    compare_all,
+    compare_groups,
+    compare_pair,
+)
+from medexam.metrics.paired.results import Difference, PairedMeasure
+from medexam.metrics.paired.significance import adjust_all
+from medexam.metrics.results import Metrics, Resampling
+from medexam.predictions import Reason, Status
+from medexam.predictions.prediction import Answered
+from medexam.questions import AnySet
+
+if TYPE_CHECKING:
+    from medexam.benchmarks.base import Benchmark
 
 FEW_CLUSTERS = 10
 """With fewer, a bootstrap over clusters is rough, and its reader is told so."""
-TOLD = {"better": "is better than", "worse": "is worse than", "not told apart": "shows no difference from"}
+UNREAD = frozenset({Reason.UNPARSED, Reason.EMPTY, Reason.TRUNCATED, Reason.TRUNCATED_THINKING})
+"""Why a question has no answer where its reply has another form than was asked for: what it would be nobody knows."""
+LEGIBLE = "where both replies could be read"
+"""The view of a pair without the questions to which one of the two gave no readable reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableRun(Generic[M_co]):
+class TableRun:
     """A run as tables need it."""
 
     name: str
     """What tells it from the others."""
     labels: Mapping[str, str]
     """Header -> what the run is called in that column; the same headers for all runs of a table."""
-    metrics: M_co
+    metrics: Metrics
     is_best: bool
-    """Whether a paired test finds it better than every other run of the table."""
+    """Whether a verdict finds it better than every other run of the table."""
 
 
 @dataclass(frozen=True)
-class PairedGroup:
-    """The questions of one discipline or year, beside the baseline."""
-
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all groups of the breakdown and all pairs."""
-
-
-class Pair(ABC):
+class Pair:
     """One run beside the baseline."""
 
-    verdict: Verdict
-    """What may be said of it in the measure that runs are known by."""
+    measures: Measured
+    """Measure -> both runs' scores on the same items; runs are known by the first."""
+    views: Measured = field(default_factory=dict)
+    """How else the replies may be read -> the first measure so. A verdict holds in each of them."""
+    floor: float | None = None
+    """A difference that is not more is the noise of repeats; None: no run was asked again."""
 
     @property
-    @abstractmethod
-    def differences(self) -> Sequence[Difference]:
-        """The difference of each measure over all items, that which runs are known by first."""
-
-    @abstractmethod
-    def with_verdict(self, verdict: Verdict) -> Self:
-        """Return the same with another verdict."""
+    def first(self) -> PairedMeasure:
+        """The measure that runs are known by."""
+        return next(iter(self.measures.values()))
 
 
 @dataclass(frozen=True)
-class PairedRun(Pair):
-    """One run beside the baseline, whose answers are right or wrong."""
-
-    paired: Paired
-    p_adjusted: float
-    """McNemar's p after Holm, over all pairs; the same as before if there is one pair."""
-    verdict: Verdict
-    by_discipline: Mapping[str, PairedGroup]
-    by_year: Mapping[str, PairedGroup]
-
-    @property
-    def differences(self) -> tuple[Difference, Difference]:
-        """Accuracy and exam score; points are of exams, whatever the intervals of the others resample."""
-        return self.paired.accuracy, self.paired.exam_score
-
-    def with_verdict(self, verdict: Verdict) -> Self:
-        """Return the same with another verdict on its accuracy."""
-        return replace(self, verdict=verdict)
-
-
-@dataclass(frozen=True)
-class Flipped:
-    """A question that some runs have right and others have not."""
-
-    question: str
-    """Its key."""
-    gold: int
-    answers: tuple[int | None, ...]
-    """The printed number that each run chose, in their order; None if it chose none."""
-    others: tuple[int, ...] = ()
-    """Numbers of further options that are right as well."""
-
-
-P = TypeVar("P", bound=Pair)
-
-
-@dataclass(frozen=True)
-class PairedRuns(ABC, Generic[P]):
+class Paired:
     """Several runs beside the first one, the baseline."""
 
-    metrics: tuple[Any, ...]
+    metrics: tuple[Metrics, ...]
     """Each run's metrics on the compared items alone."""
-    pairs: tuple[P, ...]
+    sheet: Sheet
+    pairs: tuple[Pair, ...]
     """Every other run beside the baseline, in their order."""
     clusters: str
     """What the intervals resample if there are five or more."""
-    cluster_count: int
 
     @property
-    @abstractmethod
-    def breakdown(self) -> str:
-        """What the breakdowns are by."""
+    def measure(self) -> str:
+        """The measure that runs are known by."""
+        return next(iter(self.sheet.scores))
 
     @property
-    def paired(self) -> Sequence[PairedRun]:
-        """The right and wrong answers of each pair; empty if answers are more or less right."""
-        return ()
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """What may be said of each pair in the measure that runs are known by."""
-        return [pair.verdict for pair in self.pairs]
-
-    @property
-    def known_by(self) -> list[Difference]:
-        """The difference of each pair in that measure."""
-        return [pair.differences[0] for pair in self.pairs]
-
-    def held_to(self, floors: Sequence[float | None]) -> Self:
-        """Return the same, where a pair whose difference in that measure is not over its floor is not told apart.
-
-        Floors are fractions of 1; None sets none.
-        """
-        pairs = (
-            pair.with_verdict(hold_to(pair.verdict, pair.differences[0], floor))
-            for pair, floor in zip(self.pairs, floors, strict=True)
-        )
-        return replace(self, pairs=tuple(pairs))
+    def cluster_count(self) -> int:
+        """How many clusters the items come from."""
+        return len(set(self.sheet.clusters))
 
     @property
     def resampled(self) -> frozenset[Resampling]:
         """What the intervals of all differences resample, or why there are none."""
-        return frozenset(difference.resampled for pair in self.pairs for difference in pair.differences)
+        return frozenset(measure.difference.resampled for pair in self.pairs for measure in pair.measures.values())
 
-    @property
-    def size(self) -> dict[str, int]:
-        """How many clusters there are, by name, such as `{"exams": 30}`."""
-        return {self.clusters.replace(" ", "_"): self.cluster_count}
+    @cached_property
+    def by(self) -> dict[str, list[Measured]]:
+        """Facet -> of each pair: group -> the first measure over it. A facet without groups is left out."""
+        orders = {facet: [*groups] for facet, groups in self.metrics[0].by.items()}
+        found = {facet: compare_groups(self.sheet, facet, orders.get(facet, ())) for facet in self.sheet.facets or {}}
+        return {facet: families for facet, families in found.items() if any(families)}
 
-    @property
-    @abstractmethod
-    def origin(self) -> str:
-        """What the items come from, behind their number in a sentence."""
+    def with_floors(self, floors: Sequence[float | None]) -> Self:
+        """Return the same with the noise floor of each pair, fractions of 1."""
+        pairs = (replace(pair, floor=floor) for pair, floor in zip(self.pairs, floors, strict=True))
+        return replace(self, pairs=tuple(pairs))
 
-    @abstractmethod
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write what may be said of each pair."""
+    def with_views(self, views: Mapping[str, "Paired"]) -> Self:
+        """Return the same beside the same runs under other readings, by name; what can be read is judged by the last.
 
-    @abstractmethod
-    def overall_tables(self, runs: Sequence[TableRun[Any]]) -> list[Captioned]:
-        """Show scores and differences over all items."""
+        Views say nothing, and are left out, where all replies read the same.
+        """
+        last = [*views.values()][-1] if views else self
+        pairs = []
+        for place, (pair, legible) in enumerate(zip(self.pairs, _legible(last.sheet), strict=True)):
+            others = {name: view.pairs[place].first for name, view in views.items()}
+            pairs.append(replace(pair, views=others | ({} if legible is None else {LEGIBLE: legible})))
+        return replace(self, pairs=tuple(pairs))
 
-    @abstractmethod
-    def breakdown_tables(self, names: Sequence[str]) -> list[Captioned]:
-        """Show the differences of every pair by each facet; empty if there is only one group."""
 
-    def flipped_tables(self, names: Sequence[str], limit: int) -> list[Captioned]:
-        """Show the first `limit` items that some runs have right and others have not."""
-        return []
+def pair_runs(
+    benchmark: "Benchmark[Any, Any]", items: AnySet, sets: Sequence[AnySet], runs: Sequence[RunAnswers]
+) -> Paired:
+    """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
 
-    def run_documents(self) -> list[dict[str, Any]]:
-        """Return what `--json` says of each run beside its scores."""
-        return [{} for _ in self.metrics]
+    `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.
+    """
+    keys = [item.key for item in items.questions]
+    places = [benchmark.place(item) for item in items.questions]
+    groups = {name: [place[name] for place in places] for name in benchmark.facets}
+    common: dict[str, Any] = {
+        "keys": keys,
+        "clusters": [benchmark.cluster(item) for item in items.questions],
+        "facets": {name: [None if each is None else str(each) for each in column] for name, column in groups.items()},
+        "unread": np.array([[_is_unread(run.outcomes[key]) for key in keys] for run in runs]),
+    }
+    if benchmark.right_or_wrong:
+        metrics = [run.metrics_of(keys) or benchmark.score(items, run).metrics for run in runs]
+        sheet = Sheet(**common, **_choices(benchmark, keys, items.golds, runs, metrics[0]))
+    else:
+        scored = [benchmark.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]
+        metrics = [each.metrics for each in scored]
+        names = [name for name in scored[0].items if all(name in each.items for each in scored)]
+        scores = {
+            name: np.array([[each.items[name].get(key, np.nan) for key in keys] for each in scored]) for name in names
+        }
+        sheet = Sheet(**common, scores={name: each for name, each in scores.items() if _is_shared(each)})
+    if not sheet.scores:
+        raise DatasetError(
+            "there is nothing to compare: no measure is scored in all of these runs, because their data hold different "
+            "right answers; compare runs whose dataset.path is the same"
+        )
+    whole = "exams" if len(set(sheet.clusters)) < len(keys) else "questions"
+    clusters = whole if benchmark.right_or_wrong else "whole questions"
+    return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), clusters)
 
-    @abstractmethod
-    def pair_documents(self) -> list[dict[str, Any]]:
-        """Return what `--json` says of each pair."""
 
-    def more_documents(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Return what else `--json` says, where runs are called by `keys`."""
-        return {}
+def _choices(
+    benchmark: "Benchmark[Any, Any]", keys: Sequence[str], golds: Any, runs: Sequence[RunAnswers], metrics: Metrics
+) -> dict[str, Any]:
+    """Score right and wrong answers by the measures that the first run has."""
+    outcomes = np.array([find_outcomes(keys, golds, run.outcomes) for run in runs])
+    answers = ((run.outcomes[key].answer for key in keys) for run in runs)
+    scores = {"accuracy": (outcomes == RIGHT) * 1.0}
+    if benchmark.scoring is not None and "exam_score" in metrics.measures:
+        scores["exam_score"] = np.array([1.0, -benchmark.scoring.penalty, 0.0])[outcomes]
+        if POINTS in metrics.measures:
+            cancelling = benchmark.scoring.cancelling
+            scores[POINTS] = np.array([cancelling, -1.0, 0.0])[outcomes]
+    return {
+        "scores": scores,
+        "answers": np.array([[NO_ANSWER if each is None else each for each in row] for row in answers], dtype=np.int64),
+        "units": {name: metrics.measures[name].unit for name in scores},
+    }
+
+
+def _is_unread(outcome: Answered) -> bool:
+    return outcome.status is Status.UNANSWERED and outcome.reason in UNREAD
+
+
+def _is_shared(scores: Any) -> bool:
+    return bool((~np.isnan(scores)).all(axis=0).any())
+
+
+def _legible(sheet: Sheet) -> list[PairedMeasure | None]:
+    """Compare each run with the first where both replies could be read; None where all could.
+
+    Without such a question nothing differs. One family of tests over all runs.
+    """
+    families: list[Measured] = []
+    for other in range(1, len(sheet.first)):
+        unread = False if sheet.unread is None else sheet.unread[0] | sheet.unread[other]
+        if not np.any(unread):
+            families.append({})
+            continue
+        measures = compare_pair(sheet.only(~unread), 0, other)
+        families.append({LEGIBLE: next(iter(measures.values()), _NOTHING)})
+    return [family.get(LEGIBLE) for family in adjust_all(families)]
+
+
+_NOTHING = PairedMeasure(
+    n=0,
+    clusters=0,
+    baseline=0.0,
+    other=0.0,
+    difference=Difference(value=0.0, interval=None, resampled=Resampling.TOO_FEW),
+    p=1.0,
+)
+
+
+def count_together(sheet: Sheet) -> dict[str, int]:
+    """Count what the runs have right together: in any run (the oracle), in all, and in none."""
+    right_counts = sheet.first.sum(axis=0)
+    return {
+        "n": len(sheet.keys),
+        "any_right": int((right_counts > 0).sum()),
+        "all_right": int((right_counts == len(sheet.first)).sum()),
+        "none_right": int((right_counts == 0).sum()),
+    }
+
+
+def count_alone(sheet: Sheet) -> list[int]:
+    """Count the questions that each run has right and all the others have not."""
+    return [int(each) for each in ((sheet.first == 1) & (sheet.first.sum(axis=0) == 1)).sum(axis=1)]

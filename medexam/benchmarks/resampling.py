@@ -22,8 +22,8 @@ def describe_resampling(kinds: Iterable[Resampling], bootstrap: str, clusters: s
 
 def why_none(kind: Resampling, clusters: str) -> str:
     """Say why there is no interval; `clusters` that are questions have no questions within them."""
+    if kind is Resampling.ALIKE:
+        return "every resample has the same result"
     if clusters.endswith("questions"):
         return f"there are fewer than five {clusters}"
-    if kind is Resampling.ALIKE:
-        return "there are fewer than five exams, and in each all questions have the same result"
     return "there are fewer than five exams, and one has fewer than five questions"

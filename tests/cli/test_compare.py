@@ -64,7 +64,7 @@ def test_a_flag_adds_its_part_to_every_output(medexam, stored, tmp_path) -> None
     pair = next(pair for pair in document["pairs"] if "longest" in pair["run"])
     tested = document["equivalence"]["pairs"][pair["run"]]
     assert (document["equivalence"]["margin"], tested["verdict"]) == (0.4, "equivalent")
-    assert tested["interval"][0] < pair["accuracy"]["value"] < tested["interval"][1]
+    assert tested["interval"][0] < pair["measures"]["accuracy"]["difference"]["value"] < tested["interval"][1]
 
 
 def test_controls_are_compared_on_the_terminal_and_any_is_the_baseline(medexam, stored, home) -> None:
@@ -93,10 +93,13 @@ def test_json_agrees_with_the_stored_runs(medexam, stored, tmp_path) -> None:
     assert [each["metrics"] for each in document["runs"]] == [mine, its]
     (pair,) = document["pairs"]
     for score in ("accuracy", "exam_score", "points"):
-        assert pair[score]["value"] == pytest.approx(its[score] - mine[score])
-    assert pair["right_to_wrong"] + pair["both_right"] == mine["right"]
-    assert pair["wrong_to_right"] + pair["both_right"] == its["right"]
-    assert len(document["flipped"]) == pair["right_to_wrong"] + pair["wrong_to_right"]
+        assert pair["measures"][score]["difference"]["value"] == pytest.approx(
+            its["measures"][score]["value"] - mine["measures"][score]["value"]
+        )
+    flips = pair["measures"]["accuracy"]["flips"]
+    assert flips["right_to_wrong"] + flips["both_right"] == mine["right"]
+    assert flips["wrong_to_right"] + flips["both_right"] == its["right"]
+    assert len(document["flipped"]) == flips["right_to_wrong"] + flips["wrong_to_right"]
 
 
 def test_two_folders_of_one_id_stay_two_runs(medexam, stored, tmp_path) -> None:
@@ -132,8 +135,9 @@ def test_an_ensemble_of_stored_runs_is_scored_and_tested_against_each(medexam, s
         its = [exams.golds[question.key].accepts(of[question.key].answer) for question in exams.questions]
         gained = sum(one and not other for one, other in zip(its, right, strict=True))
         lost = sum(other and not one for one, other in zip(its, right, strict=True))
-        assert (pair["wrong_to_right"], pair["right_to_wrong"]) == (gained, lost)
-        assert pair["p"] == pytest.approx(binomtest(gained, gained + lost).pvalue if gained + lost else 1.0)
+        accuracy = pair["measures"]["accuracy"]
+        assert (accuracy["flips"]["wrong_to_right"], accuracy["flips"]["right_to_wrong"]) == (gained, lost)
+        assert accuracy["p"] == pytest.approx(binomtest(gained, gained + lost).pvalue if gained + lost else 1.0)
     shown = " ".join(medexam("compare", *folders, "--ensemble", "mean_probability")[1].split())
     assert "Ensemble: " in shown
     assert "random shows no difference from ensemble of 3 by mean_probability in accuracy" in shown
@@ -149,6 +153,6 @@ def test_what_cannot_be_compared_is_one_line_with_a_way_out(refused, stored, tmp
         ((first, tmp_path / "empty"), "give a run folder, or a folder that holds run folders"),
         ((stored("random", name="biology"), medicine), "not in every run"),
         ((first, medicine, "--equivalent-within", "0"), "over 0 and under 100"),
-        ((first, medicine, "--ensemble", "vote", "--languages"), "leave out --fail-if"),
+        ((first, stored("longest"), "--languages"), "both runs ask in en"),
     ):
         assert said in refused("compare", *arguments)

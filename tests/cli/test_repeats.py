@@ -53,7 +53,7 @@ def test_a_difference_under_the_noise_floor_is_not_said_to_be_better(medexam, as
     assert 0 < noise["flipped"] <= changed
     (floor,) = document["noise"]["floors"].values()
     assert floor == pytest.approx(1.959964 * 2**0.5 * noise["server"], rel=1e-6)
-    assert abs(document["pairs"][0]["accuracy"]["value"]) <= floor or floor == 0
+    assert abs(document["pairs"][0]["measures"]["accuracy"]["difference"]["value"]) <= floor or floor == 0
     assert document["pairs"][0]["verdict"] == "not told apart"
 
 

@@ -9,10 +9,12 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 
-from medexam.benchmarks import compare_exams
+from medexam.benchmarks import RunAnswers, find_benchmark, find_case, pair_runs
 from medexam.errors import DatasetError
-from medexam.metrics import Difference, Resampling, compute_metrics, judge, mcnemar_p
+from medexam.metrics import Difference, Resampling, judge, mcnemar_p
 from medexam.predictions import Prediction, Reason, Status
+from medexam.questions import ExamSet
+from medexam.specs import DatasetSpec
 
 SCORES = ("accuracy", "exam_score", "points")
 
@@ -38,11 +40,12 @@ def _draw(rng, questions, weights) -> str:
 def compare(key_of, predict):
     """`compare(questions, "rrw", "rwu", ...)`: the first run beside the others, right, wrong or unanswered."""
 
-    def make(questions, *runs):
-        key = key_of(questions)
+    def make(questions, *runs, key=None):
+        marks = dict.fromkeys(("name", "version", "source", "fingerprint", "golds_fingerprint"), "")
+        items = ExamSet(**marks, language="en", questions=tuple(questions), golds=key or key_of(questions))
         answers = [predict(questions, run) if isinstance(run, str) else run for run in runs]
-        metrics = [compute_metrics(questions, key, run) for run in answers]
-        return compare_exams(questions, key, answers, metrics, group="discipline")
+        benchmark = find_benchmark(DatasetSpec(name="headqa_v1"))
+        return pair_runs(benchmark, items, [items] * len(runs), [RunAnswers(lambda run=run: run) for run in answers])
 
     return make
 
@@ -50,25 +53,21 @@ def compare(key_of, predict):
 def test_a_pair_by_hand(compare, make_exam) -> None:
     questions = [*make_exam("biology", 2013, 4, 4), *make_exam("medicine", 2015, 2, 4)]
     found = compare(questions, "rrwuww", "rwrwwu")
-    paired = found.pairs[0].paired
-    assert (paired.n, paired.exams, paired.baseline_accuracy) == (6, 2, 2 / 6)
-    assert (paired.flips.right_to_wrong, paired.flips.wrong_to_right) == ((questions[1].key,), (questions[2].key,))
-    assert (paired.flips.both_right, paired.flips.both_wrong, paired.flips.p) == (1, 3, 1.0)
-    assert (paired.either_right, paired.same_answer) == (0.5, 2 / 6)
-    assert paired.accuracy.value == 0.0
+    measures = found.pairs[0].measures
+    accuracy, flips = measures["accuracy"], measures["accuracy"].flips
+    assert (accuracy.n, accuracy.clusters, accuracy.baseline, accuracy.other) == (6, 2, 2 / 6, 2 / 6)
+    assert (flips.right_to_wrong, flips.wrong_to_right, flips.both_right, flips.both_wrong) == (1, 1, 1, 3)
+    assert (accuracy.p, flips.same_answer, accuracy.difference.value) == (1.0, 2 / 6, 0.0)
     # Points: 5 and -2 before (6 - 1, 0 - 2), 4 and -1 after.
-    assert paired.points.value == pytest.approx(((4 - 5) + (-1 - -2)) / 2)
-    assert paired.exam_score.value == pytest.approx(((4 - 1) - (5 - 2)) / 18)
-    assert [(flip.question, flip.gold, flip.answers) for flip in found.flipped] == [
-        (questions[1].key, 1, (1, 2)),
-        (questions[2].key, 1, (2, 1)),
-    ]
+    assert measures["points"].difference.value == pytest.approx(((4 - 5) + (-1 - -2)) / 2)
+    assert measures["exam_score"].difference.value == pytest.approx(((4 - 1) - (5 - 2)) / 18)
+    assert found.sheet.flipped.tolist() == [False, True, True, False, False, False]
 
 
-def test_a_question_without_gold_is_an_error(make_exam, key_of, predict) -> None:
+def test_a_question_without_gold_is_an_error(compare, make_exam, key_of) -> None:
     questions = make_exam("biology", 2013, size=2, options=4)
     with pytest.raises(DatasetError, match=r"biology-2013/2"):
-        compare_exams(questions, key_of(questions[:1]), [predict(questions, "r")] * 2, [], group="discipline")
+        compare(questions, "r", "r", key=key_of(questions[:1]))
 
 
 @pytest.mark.parametrize(("lost", "gained"), [(3, 9), (40, 61), (10, 10), (0, 1020), (120, 41), (26_700, 27_300)])
@@ -91,21 +90,28 @@ def test_differences_are_those_of_the_runs_own_scores(seed, exams, compare) -> N
     questions = exams(int(rng.integers(2, 30)), 15)
     before, after = (_draw(rng, questions, weights) for weights in ((0.3, 0.6, 0.1), (0.4, 0.4, 0.2)))
     found, back = compare(questions, before, after), compare(questions, after, before)
-    (mine, its), paired, reverse = found.metrics, found.pairs[0].paired, back.pairs[0].paired
-    assert paired.baseline_accuracy == mine.accuracy
+    (mine, its), pair, reverse = found.metrics, found.pairs[0].measures, back.pairs[0].measures
     for name in SCORES:
-        there, returned = getattr(paired, name), getattr(reverse, name)
-        assert there.value == pytest.approx(getattr(its, name) - getattr(mine, name), abs=1e-12)
+        there, returned = pair[name].difference, reverse[name].difference
+        assert (pair[name].baseline, pair[name].other) == (
+            pytest.approx(mine.measure(name).value),
+            pytest.approx(its.measure(name).value),
+        )
+        assert there.value == pytest.approx(its.measure(name).value - mine.measure(name).value, abs=1e-12)
         assert there.value == pytest.approx(-returned.value)
         assert there.interval == pytest.approx((-returned.interval[1], -returned.interval[0]))
     one, other = (np.array(list(run)) for run in (before, after))
-    assert len(paired.flips.right_to_wrong) == ((one == "r") & (other != "r")).sum()
-    assert paired.flips.both_wrong == ((one != "r") & (other != "r")).sum()
-    assert paired.same_answer == pytest.approx((one == other).mean())
-    assert (paired.flips.right_to_wrong, paired.flips.p) == (reverse.flips.wrong_to_right, reverse.flips.p)
+    flips = pair["accuracy"].flips
+    assert flips.right_to_wrong == ((one == "r") & (other != "r")).sum()
+    assert flips.both_wrong == ((one != "r") & (other != "r")).sum()
+    assert flips.same_answer == pytest.approx((one == other).mean())
+    assert (flips.right_to_wrong, pair["accuracy"].p) == (
+        reverse["accuracy"].flips.wrong_to_right,
+        reverse["accuracy"].p,
+    )
     table = np.array([[((one == a) & (other == b)).sum() for b in "rwu"] for a in "rwu"])
-    assert paired.kappa == pytest.approx(cohens_kappa(table).kappa)
-    assert compare(questions, before, after) == found
+    assert flips.kappa == pytest.approx(cohens_kappa(table).kappa)
+    assert compare(questions, before, after).pairs == found.pairs
 
 
 def test_intervals_agree_with_a_bootstrap_written_out(exams, compare) -> None:
@@ -116,23 +122,23 @@ def test_intervals_agree_with_a_bootstrap_written_out(exams, compare) -> None:
     changes = (marks[1] - marks[0]).reshape(30, 40, 2).sum(axis=1)
     draws = changes[rng.integers(0, 30, size=(40_000, 30))].sum(axis=1)
     expected = {"accuracy": draws[:, 0] / 1200, "exam_score": draws[:, 1] / 3600, "points": draws[:, 1] / 30}
-    paired = compare(questions, before, after).pairs[0].paired
+    measures = compare(questions, before, after).pairs[0].measures
     for name, values in expected.items():
-        found, (low, high) = getattr(paired, name), np.percentile(values, [2.5, 97.5])
+        found, (low, high) = measures[name].difference, np.percentile(values, [2.5, 97.5])
         assert found.resampled is Resampling.CLUSTERS
         assert found.interval == pytest.approx((low, high), abs=0.04 * (high - low))
 
 
 def test_two_exams_have_the_questions_of_both_runs_drawn_together(compare, make_exam) -> None:
     questions = [*make_exam("biology", 2013, 60, 4), *make_exam("chemistry", 2014, 90, 4)]
-    paired = compare(questions, "rrwwuwrwrw", "rwwrwrrwww").pairs[0].paired
+    measures = compare(questions, "rrwwuwrwrw", "rwwrwrrwww").pairs[0].measures
     rng, counts = np.random.default_rng(5), {"r": (1, 3), "w": (0, -1), "u": (0, 0)}
     changes = np.array([np.subtract(counts[b], counts[a]) for a, b in zip("rrwwuwrwrw", "rwwrwrrwww", strict=True)])
     draws = [changes[rng.integers(0, 10, size=(20_000, n))].sum(axis=1) for n in (60, 90)]
     right, points = (sum(drawn[:, column] for drawn in draws) for column in (0, 1))
     expected = {"accuracy": right / 150, "exam_score": points / 450, "points": points / 2}
     for name, values in expected.items():
-        found, (low, high) = getattr(paired, name), np.percentile(values, [2.5, 97.5])
+        found, (low, high) = measures[name].difference, np.percentile(values, [2.5, 97.5])
         assert found.resampled is Resampling.WITHIN_EXAMS
         assert found.interval == pytest.approx((low, high), abs=0.04 * (high - low))
 
@@ -143,32 +149,35 @@ def test_a_group_is_compared_as_its_questions_alone_are(compare, make_exam) -> N
     questions = [question for each in zip(*exams, strict=True) for question in each]
     runs = ["rwuwrrwwur", "wrrwrwwruu"]
     whole = compare(questions, *runs)
-    for groups, group_of in (
-        (whole.pairs[0].by_discipline, lambda question: question.exam.discipline),
-        (whole.pairs[0].by_year, lambda question: str(question.exam.year)),
+    for facet, group_of in (
+        ("discipline", lambda question: question.exam.discipline),
+        ("year", lambda question: str(question.exam.year)),
     ):
-        for name, group in groups.items():
+        for name, group in whole.by[facet][0].items():
             places = [place for place, question in enumerate(questions) if group_of(question) == name]
             part = ["".join(run[place % 10] for place in places) for run in runs]
-            alone = compare([questions[place] for place in places], *part).pairs[0].paired
-            assert group.paired == alone
-    assert sorted(whole.pairs[0].by_year) == ["2013", "2015"]
+            alone = compare([questions[place] for place in places], *part).pairs[0].measures["accuracy"]
+            family = {"p_adjusted": alone.p_adjusted, "verdict": alone.verdict}
+            assert group.model_copy(update=family) == alone
+    assert list(whole.by["year"][0]) == ["2013", "2015"]
 
 
 def test_a_run_beside_itself_differs_in_nothing(exams, compare) -> None:
     (pair,) = compare(exams(6, 10), "rwu", "rwu").pairs
-    for difference in (pair.paired.accuracy, pair.paired.exam_score, pair.paired.points):
-        assert (difference.value, difference.interval, difference.excludes_zero) == (0.0, (0.0, 0.0), False)
-    assert (pair.paired.flips.p, pair.paired.same_answer, pair.paired.kappa) == (1.0, 1.0, pytest.approx(1.0))
-    assert pair.verdict == "not told apart"
+    for name in SCORES:
+        difference = pair.measures[name].difference
+        assert (difference.value, difference.interval, difference.excludes_zero) == (0.0, None, False)
+        assert difference.resampled is Resampling.ALIKE
+    assert (pair.first.p, pair.first.flips.same_answer, pair.first.flips.kappa) == (1.0, 1.0, pytest.approx(1.0))
+    assert find_case(pair).verdict == "not told apart"
 
 
 def test_one_exam_in_which_every_question_flips_has_no_interval(compare, make_exam) -> None:
     (pair,) = compare(make_exam("biology", 2013, 40, 4), "w", "r").pairs
-    accuracy = pair.paired.accuracy
+    accuracy = pair.first.difference
     assert (accuracy.value, accuracy.interval, accuracy.excludes_zero) == (1.0, None, True)
     assert accuracy.resampled is Resampling.ALIKE
-    assert pair.verdict == "better"
+    assert find_case(pair).verdict == "better"
 
 
 @pytest.mark.parametrize(
@@ -192,17 +201,18 @@ def test_p_values_are_adjusted_over_all_pairs_and_over_all_groups(exams, compare
     rng = np.random.default_rng(4)
     questions = exams(6, 20)
     runs = [_draw(rng, questions, (right, 0.9 - right, 0.1)) for right in (0.3, 0.33, 0.4, 0.55)]
-    pairs = compare(questions, *runs).pairs
+    found = compare(questions, *runs)
     families = [
-        [(pair.paired, pair.p_adjusted) for pair in pairs],
-        [(group.paired, group.p_adjusted) for pair in pairs for group in pair.by_discipline.values()],
-        [(group.paired, group.p_adjusted) for pair in pairs for group in pair.by_year.values()],
+        [pair.first for pair in found.pairs],
+        *([each for pair in found.by[facet] for each in pair.values()] for facet in ("discipline", "year")),
     ]
     for family in families:
-        known = multipletests([paired.flips.p for paired, _ in family], method="holm")[1]
-        assert [adjusted for _, adjusted in family] == pytest.approx(known)
-    assert [pair.verdict for pair in pairs] == [judge(pair.paired.accuracy, pair.p_adjusted) for pair in pairs]
-    assert pairs[-1].verdict == "better"
+        known = multipletests([each.p for each in family], method="holm")[1]
+        assert [each.p_adjusted for each in family] == pytest.approx(known)
+    assert [pair.first.verdict for pair in found.pairs] == [
+        judge(pair.first.difference, pair.first.p_adjusted) for pair in found.pairs
+    ]
+    assert found.pairs[-1].first.verdict == "better"
 
 
 def _answering(questions, numbers) -> dict[str, Prediction]:
@@ -229,13 +239,4 @@ def _answering(questions, numbers) -> dict[str, Prediction]:
 def test_kappa_by_hand(before, after, kappa, compare, make_exam) -> None:
     questions = make_exam("biology", 2013, len(before), 4)
     (pair,) = compare(questions, _answering(questions, before), _answering(questions, after)).pairs
-    assert pair.paired.kappa == (kappa if kappa is None else pytest.approx(kappa))
-
-
-def test_what_runs_have_right_together(compare, make_exam) -> None:
-    questions = make_exam("biology", 2013, 6, 4)
-    found = compare(questions, "rrwwuw", "rwrwww", "rwwrwu")
-    together = found.together
-    assert (together.n, together.any_right, together.all_right, together.none_right) == (6, 4, 1, 2)
-    assert together.alone_right == (1, 1, 1)
-    assert [flip.question for flip in found.flipped] == [question.key for question in questions[1:4]]
+    assert pair.first.flips.kappa == (kappa if kappa is None else pytest.approx(kappa))

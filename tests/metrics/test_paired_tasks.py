@@ -7,7 +7,19 @@ import pytest
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
 
-from medexam.metrics import compare_groups, compare_measures, sign_flip_p
+from medexam.metrics import Sheet, compare_all, compare_groups, sign_flip_p
+
+
+def _question(key: str) -> str:
+    return key.rpartition("/")[0] if "#" in key else key
+
+
+def _compare(*runs):
+    """Each further run beside the first; a run maps measures to tasks to scores."""
+    keys = list(dict.fromkeys(key for run in runs for scores in run.values() for key in scores))
+    names = [name for name in runs[0] if all(name in run for run in runs)]
+    rows = {name: np.array([[run[name].get(key, np.nan) for key in keys] for run in runs]) for name in names}
+    return compare_all(Sheet(keys, [_question(key) for key in keys], rows))
 
 
 def _enumerated(differences) -> float:
@@ -65,13 +77,11 @@ def test_the_interval_and_the_means_against_numpy() -> None:
     sizes = [3, 3, 3, 2, 2, 1, 1, 1]
     keys = [f"set/test/{place}/Q{variant}#E" for place, size in enumerate(sizes) for variant in range(size)]
     before, after = rng.random(len(keys)), rng.random(len(keys)) + 0.2
-    ((pair,), whole) = (
-        compare_measures({"f1": dict(zip(keys, before, strict=True))}, [{"f1": dict(zip(keys, after, strict=True))}]),
-        np.repeat(np.arange(len(sizes)), sizes),
-    )
+    runs = [{"f1": dict(zip(keys, scores, strict=True))} for scores in (before, after)]
+    ((pair,), whole) = _compare(*runs), np.repeat(np.arange(len(sizes)), sizes)
     found = pair["f1"]
     sums = np.array([(after - before)[whole == place].sum() for place in range(len(sizes))])
-    assert (found.n, found.questions) == (len(keys), len(sizes))
+    assert (found.n, found.clusters) == (len(keys), len(sizes))
     assert found.baseline == pytest.approx(before.mean())
     assert found.other == pytest.approx(after.mean())
     assert found.difference.value == pytest.approx(sums.sum() / len(keys))
@@ -83,8 +93,8 @@ def test_the_interval_and_the_means_against_numpy() -> None:
 
 def test_variants_are_one_question() -> None:
     four = {f"casimedicos/test/0/{variant}": 1.0 for variant in ("CQ#E", "CQP#E", "Q#CE", "QP#CE")}
-    (pair,) = compare_measures({"f1": dict.fromkeys(four, 0.0)}, [{"f1": four}])
-    assert (pair["f1"].n, pair["f1"].questions, pair["f1"].p) == (4, 1, 1.0)
+    (pair,) = _compare({"f1": dict.fromkeys(four, 0.0)}, {"f1": four})
+    assert (pair["f1"].n, pair["f1"].clusters, pair["f1"].p) == (4, 1, 1.0)
     assert pair["f1"].difference.interval is None
     assert pair["f1"].verdict == "not told apart"
 
@@ -95,7 +105,7 @@ def test_only_tasks_that_all_runs_have_are_compared() -> None:
         {"apart": {"b": 1.0}, "f1": {"t/1": 1.0, "t/2": 1.0, "t/3": 0.0}, "new": _scores([1])},
         {"apart": {"a": 1.0}, "f1": {"t/0": 1.0, "t/2": 0.0, "t/1": 0.0}, "own": _scores([1])},
     ]
-    one, other = compare_measures(baseline, others)
+    one, other = _compare(baseline, *others)
     assert (list(one), list(other)) == (["f1"], ["f1"])
     assert (one["f1"].n, one["f1"].baseline, one["f1"].other) == (2, 0.5, 1.0)
     assert (other["f1"].n, other["f1"].baseline, other["f1"].other) == (2, 0.5, 0.0)
@@ -104,13 +114,13 @@ def test_only_tasks_that_all_runs_have_are_compared() -> None:
 def test_holm_is_over_all_pairs_and_measures() -> None:
     rng = np.random.default_rng(8)
     runs = [{name: _scores(rng.random(30) + shift) for name in ("f1", "exact")} for shift in (0, 0.3, 0.05)]
-    pairs = compare_measures(runs[0], runs[1:])
+    pairs = _compare(*runs)
     found = [measure for pair in pairs for measure in pair.values()]
     assert [each.p_adjusted for each in found] == pytest.approx(
         multipletests([each.p for each in found], method="holm")[1]
     )
     assert [each.verdict for each in pairs[0].values()] == ["better", "better"]
-    (back,) = compare_measures(runs[1], runs[:1])
+    (back,) = _compare(runs[1], runs[0])
     assert [each.verdict for each in back.values()] == ["worse", "worse"]
     for each in found:
         low, high = each.difference.interval
@@ -123,7 +133,10 @@ def test_groups_are_a_family_of_their_own() -> None:
     baseline, *others = (_scores(rng.random(24) + shift) for shift in (0, 0.4, 0.1))
     others[1].pop("t/0")
     groups = {name: [f"t/{place}" for place in range(24) if place % 3 == at] for at, name in enumerate("abc")}
-    found = compare_groups(baseline, others, {**groups, "none": ["t/99"]})
+    keys = [*baseline, "t/99"]
+    rows = np.array([[run.get(key, np.nan) for key in keys] for run in (baseline, *others)])
+    group_of = [next((name for name, members in groups.items() if key in members), "none") for key in keys]
+    found = compare_groups(Sheet(keys, keys, {"f1": rows}, facets={"group": group_of}), "group")
     assert [list(pair) for pair in found] == [["a", "b", "c"]] * 2
     assert [[each.n for each in pair.values()] for pair in found] == [[7, 8, 8]] * 2
     for pair, other in zip(found, others, strict=True):

@@ -80,7 +80,7 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> O
     """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `corpus_texts` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
-    keys, name = list(compared.scores[0]), Path(corpus).name
+    keys, name = list(compared.keys), Path(corpus).name
     found = count_overlaps(_as_printed(compared), corpus_texts(corpus), words or WORDS)
     first = np.array([key in found["shared"] for key in keys])
     second = ~first & ~np.isin(keys, found["too_short"])

@@ -178,7 +178,7 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, str, str] | N
     (one, *others) = {(cell.program.option_text_norm, cell.dataset.alter) for cell in cells}
     norm, alter = one
     rows = [
-        [(run[key].option_scores or {}, exam_set.golds[key].number) for key in compared.scores[0]]
+        [(run[key].option_scores or {}, exam_set.golds[key].number) for key in compared.keys]
         for run, exam_set in zip(compared.predictions, compared.sets, strict=True)
     ]
     if others or norm not in PER_LENGTH or (alter and alter.how) not in {None, "question_continued"}:

@@ -11,8 +11,6 @@ from medexam.metrics import ScoredRun
 from medexam.metrics.results import Scores
 from medexam.metrics.tasks import group_tasks, mean_measure, question_of, task_metrics, task_scores
 from medexam.predictions import Prediction
-from medexam.predictions.evidence.failures import FAILURES
-from medexam.predictions.evidence.kinds import evidence_columns
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 
@@ -65,11 +63,11 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
         names = (
             *("question", "group", "language", "gold", "program", "model", "status", "reason", "text", "start", "end"),
             *("alignment", "reply", "prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
+            *("failure_kind", "failure_message"),
         )
         types = dict.fromkeys(names, pa.string()) | {"gold": pa.list_(pa.string()), "latency_s": pa.float64()}
         types |= dict.fromkeys(("start", "end"), pa.int32())
         types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64())
-        types |= evidence_columns([FAILURES])
         return [*types.items(), *((f"score_{name}", pa.float64()) for name in items)]
 
     def row(

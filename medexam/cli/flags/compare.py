@@ -24,17 +24,6 @@ RunsArgument = Annotated[
 
 
 @dataclass(frozen=True)
-class WaySettings:
-    """How the runs are compared, if not as usual."""
-
-    languages: Annotated[bool, Setting("Runs in two languages or more: right in all, in some, in none.")] = False
-    reading: Annotated[
-        Literal["strict", "lenient"] | None,
-        Setting("How to read the replies of all runs; by default as each run was scored."),
-    ] = None
-
-
-@dataclass(frozen=True)
 class CoreSections:
     """What else the core finds."""
 
@@ -46,6 +35,7 @@ class CoreSections:
         Literal["vote", "mean_probability"] | None,
         Setting("Compare each run with what all would answer together."),
     ] = None
+    languages: Annotated[bool, Setting("Runs in two languages or more: right in all, in some, in none.")] = False
     protocol: Annotated[bool, Setting("Show where the protocols of the runs differ.")] = False
 
 
@@ -64,6 +54,10 @@ class CompareSettings:
 
     runs: RunsArgument = ()
     baseline: BaselineOption = None
+    reading: Annotated[
+        Literal["strict", "lenient"] | None,
+        typer.Option(help="How to read the replies of all runs; by default as each run was scored."),
+    ] = None
     fail_if: Annotated[
         str | None,
         typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose fewer than POINTS."),

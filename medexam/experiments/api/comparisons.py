@@ -8,8 +8,7 @@ from medexam.experiments.api.results import Runs
 from medexam.experiments.api.runs import RunSource, run_folder, where_runs_lie
 from medexam.experiments.compare.further import find_further
 from medexam.experiments.compare.runs import compare_runs, find_compared
-from medexam.experiments.report.comparison_tables import paired_report
-from medexam.experiments.report.run_blocks import comparison_blocks
+from medexam.experiments.report.comparison_tables import comparison_blocks, paired_report
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.model_calls import Reading
 
@@ -65,6 +64,6 @@ def compare(
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
     finders = find_further(equivalent_within, ensemble=ensemble, **sections)
     comparison = compare_runs(folders, finders, reading)
-    for line in comparison.corrected:
+    for line in comparison.scope.corrected:
         write_notice(line)
     return ComparedRuns(comparison)

@@ -8,7 +8,7 @@ from typing import Any
 from medexam.errors import RunFolderError
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Status
 from medexam.predictions.prediction import as_read
 
@@ -16,12 +16,12 @@ _ROUNDED = 0.05
 """Share of the answers in which one model may differ from itself: batches of other sizes round otherwise."""
 
 
-def describe_unequal(runs: Sequence[AnyRun]) -> list[str]:
+def describe_unequal(runs: Sequence[StoredRun]) -> list[str]:
     """Name each pair of equal runs whose answers differ, without a full stop; usually empty."""
     return _describe([(run.folder, run.record) for run in runs])
 
 
-def describe_unequal_beside(runs: Sequence[AnyRun]) -> list[str]:
+def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
     """Do the same for these runs and those of their digests in the folders that hold them; pairs of others are left
     out.
     """

@@ -1,20 +1,16 @@
-"""How answers flow from one run to another: right, wrong and unanswered before and after, on the same questions.
+"""How answers flow from one run to another: right, wrong and unanswered before and after, on the same questions."""
 
-It reads the runs' predictions and the answer key of their data set; nothing is asked.
-"""
-
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from medexam.errors import DatasetError
-from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.stored_run import ExamRun
+from medexam.experiments.compare.runs import find_scope
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.paired.pairs import NO_ANSWER
 from medexam.metrics.paired.results import Difference
-from medexam.predictions import Prediction, Status
-from medexam.questions import AnswerKey, Gold
 
 
 class FlowMark(StrEnum):
@@ -29,8 +25,8 @@ class FlowMark(StrEnum):
 class Flow:
     """One run beside the first, on the questions that all runs have scored."""
 
-    before: ExamRun
-    after: ExamRun
+    before: StoredRun
+    after: StoredRun
     counts: Mapping[tuple[FlowMark, FlowMark], int]
     """(mark in `before`, mark in `after`) -> questions; only those that occur."""
     accuracy: Difference
@@ -44,41 +40,26 @@ class Flow:
         return sum(self.counts.values())
 
 
-def find_flows(runs: Sequence[ExamRun]) -> list[Flow]:
+def find_flows(runs: Sequence[StoredRun]) -> list[Flow]:
     """Set every further run beside the first, on the questions that all runs of the first one's data set have scored.
 
-    A run that mixes models is the first only if all do.
-
-    Empty where fewer than two runs have that data set, and where no question is scored by all of them.
+    A run that mixes models is the first only if all do. Empty where fewer than two runs have that data set, and where
+    no question is scored by all of them, or answers are not right or wrong.
     """
     peers = [run for run in runs if run.record.cell.dataset.name == runs[0].record.cell.dataset.name]
     peers.sort(key=lambda run: run.mixed)
     if len(peers) < 2:
         return []
     try:
-        comparison = compare_runs([run.folder for run in peers])
-        key = load_items(peers[0].folder).golds
+        paired = find_scope([run.folder for run in peers]).statistics
     except DatasetError:
         return []
-    clusters = comparison.statistics.clusters
-    before, *others = (run.folder.read_predictions() for run in peers)
-    return [
-        Flow(peers[0], run, count_marks(comparison.questions, key, before, after), pair.paired.accuracy, clusters)
-        for run, after, pair in zip(peers[1:], others, comparison.statistics.paired, strict=True)
-    ]
-
-
-def count_marks(
-    questions: Sequence[str], key: AnswerKey, before: Mapping[str, Prediction], after: Mapping[str, Prediction]
-) -> dict[tuple[FlowMark, FlowMark], int]:
-    """Count how many of `questions` have each pair (mark before, mark after); both runs have scored all of them."""
-    return dict(
-        Counter((mark(before[question], key[question]), mark(after[question], key[question])) for question in questions)
-    )
-
-
-def mark(prediction: Prediction, gold: Gold) -> FlowMark:
-    """Mark a question with the right answer `gold`; the prediction has not failed."""
-    if prediction.status is Status.UNANSWERED:
-        return FlowMark.UNANSWERED
-    return FlowMark.RIGHT if gold.accepts(prediction.answer) else FlowMark.WRONG
+    if paired.sheet.answers is None:
+        return []
+    marks, parts = np.where(paired.sheet.first == 1, 0, np.where(paired.sheet.answers == NO_ANSWER, 2, 1)), [*FlowMark]
+    flows = []
+    for place, (run, pair) in enumerate(zip(peers[1:], paired.pairs, strict=True), 1):
+        counts = np.bincount(marks[0] * len(parts) + marks[place], minlength=len(parts) ** 2).reshape(len(parts), -1)
+        cells = {(parts[i], parts[j]): int(n) for (i, j), n in np.ndenumerate(counts) if n}
+        flows.append(Flow(peers[0], run, cells, pair.first.difference, paired.clusters))
+    return flows

@@ -1,4 +1,4 @@
-"""Which runs may be ranked by their scores: whole ones of one model, if all of a table asked the same questions.
+"""Which runs may be ranked by their scores, and which leads: whole ones of one model that asked the same questions.
 
 It decides and says why; tables, pages and the terminal show it.
 """
@@ -7,63 +7,52 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medexam.experiments.store.answerers import describe_answerers
-from medexam.experiments.store.parquet import read_right
-from medexam.experiments.store.stored_run import AnyRun, tell_models_apart
-from medexam.metrics.paired.pairs import ALPHA, mcnemar_p
-
-
-def rivals(runs: Sequence[AnyRun]) -> list[bool]:
-    """Return whether each run may be called the best of `runs`; none may if `why_unranked` gives a reason."""
-    comparable = why_unranked(runs) is None
-    return [comparable and is_rankable(run) for run in runs]
+from medexam.benchmarks.verdicts import leader_sentence, verdicts
+from medexam.errors import DatasetError
+from medexam.experiments.compare.runs import find_scope, mixed_notes
+from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The run with the most right answers, and those that are not told apart from it."""
+    """The run with the highest score, and what may be said of it beside the others."""
 
-    first: AnyRun
-    level: tuple[AnyRun, ...]
-    """In the order of the runs; empty if `first` is better than every other one."""
-    is_tested: bool = True
-    """Whether the folders say which questions were right; without that no run is shown to be better."""
+    first: StoredRun
+    is_best: bool
+    """Whether it is better than every other one."""
+    sentence: str
 
 
-def find_standing(runs: Sequence[AnyRun]) -> Standing | None:
-    """Find who leads among those of `runs` that may be ranked; None for fewer than two, or without a right answer.
+def find_standing(runs: Sequence[StoredRun], names: Sequence[str]) -> Standing | None:
+    """Find who leads among those of `runs` that may be ranked; `names` are what tables call them, one each.
 
-    A run is told apart from the first by McNemar's exact test, with p times the number of the others below 0.05
-    (Bonferroni). What is right is read from the folders' `predictions.parquet`; without it nothing is tested.
+    None for fewer than two, without a right answer, and where answers are more or less right.
     """
-    rankable = [run for run, rival in zip(runs, rivals(runs), strict=True) if rival and run.benchmark.right_or_wrong]
-    first = max(rankable, key=lambda run: run.metrics.right or 0, default=None)
-    if first is None or len(rankable) < 2 or not first.metrics.right:
+    if why_unranked(runs) is not None:
         return None
-    outcomes = read_right(first.folder)
-    level, is_tested = [], bool(outcomes)
-    for other in rankable:
-        if other is not first:
-            other_outcomes = read_right(other.folder)
-            is_tested = is_tested and bool(other_outcomes)
-            gained = sum(right and other_outcomes.get(key) is False for key, right in outcomes.items())
-            lost = sum(not right and other_outcomes.get(key) is True for key, right in outcomes.items())
-            if gained <= lost or mcnemar_p(lost, gained) * (len(rankable) - 1) >= ALPHA:
-                level.append(other)
-    return Standing(first, tuple(level), is_tested)
+    named = [each for each in zip(runs, names, strict=True) if is_rankable(each[0])]
+    named.sort(key=lambda each: -(each[0].metrics.right or 0))
+    if len(named) < 2 or not named[0][0].metrics.right:
+        return None
+    try:
+        paired = find_scope([run.folder for run, _ in named]).statistics
+    except DatasetError as error:
+        return Standing(named[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
+    sentence = leader_sentence(paired, [name for _, name in named])
+    return Standing(named[0][0], all(each == "worse" for each in verdicts(paired)), sentence)
 
 
-def is_rankable(run: AnyRun) -> bool:
+def is_rankable(run: StoredRun) -> bool:
     """Return whether the run's score is one model's on all of its questions."""
     return run.complete and not run.mixed
 
 
-def why_unranked(runs: Sequence[AnyRun]) -> str | None:
+def why_unranked(runs: Sequence[StoredRun]) -> str | None:
     """Explain why scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
     difference = describe_difference(runs)
     if difference is None:
         return None
-    by_dataset: dict[str, list[AnyRun]] = {}
+    by_dataset: dict[str, list[StoredRun]] = {}
     for run in runs:
         by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
     commands = [command for group in by_dataset.values() if (command := _compare_command(group)) is not None]
@@ -71,23 +60,14 @@ def why_unranked(runs: Sequence[AnyRun]) -> str | None:
     return f"Scores are not ranked: the runs asked {difference}. {way_out}."
 
 
-def ranking_notes(runs: Sequence[AnyRun]) -> list[str]:
+def ranking_notes(runs: Sequence[StoredRun]) -> list[str]:
     """List what a reader must know before ranking `runs` by a table of their scores; usually empty."""
     reason = why_unranked(runs)
     notes = [f"{note[0].upper()}{note[1:]}." for note in (*mixed_notes(runs), *tell_models_apart(runs)[1])]
     return notes if reason is None else [reason, *notes]
 
 
-def mixed_notes(runs: Sequence[AnyRun]) -> list[str]:
-    """List what to say of each run whose answers are of several models, without a full stop; usually empty."""
-    return [
-        f"the run {run.record.run_id} mixes models and is not ranked: {describe_answerers(run.answerers)}"
-        for run in runs
-        if run.mixed
-    ]
-
-
-def describe_difference(runs: Sequence[AnyRun]) -> str | None:
+def describe_difference(runs: Sequence[StoredRun]) -> str | None:
     """Describe how questions of `runs` differ, as `different languages (en, es)`; None if all asked the same ones."""
     datasets = [run.record.cell.dataset for run in runs]
     for aspect, values in (
@@ -100,7 +80,7 @@ def describe_difference(runs: Sequence[AnyRun]) -> str | None:
     return None if len({frozenset(run.record.questions) for run in runs}) == 1 else "different questions"
 
 
-def _compare_command(runs: Sequence[AnyRun]) -> str | None:
+def _compare_command(runs: Sequence[StoredRun]) -> str | None:
     """Build the command that compares runs of one data set on the questions that all of them asked. None if no such
     question is there.
     """

@@ -1,69 +1,49 @@
-"""What `medexam compare` finds of several runs, as one value: tables, Markdown, `--json` and MLflow are made from it.
+"""What `medexam compare` finds of several runs, as one value: tables and `--json` are made from it."""
 
-Only data and its JSON; `runs.py` finds it.
-"""
-
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Sequence, Sized
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from medexam.benchmarks.measures import paired_documents
-from medexam.benchmarks.paired import PairedRuns
+from medexam.benchmarks.paired import Paired, count_alone
+from medexam.benchmarks.paired_tables import document_of, paired_document
 from medexam.distributions import LEVEL
-from medexam.experiments.compare.section import ComparisonSection
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, LeftOut
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.metrics.intervals import RESAMPLES, SEED
-from medexam.metrics.paired.results import PairedMeasure
+from medexam.metrics.paired.pairs import Measured
 from medexam.metrics.results import Resampling
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Questions that at least one run was asked for and that are not compared, each counted under its first reason."""
-
-    not_in_every_run: int
-    """At least one run was not asked for the question."""
-    failed: int
-    """Every run was asked for it, and in at least one the asking failed."""
-    not_asked_yet: int
-    """Every run was asked for it, and at least one has no prediction yet."""
-    other_gold: int
-    """The runs' data sets do not agree on its right answer."""
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.not_in_every_run + self.failed + self.not_asked_yet + self.other_gold
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Two runs or more on the same questions."""
 
-    runs: tuple[AnyRun, ...]
+    runs: tuple[StoredRun, ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
     names: tuple[str, ...]
     """What tells each run from the others."""
-    question_counts: tuple[int, ...]
-    """Questions that each run was asked for, compared or not."""
     pending: tuple[int, ...]
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
-    questions: tuple[str, ...]
-    """Keys of the compared questions, in the baseline's order."""
-    exclusions: LeftOut
+    scope: ComparisonScope
+    """The compared questions and the statistics over them."""
     notes: tuple[str, ...]
     """What a reader should know of how the runs differ in what they asked; usually empty."""
-    corrected: tuple[str, ...]
-    """One line for each run whose golds have changed since it was last scored; usually empty."""
-    statistics: PairedRuns[Any]
-    """The statistics, as the benchmark compares its runs."""
-    own: tuple[Mapping[str, PairedMeasure], ...]
+    doubts: tuple[str, ...]
+    """Those of the notes that warn: runs of several models, and equal runs whose answers differ."""
+    own: list[Measured]
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
     sections: tuple[ComparisonSection, ...]
     """Further parts that were asked for."""
 
-    method: ClassVar[str] = ""
-    """How the runs are compared if not as usual; it makes another comparison of them."""
+    @property
+    def statistics(self) -> Paired:
+        """The paired statistics."""
+        return self.scope.statistics
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """Keys of the compared questions, in the baseline's order."""
+        return tuple(self.statistics.sheet.keys)
 
     def document(self) -> dict[str, Any]:
         """Build what `--json` prints, JSON-ready.
@@ -71,34 +51,33 @@ class Comparison:
         Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
         named by their `key`.
         """
-        keys, statistics = run_keys(self.runs), self.statistics
-        own = [{"own": paired_documents(pair)} for pair in self.own] or [{} for _ in self.names[1:]]
+        keys, paired = run_keys(self.runs), self.statistics
+        alone = count_alone(paired.sheet) if paired.sheet.answers is not None else []
+        document = paired_document(paired, self.scope.sets[0].golds, keys)
+        for place, (name, pair) in enumerate(zip(self.names[1:], document["pairs"], strict=True)):
+            pair |= {"name": name} | ({"own": document_of(self.own[place])} if self.own else {})
+        clusters = str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in paired.resampled else paired.clusters
         return {
             "dataset": self.runs[0].record.cell.dataset.name,
             "baseline": keys[0],
             "questions": len(self.questions),
-            **statistics.size,
-            "dropped": asdict(self.exclusions),
+            paired.clusters.replace(" ", "_"): paired.cluster_count,
+            "dropped": asdict(self.scope.exclusions),
             "notes": list(self.notes),
-            "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": _clusters(statistics)},
+            "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
-                {**document, **extra, "metrics": run.metrics.model_dump(mode="json")}
-                for document, extra, run in zip(run_documents(self), statistics.run_documents(), self.runs, strict=True)
-            ],
-            "pairs": [
-                {"run": key, "name": name, **document, **own_document}
-                for key, name, document, own_document in zip(
-                    keys[1:], self.names[1:], statistics.pair_documents(), own, strict=True
+                {
+                    **_run_document(run, key, name, pending),
+                    **({"alone_right": alone[place]} if alone else {}),
+                    "metrics": run.metrics.model_dump(mode="json"),
+                }
+                for place, (run, key, name, pending) in enumerate(
+                    zip(self.runs, keys, self.names, self.pending, strict=True)
                 )
             ],
-            **statistics.more_documents(keys),
+            **document,
             **{section.name: section.document(keys) for section in self.sections},
         }
-
-
-def _clusters(statistics: PairedRuns[Any]) -> str:
-    """Name what the intervals resample; a difference that has none says why."""
-    return str(Resampling.WITHIN_EXAMS) if Resampling.WITHIN_EXAMS in statistics.resampled else statistics.clusters
 
 
 def describe_all(runs: Sized) -> str:
@@ -118,35 +97,25 @@ def describe_dropped(exclusions: LeftOut) -> str:
     return f"Dropped: {reasons}" if reasons else "None dropped"
 
 
-def run_keys(runs: Sequence[AnyRun]) -> tuple[str, ...]:
+def run_keys(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """Return what `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
     ids = tuple(run.record.run_id for run in runs)
     return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)
 
 
-def run_documents(comparison: Comparison) -> list[dict[str, Any]]:
-    """Build what `--json` says of each run beside its scores, JSON-ready."""
-    return [
-        {
-            "key": key,
-            "run_id": run.record.run_id,
-            "run_dir": str(run.folder.path.resolve()),
-            "spec_digest": run.record.spec_digest,
-            "name": name,
-            "language": run.record.cell.dataset.language,
-            "program": run.program,
-            "model": run.model_name,
-            "answered_by": [answerer._asdict() for answerer in run.answerers],
-            "mixed": run.mixed,
-            "asked": question_count,
-            "owed": pending_count,
-        }
-        for key, run, name, question_count, pending_count in zip(
-            run_keys(comparison.runs),
-            comparison.runs,
-            comparison.names,
-            comparison.question_counts,
-            comparison.pending,
-            strict=True,
-        )
-    ]
+def _run_document(run: StoredRun, key: str, name: str, pending: int) -> dict[str, Any]:
+    """Build what `--json` says of a run beside its scores, JSON-ready."""
+    return {
+        "key": key,
+        "run_id": run.record.run_id,
+        "run_dir": str(run.folder.path.resolve()),
+        "spec_digest": run.record.spec_digest,
+        "name": name,
+        "language": run.record.cell.dataset.language,
+        "program": run.program,
+        "model": run.model_name,
+        "answered_by": [answerer._asdict() for answerer in run.answerers],
+        "mixed": run.mixed,
+        "asked": len(run.record.questions),
+        "owed": pending,
+    }

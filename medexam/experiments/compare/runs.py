@@ -7,37 +7,45 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
+
+import numpy as np
 
 from medexam.benchmarks import Benchmark
 from medexam.benchmarks.answers import RunAnswers
+from medexam.benchmarks.paired import Paired, pair_runs
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.equal_runs import describe_unequal
-from medexam.experiments.compare.noise import find_noise
-from medexam.experiments.compare.ranking import mixed_notes
-from medexam.experiments.compare.result import Comparison, LeftOut, describe_all, describe_dropped
-from medexam.experiments.compare.section import ComparisonScope, Finder
+from medexam.experiments.compare.noise import NoiseFloor, measure_repeats
+from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
+from medexam.experiments.compare.section import ComparisonScope, Finder, LeftOut
 from medexam.experiments.score.own import score_own, with_own
-from medexam.experiments.store.answerers import are_mixed
+from medexam.experiments.store.answerers import are_mixed, describe_answerers
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
-from medexam.experiments.store.stored_run import AnyRun, find_answerers, stored_metrics, stored_run, tell_models_apart
+from medexam.experiments.store.stored_run import (
+    StoredRun,
+    find_answerers,
+    stored_metrics,
+    stored_run,
+    tell_models_apart,
+)
 from medexam.gc_pause import gc_seldom
-from medexam.metrics.own import OwnScores, clusters_of
-from medexam.metrics.paired.measures import compare_measures
-from medexam.metrics.paired.results import PairedMeasure
-from medexam.metrics.tasks import select_scores
+from medexam.metrics.own import OwnScores
+from medexam.metrics.paired.pairs import Measured, Sheet, compare_all
+from medexam.metrics.paired.repeats import noise_floor
+from medexam.metrics.results import Unit
 from medexam.model_calls import Reading
 from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read
 from medexam.questions import AnySet, Item
 from medexam.specs.identity import distinct_labels
+from medexam.tables import NONE
 
 Q = TypeVar("Q", bound=Item)
 
@@ -90,61 +98,94 @@ def compare_runs(
 def _compare_folders(
     folders: tuple[RunFolder, ...], finders: tuple[Finder, ...], reading: Reading | None
 ) -> Comparison:
+    scope = find_scope(folders, reading)
+    benchmark, paired = scope.benchmark, scope.statistics
+    sections = (scope.noise, *(find(scope) for find in finders))
+    scores = list(map(score_own, folders, scope.sets, scope.predictions))
+    scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
+    metrics = [
+        with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
+        for run_metrics, items, answers, own in zip(paired.metrics, scored_sets, scope.predictions, scores, strict=True)
+    ]
+    outcomes = [answers.outcomes for answers in scope.predictions]
+    failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
+    failures = [answers if fails else {} for answers, fails in zip(scope.predictions, failed, strict=True)]
+    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
+    doubts = (*mixed_notes(runs), *describe_unequal(runs))
+    return Comparison(
+        runs=tuple(runs),
+        names=run_names(runs),
+        pending=tuple(
+            len(pending(record.questions, answers)) for record, answers in zip(scope.records, outcomes, strict=True)
+        ),
+        scope=scope,
+        notes=(*note_differences(scope.records, scope.sets), *doubts, *model_notes),
+        doubts=doubts,
+        own=_compare_own(benchmark, scope.items, scores),
+        sections=tuple(section for section in sections if section is not None),
+    )
+
+
+def find_scope(folders: Sequence[RunFolder], reading: Reading | None = None) -> ComparisonScope:
+    """Find which items the runs share, and their paired statistics; arguments and errors are those of `compare_runs`.
+
+    Where readings of the replies differ, the pairs hold what each of them finds.
+    """
+    return _find_scope(tuple(folders), reading)
+
+
+@keep(worth=lambda _: True)
+@gc_seldom()
+def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> ComparisonScope:
     records = [folder.read_record() for folder in folders]
     _check_same_data(records)
     checked = list(map(check_items, folders))
     sets = [each.items for each in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_answers(folder, record, reading) for folder, record in zip(folders, records, strict=True)]
-    outcomes = [answers.outcomes for answers in predictions]
     one_key = len({exam_set.golds_fingerprint for exam_set in sets}) == 1
     texts_agree = _compare_texts(records, sets)
-    common_items, exclusions = find_common(
+    items, exclusions = find_common(
         sets[0].questions,
         records,
-        outcomes,
+        [answers.outcomes for answers in predictions],
         lambda key: (one_key or benchmark.golds_agree(key, sets)) and texts_agree(key),
     )
-    if not common_items:
+    if not items:
         raise DatasetError(
             f"there is nothing to compare: no question is scored by {describe_all(folders)} "
             f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )
-    statistics = benchmark.compare(replace(sets[0], questions=tuple(common_items)), sets, predictions)
-    compared = ComparisonScope(benchmark, statistics, folders, sets, common_items, predictions)
-    if (noise := find_noise(compared)) is not None:
-        statistics = statistics.held_to(noise.floors)
-    sections = (noise, *(find(compared) for find in finders))
-    scores = list(map(score_own, folders, sets, predictions))
-    scored_sets = [replace(exam_set, questions=tuple(common_items)) for exam_set in sets]
-    metrics = [
-        with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
-        for run_metrics, items, answers, own in zip(statistics.metrics, scored_sets, predictions, scores, strict=True)
+    compared = replace(sets[0], questions=tuple(items))
+
+    def pair(answers: Sequence[RunAnswers]) -> Paired:
+        return pair_runs(benchmark, compared, sets, answers)
+
+    paired, views = pair(predictions), {}
+    if any(metrics.readings for metrics in paired.metrics):
+        views = {
+            f"read {way}ly": pair([_answers(*each, way) for each in zip(folders, records, strict=True)])
+            for way in get_args(Reading)
+        }
+    paired = paired.with_views(views)
+    noises = [
+        measure_repeats(benchmark, folder, data, items, answers)
+        for folder, data, answers in zip(folders, sets, predictions, strict=True)
     ]
-    failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
-    failures = [answers if fails else {} for answers, fails in zip(predictions, failed, strict=True)]
-    runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
-    return Comparison(
-        runs=tuple(runs),
-        names=run_names(runs),
-        question_counts=tuple(len(record.questions) for record in records),
-        pending=tuple(
-            len(pending(record.questions, answers_by_key))
-            for record, answers_by_key in zip(records, outcomes, strict=True)
-        ),
-        questions=tuple(item.key for item in common_items),
+    floors = [noise_floor(noises[0], other) for other in noises[1:]]
+    differences = tuple(each.first.difference for each in paired.pairs)
+    return ComparisonScope(
+        benchmark=benchmark,
+        statistics=paired.with_floors(floors),
+        folders=folders,
+        records=records,
+        sets=sets,
+        items=items,
+        predictions=predictions,
         exclusions=exclusions,
-        notes=(
-            *note_differences(records, sets),
-            *mixed_notes(runs),
-            *model_notes,
-            *describe_unequal(runs),
-        ),
         corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
-        statistics=statistics,
-        own=_compare_own(benchmark, common_items, scores),
-        sections=tuple(section for section in sections if section is not None),
+        noise=NoiseFloor(tuple(noises), tuple(floors), differences) if any(noises) else None,
     )
 
 
@@ -189,55 +230,87 @@ def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> R
     return RunAnswers(folder.read_predictions, outcomes, record.questions, metrics)
 
 
-def _compare_own(
-    benchmark: Benchmark[Any, Any, Any], items: Sequence[Item], scores: Sequence[OwnScores]
-) -> tuple[dict[str, PairedMeasure], ...]:
+def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: Sequence[OwnScores]) -> list[Measured]:
     """Compare each pair by the metrics that all runs were scored by, on `items`; empty if there is none."""
-    if not all(scores):
-        return ()
-    clusters = {item.key: benchmark.cluster(item) for item in items}
-    first, *others = [{name: select_scores(of, clusters) for name, of in own.items()} for own in scores]
-    pairs = compare_measures(first, others, partial(clusters_of, cluster_of=clusters))
-    return tuple(pairs) if any(pairs) else ()
+    names = [name for name in scores[0] if all(name in own for own in scores)]
+    rows = {name: np.array([[own[name].get(item.key, np.nan) for item in items] for own in scores]) for name in names}
+    units = dict.fromkeys(names, Unit.OWN)
+    clusters = [benchmark.cluster(item) for item in items]
+    sheet = Sheet([item.key for item in items], clusters, rows, units=units, clusters_tell=False)
+    pairs = compare_all(sheet) if names else []
+    return pairs if any(pairs) else []
 
 
-def run_names(runs: Sequence[AnyRun]) -> tuple[str, ...]:
-    """Name each run, as short as tells all apart.
+def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
+    """Map headers to what each run is called in that column: all in which the runs differ, so that no two are alike.
 
-    Its program, with model, language or both where that is needed; else with the settings that differ; else the ids
-    of the runs that share their program, or all their paths. Behind it stands whether it mixes models.
+    The program, model and data set; else the settings that differ, the experiment, and the run's folder.
     """
-    programs = Counter(run.program for run in runs)
+    rows = {"Program": [run.program for run in runs]}
 
-    def language(run: AnyRun) -> str:
-        dataset = run.record.cell.dataset
-        return " ".join([dataset.language, *dataset.changes])
+    def add(header: str, values: list[str]) -> None:
+        if len(set(values)) > 1:
+            rows[header] = values
 
-    distinct = dict(
-        zip(
-            map(id, runs),
-            distinct_labels([run.program for run in runs], [run.record.cell for run in runs]),
-            strict=True,
-        )
-    )
-    namers: tuple[Callable[[AnyRun], str], ...] = (
-        lambda run: run.program,
-        lambda run: " ".join(filter(None, (run.program, run.model))),
-        lambda run: f"{run.program} {language(run)}",
-        lambda run: " ".join(filter(None, (run.program, run.model, language(run)))),
-        lambda run: distinct[id(run)],
-        lambda run: run.program if programs[run.program] == 1 else run.folder.name,
-    )
-    for namer in namers:
-        names = tuple(mark_mixed(run, namer(run)) for run in runs)
+    def alike() -> bool:
+        return len(set(zip(*rows.values(), strict=True))) < len(runs)
+
+    if len({run.model for run in runs if run.model is not None}) > 1:
+        rows["Model"] = [run.model or NONE for run in runs]
+    add("Data set", [run.record.cell.dataset.label for run in runs])
+    if alike():
+        rows["Program"] = distinct_labels(rows["Program"], [run.record.cell for run in runs])
+    if alike():
+        add("Experiment", [run.record.cell.name for run in runs])
+    if alike():
+        add("Run", [run.folder.name for run in runs])
+    if alike():
+        rows["Run"] = [str(run.folder.path) for run in runs]
+    return rows
+
+
+def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
+    """Name each run by the cells of its row in `label_rows`, as short as tells all apart.
+
+    Its folder where that is a cell; else its program, with the experiment, the model, the language or all where they
+    are needed. Behind it stands whether it mixes models.
+    """
+    rows = label_rows(runs)
+    programs = Counter(rows["Program"])
+    languages = [" ".join([run.record.cell.dataset.language, *run.record.cell.dataset.changes]) for run in runs]
+    models, blank = rows.get("Model", [""] * len(runs)), [""] * len(runs)
+    models = ["" if name == NONE else name for name in models]
+    experiments = rows.get("Experiment", blank)
+    for columns in (
+        [blank],
+        [experiments],
+        [models],
+        [languages],
+        [models, languages],
+        [experiments, models, languages],
+    ):
+        names = [" ".join(filter(None, parts)) for parts in zip(rows["Program"], *columns, strict=True)]
         if len(set(names)) == len(names):
-            return names
-    return tuple(mark_mixed(run, str(run.folder.path)) for run in runs)
+            return tuple(map(mark_mixed, runs, names))
+    folders = rows.get("Run", [run.folder.name for run in runs])
+    alone = [
+        program if programs[program] == 1 else name for program, name in zip(rows["Program"], folders, strict=True)
+    ]
+    return tuple(map(mark_mixed, runs, alone))
 
 
-def mark_mixed(run: AnyRun, name: str) -> str:
+def mark_mixed(run: StoredRun, name: str) -> str:
     """Return the run's name in tables and pictures, which says so if its answers are of several models."""
     return f"{name} (mixed models)" if run.mixed else name
+
+
+def mixed_notes(runs: Sequence[StoredRun]) -> list[str]:
+    """List what to say of each run whose answers are of several models, without a full stop; usually empty."""
+    return [
+        f"the run {run.record.run_id} mixes models and is not ranked: {describe_answerers(run.answerers)}"
+        for run in runs
+        if run.mixed
+    ]
 
 
 def find_common(

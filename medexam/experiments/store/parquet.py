@@ -16,7 +16,7 @@ from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
 from medexam.metrics import ScoredRun
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.evidence.kinds import evidence_cells
 from medexam.questions import AnySet
@@ -69,23 +69,17 @@ def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
 
 def read_outcomes(folder: RunFolder) -> dict[str, Outcome]:
     """Map each question with a chosen option to how it came out; empty if the file or its columns are not there."""
-    outcome_by_pair: dict[tuple[object, object], Outcome] = {}
+    by_cells: dict[tuple[object, ...], Outcome] = {}
     outcomes = {}
-    for row in read_rows(folder, {"status", "answer"}.__contains__):
-        if not {"status", "answer"} <= row.keys():
+    names = ("status", "answer", "reason")
+    for row in read_rows(folder, names.__contains__):
+        if not row.keys() >= {*names}:
             return {}
-        pair = row["status"], row["answer"]
-        outcome = outcome_by_pair.get(pair)
-        if outcome is None:
-            outcome = outcome_by_pair[pair] = Outcome(Status(row["status"]), row["answer"])
-        outcomes[row["question"]] = outcome
+        cells = tuple(row[name] for name in names)
+        if cells not in by_cells:
+            by_cells[cells] = Outcome(Status(row["status"]), row["answer"], row["reason"] and Reason(row["reason"]))
+        outcomes[row["question"]] = by_cells[cells]
     return outcomes
-
-
-def read_right(folder: RunFolder) -> dict[str, bool]:
-    """Map each scored question to whether it was answered rightly; empty if the file or the column is not there."""
-    rows = read_rows(folder, lambda name: name == "right")
-    return {row["question"]: row["right"] for row in rows if isinstance(row.get("right"), bool)}
 
 
 def read_rows(folder: RunFolder, column_filter: Callable[[str], object] = len) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from medexam.distributions import find_root, t_tail
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.paired.pairs import ALPHA
 from medexam.metrics.paired.results import Difference
+from medexam.metrics.paired.significance import ALPHA
 from medexam.metrics.results import Interval
 
 ONE_SIDED = ALPHA / 2

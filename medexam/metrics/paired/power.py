@@ -8,7 +8,7 @@ need more. Differences and shares are fractions of 1.
 import math
 from statistics import NormalDist
 
-from medexam.metrics.paired.pairs import ALPHA
+from medexam.metrics.paired.significance import ALPHA
 
 FLIPPED = 0.3
 """Share of the questions that one of two runs has right and the other has not, before any run tells it."""

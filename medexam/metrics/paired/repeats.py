@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.paired.measures import NO_DIFFERENCE
-from medexam.metrics.paired.pairs import ALPHA
+from medexam.metrics.paired.significance import ALPHA, NO_DIFFERENCE
 
 _QUANTILE = NormalDist().inv_cdf(1 - ALPHA / 2)
 

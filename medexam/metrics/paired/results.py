@@ -1,38 +1,15 @@
-"""What a comparison of two runs on the same questions holds: the field names, their units, and what None means.
+"""What a comparison of runs on the same questions holds: the field names, their units, and what None means.
 
-Only data; `pairs.py` and `measures.py` find the numbers. A difference is always the other run's score minus the
-baseline's.
+Only data. A difference is always the other run's score minus the baseline's. Shares are fractions of 1.
 """
 
 from typing import Literal
 
 from medexam.frozen_model import FrozenModel
-from medexam.metrics.results import Interval, Resampling
+from medexam.metrics.results import Interval, Resampling, Unit
 
 Verdict = Literal["better", "worse", "not told apart"]
-"""What may be said of the other run's accuracy beside the baseline's."""
-
-
-class Flips(FrozenModel):
-    """How the answers of a run differ from those of a baseline on the same questions.
-
-    Each group of keys stands in the order of the questions.
-    """
-
-    right_to_wrong: tuple[str, ...]
-    """Keys of the questions that the baseline alone has right."""
-    wrong_to_right: tuple[str, ...]
-    """Keys of the questions that the other run alone has right."""
-    both_right: int
-    both_wrong: int
-    p: float
-    """McNemar's exact test, two-sided: how likely flips this uneven are if either way were equally likely; 1 where
-    nothing flips (McNemar 1947, "Note on the sampling error of the difference between correlated proportions")."""
-
-    @property
-    def n(self) -> int:
-        """Questions that both runs scored."""
-        return len(self.right_to_wrong) + len(self.wrong_to_right) + self.both_right + self.both_wrong
+"""What may be said of the other run beside the baseline."""
 
 
 class Difference(FrozenModel):
@@ -58,20 +35,15 @@ class Difference(FrozenModel):
         return self.bounds is not None and (self.bounds[0] > 0 or self.bounds[1] < 0)
 
 
-class Paired(FrozenModel):
-    """A run beside the baseline on questions that both scored. Fractions of 1 unless they say otherwise."""
+class Flips(FrozenModel):
+    """How the answers of a run differ from those of a baseline; counts of questions that both scored."""
 
-    n: int
-    exams: int
-    """Exams that the questions come from; the questions themselves if no exam holds them together."""
-    baseline_accuracy: float
-    accuracy: Difference
-    exam_score: Difference
-    points: Difference
-    """Points of an exam, averaged over the exams."""
-    flips: Flips
-    either_right: float
-    """Share of the questions that at least one of the two has right."""
+    right_to_wrong: int
+    """The baseline alone has it right."""
+    wrong_to_right: int
+    """The other run alone has it right."""
+    both_right: int
+    both_wrong: int
     same_answer: float
     """Share of the questions to which both give the same answer, right or wrong; no answer is like no answer."""
     kappa: float | None
@@ -79,43 +51,32 @@ class Paired(FrozenModel):
     by chance. None if both runs always give one and the same answer."""
 
     @property
-    def flipped(self) -> float:
+    def n(self) -> int:
+        """Questions that both runs scored."""
+        return self.right_to_wrong + self.wrong_to_right + self.both_right + self.both_wrong
+
+    @property
+    def share(self) -> float:
         """Share of the questions that one of the two has right and the other has not."""
-        return (len(self.flips.right_to_wrong) + len(self.flips.wrong_to_right)) / self.n
-
-
-class Complementarity(FrozenModel):
-    """What several runs have right together; counts of questions."""
-
-    n: int
-    any_right: int
-    """The oracle: questions that at least one run has right."""
-    all_right: int
-    none_right: int
-    alone_right: tuple[int, ...]
-    """Questions that a run has right and all the others have not, in the order of the runs."""
+        return (self.right_to_wrong + self.wrong_to_right) / self.n
 
 
 class PairedMeasure(FrozenModel):
-    """One measure of a run beside the baseline's, over the tasks that all compared runs have a score for.
-
-    Fractions of 1.
-    """
+    """One measure of a run beside the baseline's, on the questions that all compared runs have a score for."""
 
     n: int
-    """Tasks."""
-    questions: int
-    """Whole questions that the tasks pose: what the interval resamples and what the test flips."""
+    clusters: int
+    """What the interval resamples: exams or whole questions; the questions themselves if nothing holds them."""
     baseline: float
-    """The baseline's mean."""
     other: float
-    """The other run's mean."""
     difference: Difference
-    """The other's mean minus the baseline's; its interval resamples whole questions."""
-    p: float
-    """Paired permutation test, two-sided: how likely a difference this large is if each question's two sets of scores
-    might as well have been exchanged."""
-    p_adjusted: float
-    """`p` after Holm over all pairs and measures, or over all pairs and groups."""
-    verdict: Verdict
-    """What may be said of this measure, by the interval and `p_adjusted`."""
+    p: float | None = None
+    """Two-sided: McNemar's exact test of right and wrong answers (McNemar 1947), else a paired permutation test of
+    whole questions. None for what follows from the same answers, such as points."""
+    p_adjusted: float | None = None
+    """`p` after Holm, over all pairs and measures, or over all pairs and groups of a facet."""
+    verdict: Verdict = "not told apart"
+    """What may be said of this measure alone, by the interval and `p_adjusted`."""
+    flips: Flips | None = None
+    """None unless answers are right or wrong."""
+    unit: Unit = Unit.SHARE

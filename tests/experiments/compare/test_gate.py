@@ -15,7 +15,9 @@ def test_a_run_passes_exactly_while_its_interval_stays_above_the_margin(medexam,
         code, out, err = medexam("compare", *runs, "--fail-if", f"worse:{points}", "--json")
         document = json.loads(out)
         passed = [each["passed"] for each in document["non_inferiority"]["pairs"].values()]
-        assert passed == [pair["accuracy"]["interval"][0] > -points / 100 for pair in document["pairs"]]
+        assert passed == [
+            pair["measures"]["accuracy"]["difference"]["interval"][0] > -points / 100 for pair in document["pairs"]
+        ]
         assert code == (0 if all(passed) else 1)
         assert (err.count("medexam: FAILED: "), err.count("medexam: passed: ")) == (
             passed.count(False),
@@ -23,7 +25,9 @@ def test_a_run_passes_exactly_while_its_interval_stays_above_the_margin(medexam,
         )
         return passed, err
 
-    low = json.loads(medexam("compare", *runs, "--json")[1])["pairs"][0]["accuracy"]["interval"][0]
+    low = json.loads(medexam("compare", *runs, "--json")[1])["pairs"][0]["measures"]["accuracy"]["difference"][
+        "interval"
+    ][0]
     assert low == pytest.approx(-0.25)
     passed, err = judged(25.1)
     assert passed == [True, False]

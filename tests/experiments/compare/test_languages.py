@@ -16,12 +16,12 @@ ZERO_SHOT = {"kind": "zero_shot"}
 
 @pytest.fixture
 def compare(medexam):
-    """`compare(run, ...)` -> the document of `medexam compare --languages`."""
+    """`compare(run, ...)` -> what `medexam compare --languages` finds of them."""
 
     def find(*runs):
         code, out, err = medexam("compare", "--languages", *runs, "--json")
         assert code == 0, err
-        return json.loads(out)
+        return json.loads(out)["languages"] | {"questions": json.loads(out)["questions"]}
 
     return find
 
@@ -33,11 +33,12 @@ def test_questions_are_counted_by_where_they_are_right(compare, make_run, medexa
     ]
     document = compare(*runs)
     (pair,) = document["pairs"]
-    assert (pair["both_right"], pair["neither"], document["questions"]) == (5, 10, 20)
-    assert (pair["only_es"], pair["only_en"]) == (4, 1)
+    flips = pair["flips"]
+    assert (flips["both_right"], flips["both_wrong"], document["questions"]) == (5, 10, 20)
+    assert (flips["right_to_wrong"], flips["wrong_to_right"]) == (4, 1)
     assert (len(document["right_alone"]["es"]), len(document["right_alone"]["en"])) == (4, 1)
     assert pair["neither_with_the_same_answer"] == 5
-    assert pair["mcnemar_p"] == pytest.approx(mcnemar_p(4, 1))
+    assert pair["p"] == pytest.approx(mcnemar_p(4, 1))
     medexam("compare", "--languages", *runs, "--markdown", tmp_path / "languages.md")
     check_sealed("compare/languages.md", (tmp_path / "languages.md").read_text(), tmp_path)
 
@@ -88,8 +89,9 @@ def test_every_two_of_five_languages_are_compared(compare, make_all) -> None:
     assert (len(document["wrong_alone"]["gl"]), len(document["right_alone"]["en"])) == (1, 1)
     pairs = {"".join(pair["languages"]): pair for pair in document["pairs"]}
     assert list(pairs) == ["enes", "engl", "enit", "enru", "esgl", "esit", "esru", "glit", "glru", "itru"]
-    assert pairs["glit"]["both_right"] == 4
-    assert (pairs["glit"]["only_gl"], pairs["glit"]["only_it"], pairs["glit"]["neither"]) == (1, 1, 4)
+    flips = pairs["glit"]["flips"]
+    assert (flips["both_right"], flips["both_wrong"]) == (4, 4)
+    assert (flips["right_to_wrong"], flips["wrong_to_right"]) == (1, 1)
     assert pairs["engl"]["difference"]["value"] == pytest.approx(-0.2)
-    assert pairs["enru"]["p_holm"] == pytest.approx(min(1, 10 * mcnemar_p(3, 1)))
+    assert pairs["enru"]["p_adjusted"] == pytest.approx(min(1, 10 * mcnemar_p(3, 1)))
     assert pairs["glit"]["neither_with_the_same_answer"] == 4

@@ -38,14 +38,16 @@ def test_a_pair_on_all_questions(make_run) -> None:
     document = found(make_run(ZERO_SHOT, "rwwww"), make_run(REASONING, "rrwwu"))
     assert (document["questions"], document["exams"], sum(document["dropped"].values())) == (20, 4, 0)
     (pair,) = document["pairs"]
-    flips = [pair[name] for name in ("right_to_wrong", "wrong_to_right", "both_right", "both_wrong")]
-    assert (pair["baseline_accuracy"], pair["accuracy"]["value"], flips) == (0.2, pytest.approx(0.2), [0, 4, 4, 12])
-    assert pair["p"] == pair["p_holm"] == pytest.approx(binomtest(4, 4).pvalue)
+    accuracy = pair["measures"]["accuracy"]
+    difference = accuracy["difference"]
+    flips = [accuracy["flips"][name] for name in ("right_to_wrong", "wrong_to_right", "both_right", "both_wrong")]
+    assert (accuracy["baseline"], difference["value"], flips) == (0.2, pytest.approx(0.2), [0, 4, 4, 12])
+    assert accuracy["p"] == accuracy["p_adjusted"] == pytest.approx(binomtest(4, 4).pvalue)
     # Every exam gains one question of five, so whole exams vary by nothing; four flips are too few for the test.
-    assert pair["accuracy"]["resampled"] == "questions within exams"
-    assert pair["accuracy"]["interval"] == pytest.approx([0.05, 0.4])
+    assert difference["resampled"] == "questions within exams"
+    assert difference["interval"] == pytest.approx([0.05, 0.4])
     assert pair["verdict"] == "not told apart"
-    assert {name: group["n"] for name, group in (pair["by_discipline"] | pair["by_year"]).items()} == dict.fromkeys(
+    assert {name: group["n"] for groups in pair["by"].values() for name, group in groups.items()} == dict.fromkeys(
         ("biology", "medicine", "2013", "2015"), 10
     )
     assert [each["question"].rpartition("/")[2] for each in document["flipped"]] == ["2"] * 4
@@ -64,7 +66,7 @@ def test_only_questions_that_all_runs_scored_are_compared(make_run) -> None:
         (20, 8, 6),
         (10, 0, 6),
     ]
-    assert [pair["n"] for pair in document["pairs"]] == [6, 6]
+    assert [pair["measures"]["accuracy"]["n"] for pair in document["pairs"]] == [6, 6]
     assert "Dropped: 10 not in every run, 2 failed in at least one, 2 not asked yet in at least one" in " ".join(
         repr(package.compare(*runs)).split()
     )
@@ -74,8 +76,8 @@ def test_the_first_run_is_the_baseline(make_run) -> None:
     better, worse = make_run(ZERO_SHOT, "r"), make_run(REASONING, "w")
     assert [found(*runs)["pairs"][0]["verdict"] for runs in ((better, worse), (worse, better))] == ["worse", "better"]
     assert (
-        "chain_of_thought is worse than zero_shot in accuracy: -100.0 percentage points, McNemar's p < 0.001, no "
-        "interval, because there are fewer than five exams, and in each all questions have the same result."
+        "chain_of_thought is worse than zero_shot in accuracy: 0.0 % against 100.0 %, -100.0 percentage points, "
+        "McNemar's p < 0.001, no interval, because every resample has the same result."
     ) in package.compare(better, worse).markdown()
 
 
@@ -84,13 +86,14 @@ def test_better_is_never_said_of_an_interval_with_zero_or_a_p_that_shows_nothing
     runs = make_run(ZERO_SHOT, "rww"), make_run(REASONING, outcomes), make_run(GUIDED, "wrw")
     shown = []
     for pair in found(*runs)["pairs"]:
-        low, high = pair["accuracy"]["interval"]
+        accuracy = pair["measures"]["accuracy"]
+        low, high = accuracy["difference"]["interval"]
         if pair["verdict"] != "not told apart":
             shown.append(pair)
-            assert pair["p_holm"] < 0.05
+            assert accuracy["p_adjusted"] < 0.05
             assert {"better": low > 0, "worse": high < 0}[pair["verdict"]]
         else:
-            assert low <= 0 <= high or pair["p_holm"] >= 0.05
+            assert low <= 0 <= high or accuracy["p_adjusted"] >= 0.05
     said = f"{package.compare(*runs)!r} {package.compare(*runs).markdown()}"
     assert bool(re.search(r"\b(better|worse)\b", said)) == bool(shown)
 
@@ -98,14 +101,15 @@ def test_better_is_never_said_of_an_interval_with_zero_or_a_p_that_shows_nothing
 def test_several_runs_are_adjusted_by_holm(make_run) -> None:
     runs = make_run(ZERO_SHOT, "w"), make_run(REASONING, "rwwww"), make_run(GUIDED, "rrwww")
     pairs = found(*runs)["pairs"]
+    tested = [pair["measures"]["accuracy"] for pair in pairs]
     first, second = binomtest(4, 4).pvalue, binomtest(8, 8).pvalue
-    assert [pair["p"] for pair in pairs] == pytest.approx([first, second])
-    assert [pair["p_holm"] for pair in pairs] == pytest.approx([first, 2 * second])
+    assert [each["p"] for each in tested] == pytest.approx([first, second])
+    assert [each["p_adjusted"] for each in tested] == pytest.approx([first, 2 * second])
     assert "after Holm" in package.compare(*runs).markdown()
-    groups = [group for pair in pairs for group in pair["by_discipline"].values()]
-    assert all(group["p_holm"] >= group["p"] for group in groups)
+    groups = [group for pair in pairs for group in pair["by"]["discipline"].values()]
+    assert all(group["p_adjusted"] >= group["p"] for group in groups)
     smallest = min(groups, key=lambda group: group["p"])
-    assert smallest["p_holm"] == pytest.approx(min(1, 4 * smallest["p"]))
+    assert smallest["p_adjusted"] == pytest.approx(min(1, 4 * smallest["p"]))
 
 
 def test_languages_may_be_compared_and_the_reader_is_told(make_run, exam_files) -> None:
