@@ -4,9 +4,9 @@ import sys
 
 import typer
 
-from medexam.cli import INCOMPLETE, print_json, print_lines, print_notice, print_tables, write_file
+from medexam.cli import INCOMPLETE, print_json, print_notice, write_file
 from medexam.errors import SpecError
-from medexam.experiments import Terminal, captioned, join_markdown, print_blocks, write_pictures
+from medexam.experiments import Terminal, print_blocks, render_markdown, write_plots
 from medexam.specs import parse_overrides
 from medexam.tables import Table
 from medexam_companions.papers.commands import ReproduceSettings
@@ -38,8 +38,8 @@ def print_list(*, as_json: bool) -> None:
             rows.append((entry.name, f"{entry.item.title} ({more})" if more else entry.item.title))
         title = f"{paper_entries[0].paper.paper} (arXiv {paper_entries[0].paper.arxiv})"
         table = Table(title, ("Name", "What"), tuple(rows), text_columns=2)
-        print_tables(Terminal(), [(table, "")])
-    print_lines(Terminal(), ["medexam reproduce NAME makes one; medexam plan SPEC says what one of its specs needs"])
+        print_blocks(Terminal(), [table])
+    print_blocks(Terminal(), ["medexam reproduce NAME makes one; medexam plan SPEC says what one of its specs needs"])
 
 
 def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None:
@@ -54,12 +54,11 @@ def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None
         say=print_notice,
     )
     if settings.markdown is not None:
-        tables = captioned(block for block in product.blocks if not isinstance(block, str))
-        write_file(join_markdown(tables), settings.markdown)
+        write_file(render_markdown(entry.item.title, product.blocks), settings.markdown)
     if settings.out is not None:
         if not product.pictures:
             raise SpecError(f"--out: {name} is a table and has no figure; leave it out")
-        for path in write_pictures(product.pictures, settings.out, "--out"):
+        for path in write_plots(product.pictures, settings.out, "--out"):
             print_notice(f"wrote {path}")
     elif product.pictures:
         print_notice("--out DIR writes the figure as PNG")

@@ -3,19 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments import (
     Block,
-    PlotPicture,
+    Plot,
     Statistics,
     StoredRun,
     compute_statistics,
-    length_tables,
-    render_plot,
-    statistics_plots,
+    lengths_table,
 )
 from medexam.files import cache_dir
 from medexam.questions import Discipline, Question
@@ -50,7 +48,7 @@ class Product:
     """Tables, and what a reader should know of them."""
     document: Any
     """The same, JSON-ready."""
-    pictures: Sequence[PlotPicture] = ()
+    pictures: Sequence[Plot] = ()
     runs: Sequence[StoredRun] = ()
     """Those that it was made from; empty for what describes a data set."""
 
@@ -84,14 +82,36 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
         comparison = Beside(title, tokens(items.questions), entry.figures, entry.paper.arxiv)
         return Product(entry, [comparison.table], comparison.document())
     statistics = compute_statistics(items.questions, items.golds, name=items.name, language=items.language)
-    plots = {plot.name: plot for plot in statistics_plots(statistics)}
-    pictures = [render_plot(plots[name]) for name in (shows, f"{shows}_by_year") if name in plots]
     if shows in _OF_EXAMS:
         comparison = Beside(title, _OF_EXAMS[shows](statistics), entry.figures, entry.paper.arxiv)
-        return Product(entry, [comparison.table], comparison.document(), pictures)
-    by_year, by_discipline = length_tables(statistics)
-    table = by_discipline if shows == "question_lengths_by_discipline" else by_year
-    return Product(entry, [table], statistics.model_dump(mode="json"), pictures)
+        return Product(entry, [comparison.table], comparison.document())
+    facet: Literal["year", "discipline"] = "discipline" if shows == "question_lengths_by_discipline" else "year"
+    table = lengths_table(statistics, facet)
+    return Product(entry, [table], statistics.model_dump(mode="json"), [_plot_lengths(shows, statistics, facet)])
+
+
+def _plot_lengths(name: str, statistics: Statistics, facet: Literal["year", "discipline"]) -> Plot:
+    """Plan boxes of the length of questions, as figures 3 and 4 of Correa-Guillén et al. (2025)."""
+    groups = {"year": statistics.by_year, "discipline": statistics.by_discipline}[facet]
+    about = f"{statistics.name} {statistics.language}"
+
+    def draw(figure: Any) -> None:
+        for axes, unit in zip(figure.subplots(1, 2), ("words", "characters"), strict=True):
+            spreads = [lengths["questions"][unit] for lengths in groups.values()]
+            ends = ("whislo", "q1", "med", "q3", "whishi")
+            boxes = [dict(zip(ends, each.quantiles, strict=True)) | {"mean": each.mean} for each in spreads]
+            axes.bxp(boxes, showmeans=True, showfliers=False)
+            axes.set_xticks(range(1, len(groups) + 1), map(str, groups), rotation=45 * (facet == "discipline"))
+            axes.set_ylabel(f"{unit} of a question")
+            axes.set_ylim(bottom=0)
+            axes.grid(axis="y", alpha=0.3)
+        figure.suptitle(f"Length of questions by {facet} · {about}")
+
+    caption = (
+        f"Length of the questions, without their options, by {facet}: {about}, n = {statistics.questions:,} questions. "
+        "Boxes: the middle half and the median; lines: 5 to 95 %; triangles: means."
+    )
+    return Plot(name, caption, (9.5, 4.2), draw)
 
 
 def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say: Callable[[str], None]) -> Product:
@@ -105,7 +125,7 @@ def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say:
     rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
     rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
     table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2)
-    picture = render_plot(corpus_map.plot(entry.item.part))
+    picture = corpus_map.plot(entry.item.part)
     return Product(entry, [(table, corpus_map.caption)], corpus_map.document(), [picture])
 
 

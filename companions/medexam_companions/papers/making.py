@@ -6,8 +6,9 @@ from typing import Any
 
 import medexam
 from medexam import MedExamError
+from medexam.benchmarks import matrices
 from medexam.errors import SpecError
-from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, render_plot, table_runs
+from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, table_runs
 from medexam.specs import build_cells, load_document
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.described import Product, describe
@@ -81,10 +82,9 @@ def _fits(document: Mapping[str, Any], key: str, value: Any) -> bool:
 def _arrange(entry: PaperEntry, runs: Sequence[StoredRun]) -> Product:
     """Build the table that the runs make."""
     if entry.item.shows == "years":
-        plot = PLOTS["models_by_year"](looks(runs))
-        by_year = [table for table in matrices(runs[0].benchmark, table_runs(runs)) if table[0].headers[0] == "Year"]
-        pictures = [] if plot is None else [render_plot(plot)]
-        return Product(entry, by_year, Report(runs).document(), pictures, runs)
+        plot = PLOTS["years"](looks(runs), together=True)
+        by_year = [table for table in matrices(runs[0].benchmark, table_runs(runs)) if table.headers[0] == "Year"]
+        return Product(entry, by_year, Report(runs).document(), [] if plot is None else [plot], runs)
     if entry.item.shows == "correlation":
         comparison = _correlate(entry, runs)
         return Product(entry, [comparison.table], comparison.document(), (), runs)

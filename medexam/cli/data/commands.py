@@ -3,7 +3,6 @@
 It parses, calls `medexam.datasets` and prints; it decides nothing about data. Errors go to the caller as they are.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -41,12 +40,6 @@ def stats(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A data set, as `medexam data list` names it.")],
     language: Annotated[str, typer.Option("--language")] = "en",
     path: PathOption = None,
-    pictures: Annotated[
-        Path | None,
-        typer.Option(
-            "--pictures", metavar="DIR|FILE", help="Write the figures: PNG into a folder, or FILE.pdf or FILE.svg."
-        ),
-    ] = None,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Leave private-use characters as they are.")
     ] = False,
@@ -55,7 +48,7 @@ def stats(
     """Count questions by discipline, year and split; lengths, places of right answers; or explanations in sentences."""
     from medexam.cli.data.actions.sets import count_questions
 
-    count_questions(dataset, language, path, pictures, as_published=as_published, as_json=as_json)
+    count_questions(dataset, language, path, as_published=as_published, as_json=as_json)
 
 
 @app.command()

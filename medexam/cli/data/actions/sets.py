@@ -12,16 +12,13 @@ from medexam.cli.flags.data_sample import SampleSettings
 from medexam.cli.options import refuse
 from medexam.cli.views.output import print_by_kind, print_json
 from medexam.cli.views.questions import print_question, print_task
-from medexam.cli.views.runs import print_tables
 from medexam.datasets import check_exam_set, find_files, load_exam_set, load_task_set
 from medexam.datasets.checking import Anomaly, CheckReport, LanguageCheck, check_own_set
 from medexam.datasets.loading import find_question
-from medexam.errors import SpecError
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.dataset_statistics import compute_statistics
 from medexam.experiments.report.dataset_tables import statistics_tables
-from medexam.experiments.report.plots.datasets import statistics_plots
-from medexam.experiments.report.plots.pictures import render_plot, write_pictures
+from medexam.experiments.report.shown import print_blocks
 from medexam.plugins import load_object
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
@@ -49,33 +46,26 @@ def list_known(*, as_json: bool) -> None:
         languages, place = " ".join(document["files"]), "; ".join(places) or f"not here: {document['get']}"
         rows.append((document["name"], document["title"], languages, place, f"{document['questions']:,}"))
     headers = ("Name", "What", "Languages", "Where", "Questions")
-    print_tables(_console(), [(Table("", headers, tuple(rows), text_columns=4), "")])
+    print_blocks(_console(), [Table("", headers, tuple(rows), text_columns=4)])
 
 
-def count_questions(
-    dataset: str, language: str, path: Path | None, pictures: Path | None, *, as_published: bool, as_json: bool
-) -> None:
+def count_questions(dataset: str, language: str, path: Path | None, *, as_published: bool, as_json: bool) -> None:
     """Count questions by discipline, year and split; lengths, places of right answers; or explanations in sentences."""
     fields = {"name": dataset, "language": language, "path": path}
     spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
     if counted_by := find_entry(spec.name).statistics:
-        if pictures is not None:
-            raise SpecError(f"--pictures: {spec.name} has no figures: leave it out")
         own_statistics = load_object(counted_by, BENCHMARKS)(spec)
         if as_json:
             typer.echo(own_statistics.model_dump_json(indent=2))
         else:
-            print_tables(Terminal(), own_statistics.tables())
+            print_blocks(Terminal(), own_statistics.tables())
         return
     exams = load_exam_set(spec)
     statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
-    if pictures is not None:
-        for picture_path in write_pictures(map(render_plot, statistics_plots(statistics)), pictures, "--pictures"):
-            typer.echo(f"wrote {picture_path}", err=True)
     if as_json:
         typer.echo(statistics.model_dump_json(indent=2))
         return
-    print_tables(Terminal(), statistics_tables(statistics))
+    print_blocks(Terminal(), statistics_tables(statistics))
 
 
 def check_set(

@@ -1,7 +1,7 @@
-"""One HTML file from stored runs: sections, pictures and questions put into the template, with its styles and scripts.
+"""One HTML file from stored runs or a leaderboard: a template filled with tables, plots and questions.
 
-The template escapes whatever it is given. The page's own policy lets a browser run the scripts of `assets/`, known by
-their hashes, and no other, and load nothing.
+The template escapes whatever it is given. The page's own policy lets a browser run the script of `assets/`, known by
+its hash, and no other, and load nothing.
 """
 
 import base64
@@ -10,38 +10,31 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.report.added import find_added_tables
-from medexam.experiments.report.findings import describe_readings
-from medexam.experiments.report.page.blocks import build_blocks
-from medexam.experiments.report.page.entries import read_answers
-from medexam.experiments.report.page.overview import PANEL_CAPTION, build_overview
-from medexam.experiments.report.page.question_pictures import read_pictures
-from medexam.experiments.report.page.sections import build_sections, first_screen_tables, warnings
-from medexam.experiments.report.plots.page_svg import render_svg
-from medexam.experiments.report.plots.pictures import PLOTS
-from medexam.experiments.report.plots.style import looks
+from medexam.experiments.report.findings import above_chance, describe_readings, lead
+from medexam.experiments.report.page.questions import pack_questions
+from medexam.experiments.report.page.sections import build_sections, find_warnings, merge_notes
+from medexam.experiments.report.plots.drawing import render_svg
+from medexam.experiments.report.plots.runs import plot_runs
+from medexam.experiments.report.run_tables import find_added_tables
 from medexam.experiments.report.silences import silences
-from medexam.experiments.store.stored_run import AnyRun, ExamRun
+from medexam.experiments.report.tables import overview_tables
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
 from medexam.plugins import __version__
+from medexam.tables import six_digits
 
-ASSETS = "assets"
-STYLE = "page.css"
-SCRIPTS = (
-    *("folds.js", "tables.js", "copying.js", "blocks.js", "against.js"),
-    *("beside.js", "marks.js", "detail.js", "questions.js"),
-)
-"""In the order in which they need each other."""
+STRIPS = "Points in the strips: scores; lines: 95 % intervals; dotted: what choosing at random would score."
 
 
 @dataclass(frozen=True)
@@ -52,10 +45,13 @@ class PageSize:
     questions: int
 
 
-def write_page(runs: Sequence[AnyRun], path: Path) -> PageSize:
-    """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails."""
+def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = ()) -> PageSize:
+    """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails.
+
+    It opens on these findings, if there are any, and on who leads.
+    """
     with reads_kept():
-        pieces = render_page(runs)
+        pieces = render_page(runs, findings)
     try:
         with whole_file(path) as draft:
             with draft.open("w", encoding="utf-8", errors="replace", newline="\n") as stream:
@@ -68,61 +64,83 @@ def write_page(runs: Sequence[AnyRun], path: Path) -> PageSize:
     return PageSize(size, len({key for run in runs for key in run.record.questions}))
 
 
-def read_asset(name: str) -> str:
-    """Read the text of a file of `assets/`."""
-    return (files("medexam.experiments.report.page") / ASSETS / name).read_text(encoding="utf-8")
-
-
-def render_page(runs: Sequence[AnyRun]) -> Iterator[str]:
+def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iterator[str]:
     """Render the page in pieces."""
-    names = run_names(runs)
-    plots, no_plots = list[tuple[str, str]](), None
+    names, plots = run_names(runs), list[tuple[Markup, str]]()
+    packed = pack_questions(runs, names)
+    lines = [*describe_readings(runs), *silences(runs)]
     try:
-        plots = draw_plots(runs)
+        # The first screen shows what the plot of the strategies does.
+        drawn = [plot for plot in plot_runs(runs) if plot.name != "strategies"]
+        plots = [(Markup(render_svg(plot)), plot.caption) for plot in drawn]  # noqa: S704 - our own drawing
     except MedExamError as error:
-        no_plots = str(error)
-    overview = build_overview(runs)
+        lines.append(f"Plots are left out: {error}")
+    descriptions = [(name, run.record.description or "") for run, name in zip(runs, names, strict=True)]
     return fill_template(
-        "page.html",
-        SCRIPTS,
         kind="report",
-        title=overview.title,
-        about=overview.about,
-        verdict=overview.verdict,
+        title=", ".join(dict.fromkeys(run.record.cell.name for run in runs)),
+        about=describe_runs(runs),
+        findings=[*findings, *filter(None, [lead(runs), above_chance(runs)])],
         command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
-        overview=overview,
-        warnings=warnings(runs, names),
-        silences=[*describe_readings(runs), *silences(runs)],
-        scores=first_screen_tables(runs, PANEL_CAPTION if overview.panels else ""),
+        warnings=find_warnings(runs, names),
+        lines=[*merge_notes([pair for pair in descriptions if pair[1]], len(runs)), *lines],
+        tables=overview_tables(runs),
+        strips=STRIPS,
         sections=build_sections(runs, names, find_added_tables(runs)[1]),
-        plots=[(Markup(svg), caption) for svg, caption in plots],  # noqa: S704 - our own drawing
-        no_plots=no_plots,
-        blocks=build_blocks(read_answers(runs), runs[0].benchmark.facets, read_pictures(runs)),
+        plots=plots,
+        notes=packed.notes,
+        data=packed.data,
     )
 
 
-def fill_template(template: str, script_names: Sequence[str], **values: Any) -> Iterator[str]:
-    """Fill a template of `assets/` in pieces, with the style, these scripts, and a policy that runs nothing else."""
-    style, scripts = read_asset(STYLE), [read_asset(name) for name in script_names]
+def describe_runs(runs: Sequence[StoredRun]) -> str:
+    """Describe what was asked of which model, and when."""
+    models = list(dict.fromkeys(run.model for run in runs if run.model is not None))
+    questions = len({key for run in runs for key in run.record.questions})
+    parts = [
+        models[0] if len(models) == 1 else f"{len(models)} models" if models else "",
+        ", ".join(dict.fromkeys(run.record.cell.dataset.label for run in runs)),
+        f"{questions:,} questions",
+        f"{len(runs)} runs" if len(runs) > 1 else runs[0].program,
+        max(str(run.environment.get("ended_at") or "")[:10] for run in runs),
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def fill_template(**values: Any) -> Iterator[str]:
+    """Fill the template in pieces, with the style, the script, and a policy that runs nothing else."""
+    style, script = (read_asset(name) for name in ("page.css", "page.js"))
+    policy = (
+        f"default-src 'none'; style-src {policy_hash(style)}; script-src {policy_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    empty = {"command": "", "warnings": (), "strips": "", "sections": (), "plots": (), "notes": (), "data": ""}
+    return load_template().generate(
+        version=__version__,
+        policy=policy,
+        style=Markup(style),  # noqa: S704 - the package's own file
+        script=Markup(script),  # noqa: S704 - the package's own file
+        **empty | values,
+    )
+
+
+@cache
+def load_template() -> Template:
+    """Load the template, which escapes all that it is given."""
     templates = Environment(
-        loader=PackageLoader("medexam.experiments.report.page", ASSETS),
+        loader=PackageLoader("medexam.experiments.report.page", "assets"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["code"] = mark_code
-    policy = (
-        f"default-src 'none'; style-src {policy_hash(style)}; script-src {' '.join(map(policy_hash, scripts))}; "
-        f"img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    return templates.get_template(template).generate(
-        version=__version__,
-        policy=policy,
-        style=Markup(style),  # noqa: S704 - the package's own file
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - the package's own files
-        **{"command": "", "verdict": (), "blocks": ()} | values,
-    )
+    templates.filters |= {"code": mark_code, "six_digits": six_digits, "anchor": make_anchor}
+    return templates.get_template("page.html")
+
+
+def read_asset(name: str) -> str:
+    """Read the text of a file of `assets/`."""
+    return (files("medexam.experiments.report.page") / "assets" / name).read_text(encoding="utf-8")
 
 
 def mark_code(text: str) -> Markup:
@@ -130,11 +148,9 @@ def mark_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it is escaped
 
 
-def draw_plots(runs: Sequence[ExamRun]) -> list[tuple[str, str]]:
-    """Draw each plot as SVG, with its caption; without that of the strategies, which the first screen shows."""
-    run_looks = looks(runs)
-    plots = [PLOTS[name](run_looks) for name in runs[0].benchmark.plots if name != "strategies"]
-    return [(render_svg(plot), plot.caption) for plot in plots if plot is not None]
+def make_anchor(title: str) -> str:
+    """Write a title as the place of a page is called."""
+    return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
 def policy_hash(text: str) -> str:

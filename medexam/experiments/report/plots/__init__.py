@@ -1,1 +1,1 @@
-"""Pictures of stored runs, data sets and corpora."""
+"""Pictures of stored runs, and what else is drawn in their look."""

@@ -1,0 +1,99 @@
+"""Drawing a plot: as a file in the format of its ending, or as SVG of the page. Needs the extra `plots`."""
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import escape
+
+from medexam.errors import MedExamError
+from medexam.experiments.report.plots.style import Plot
+from medexam.files import write_whole
+from medexam.library_logging import quiet_matplotlib
+from medexam.text import visible
+
+ENDINGS = (".png", ".pdf", ".svg")
+"""Of the formats that are written."""
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "figure.titlesize": "large",
+    "font.size": 10,
+    "legend.fontsize": "small",
+    # Fonts of type 42, since journals refuse those of type 3.
+    "pdf.fonttype": 42,
+    # Names may hold dollar signs, between which matplotlib would read formulas.
+    "text.parse_math": False,
+}
+PAGE_COLORS = {
+    "#000000": "currentColor",
+    "#ffffff": "var(--ground)",
+    "#737373": "var(--quiet)",
+    "#b0b0b0": "var(--line)",
+    "#cccccc": "var(--line)",
+}
+"""What matplotlib draws with -> the page's own, in light and dark."""
+
+
+def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
+    """Draw the plot in the format of one of `ENDINGS`; raises `MedExamError` without matplotlib."""
+    try:
+        with quiet_matplotlib():
+            import matplotlib.figure
+    except ImportError:
+        raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
+    # No date, so that equal runs give equal files.
+    metadata = {".pdf": {"Subject": plot.caption, "CreationDate": None}, ".svg": {"Date": None}}
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": plot.name, **settings}), quiet_matplotlib():
+        figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150, layout="constrained")
+        plot.draw(figure)
+        described = {"Description": plot.caption} if ending != ".pdf" else {}
+        figure.savefig(buffer, format=ending[1:], metadata=described | metadata.get(ending, {}))
+    return buffer.getvalue()
+
+
+def render_svg(plot: Plot) -> str:
+    """Draw the plot as an `svg` element in the page's colours and font, without any inline style, which it refuses."""
+    drawn = render_plot(plot, ".svg", **{"svg.fonttype": "none", "savefig.transparent": True}).decode()
+    # A name may hold characters that XML does not take.
+    _, view, body = re.split(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', visible(drawn))
+    body = re.sub(r"<(metadata|style).*?</\1>| id=\"[^\"]*_\d+\"", "", body, flags=re.DOTALL)
+    body = re.sub(r'style="([^"]*)"', lambda found: _attributes(found[1]), body)
+    return f'<svg viewBox="{view}" fill="currentColor" role="img" aria-label="{escape(plot.caption)}">{body}'
+
+
+def _attributes(style: str) -> str:
+    """Write a style as attributes; the page has its own family of fonts."""
+    pairs = dict(declaration.split(": ", 1) for declaration in style.split("; ") if ": " in declaration)
+    pairs.pop("font-family", None)
+    if font := re.search(r"([\d.]+)px", pairs.pop("font", "")):
+        pairs["font-size"] = font[1]
+    return " ".join(f'{name}="{PAGE_COLORS.get(value.lower(), value)}"' for name, value in pairs.items())
+
+
+def write_plots(plots: Sequence[Plot], target: Path, option: str) -> list[Path]:
+    """Write plots and return their paths: into the folder `target` as PNG, or in the format of a file's ending.
+
+    A file named as a plot gets that plot alone; for any other name each plot's is added to it. Raises `MedExamError`
+    naming `option` if a file cannot be written, or for a format that is not offered.
+    """
+    ending = target.suffix.lower()
+    if ending in (".eps", ".pgf", ".ps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp", ".gif"):
+        raise MedExamError(f"{option} {target}: give a folder, or a file that ends in {', '.join(ENDINGS)}")
+    files = {target.with_stem(f"{target.stem}-{plot.name}"): plot for plot in plots}
+    if ending not in ENDINGS:
+        files = {target / f"{plot.name}.png": plot for plot in plots}
+    elif alone := [plot for plot in plots if plot.name == target.stem]:
+        files = {target: alone[0]}
+    for path, plot in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, render_plot(plot, path.suffix.lower()))
+        except OSError as error:
+            reason = error.strerror or error
+            raise MedExamError(f"cannot write {path}: {reason}; choose another folder with {option}") from None
+    return list(files)

@@ -1,0 +1,359 @@
+"""The seven plots of runs. Each is planned of the runs that have its data, and is None where none has.
+
+Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+from medexam.benchmarks.resampling import describe_resampling
+from medexam.distributions import WILSON
+from medexam.experiments.compare.flows import FlowMark, find_flows
+from medexam.experiments.compare.ranking import describe_difference
+from medexam.experiments.report.plots.style import (
+    CHANCE,
+    GREY,
+    PALETTE,
+    WIDTH,
+    Plot,
+    RunStyle,
+    describe_n,
+    draw_points,
+    looks,
+    plan,
+    span,
+    split_panels,
+    wrap,
+)
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.results import Measure
+from medexam.tables import coefficient, decimal, percent, with_interval
+
+TOGETHER = 4
+"""The most runs whose years share a panel."""
+SPREAD = 0.5
+"""Width that the runs share around a place on the axis, where 1 is the distance between places."""
+LEAST_SPAN = 12.0
+"""Percentage points that the axis of years shows at least, so that noise does not look like a trend."""
+OTHERS: dict[str, Any] = {"color": "#cccccc", "linewidth": 1.2, "zorder": 1}
+"""How a run is drawn behind another."""
+QUARTILES = ("1, lowest", "2", "3", "4, highest")
+
+
+def strategies(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan accuracy and exam score of each run, side by side."""
+    scored = {look: look.run.metrics.measures for look in run_looks if look.n}
+    if describe_difference([look.run for look in scored]) is None:
+        scored = dict(sorted(scored.items(), key=lambda pair: -(pair[0].run.score or 0)))
+    names = [name for name in ("accuracy", "exam_score") if any(name in measures for measures in scored.values())]
+    if not names:
+        return None
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+        for axes, name in zip(grid, names, strict=True):
+            for place, (look, measures) in enumerate(scored.items()):
+                measure = measures.get(name)
+                if measure is None or measure.value is None:
+                    continue
+                points = [(measure.value, measure.interval)]
+                draw_points(axes, look.line, [place], points, across=True, markersize=7, capsize=3)
+                words = with_interval(percent(measure.value), measure.interval).replace(" [", "\n[")
+                axes.text(1.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
+                if measure.chance is not None:
+                    axes.vlines(100 * measure.chance, place - 0.36, place + 0.36, zorder=1, **CHANCE)
+            axes.set_xlabel(f"{name.replace('_', ' ')}, %")
+            axes.grid(axis="x", alpha=0.3)
+            axes.tick_params(axis="y", length=0)
+            axes.margins(x=0.08)
+        labels = [f"{wrap(look.name, 34)}\nn = {look.n:,}" for look in scored]
+        grid[0].set_yticks(range(len(scored)), labels)
+        grid[0].set_ylim(len(scored) - 0.4, -0.6)
+
+    rules = f"accuracy: {WILSON}"
+    if "exam_score" in names:
+        ways = [measures["exam_score"].resampled for measures in scored.values() if "exam_score" in measures]
+        clusters = run_looks[0].run.benchmark.clusters
+        rules += f"; exam score: {describe_resampling(ways, 'bootstrap', clusters)}"
+    caption = (
+        f"{' and '.join(names).capitalize().replace('_', ' ')} of each run, {describe_n([look.n for look in scored])}; "
+        f"bars are 95 % intervals ({rules}). Dotted marks: what choosing at random would score on the same questions."
+    )
+    size = (WIDTH, 1.4 + 0.44 * len(scored))
+    return plan("strategies", "Strategies side by side", caption, size, scored, draw, [(CHANCE, "chance")])
+
+
+def years(run_looks: Sequence[RunStyle], *, together: bool = False) -> Plot | None:
+    """Plan accuracy over exam years: a panel for each run before the others in grey, or one for all `together`."""
+    scored = _by_facet(run_looks, "year")
+    if not scored:
+        return None
+    panels = [[look] for look in scored] if len(scored) > TOGETHER and not together else [[*scored]]
+    columns = min(4, len(panels))
+    chance = {int(year): measure.chance for groups in scored.values() for year, measure in groups.items()}
+
+    def draw(figure: Any) -> None:
+        grid = split_panels(figure, len(panels), columns)
+        for axes, panel in zip(grid, panels, strict=True):
+            for groups in () if len(panels) == 1 else scored.values():
+                axes.plot([*map(int, groups)], [100 * (m.value or 0) for m in groups.values()], **OTHERS)
+            for place, look in enumerate(panel):
+                shift = SPREAD * ((place + 0.5) / len(panel) - 0.5)
+                points = [(measure.value or 0.0, measure.interval) for measure in scored[look].values()]
+                draw_points(axes, look.line, [int(year) + shift for year in scored[look]], points)
+            for year, level in chance.items():
+                if level is not None:
+                    axes.hlines(100 * level, year - 0.38, year + 0.38, zorder=1, **CHANCE)
+            if len(panels) > 1:
+                axes.set_title(f"{wrap(panel[0].name, 28)}\nn = {panel[0].n:,}", fontsize="small")
+            axes.set_xticks(sorted(chance), map(str, sorted(chance)))
+            axes.grid(axis="y", alpha=0.3)
+        for axes in grid[::columns]:
+            axes.set_ylabel("accuracy, %")
+        low, high = grid[0].get_ylim()
+        half = max(LEAST_SPAN, high - low) / 2
+        # A little below 0, so that a marker at 0 is whole.
+        grid[0].set_ylim(max(-0.06 * half, (low + high) / 2 - half), (low + high) / 2 + half)
+
+    caption = (
+        f"Accuracy by exam year, {describe_n([look.n for look in scored])}; bars are 95 % intervals ({WILSON}) of a "
+        "year's questions. The axis need not begin at 0."
+    )
+    lines = (
+        [(OTHERS, "other runs")]
+        if len(panels) > 1
+        else [(look.line, f"{look.name} (n = {look.n:,})") for look in scored]
+    )
+    size = (WIDTH, 0.7 + (2.3 if len(panels) > 1 else 3.6) * -(-len(panels) // columns))
+    title, legend = "Accuracy by exam year", [*lines, (CHANCE, "chance")]
+    return plan("accuracy_by_year", title, caption, size, scored, draw, legend)
+
+
+def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan a heat map of runs and disciplines, its numbers written into its cells."""
+    scored = _by_facet(run_looks, "discipline")
+    if not scored:
+        return None
+    by_name: dict[str, list[Measure]] = {}
+    for groups in scored.values():
+        for name, measure in groups.items():
+            by_name.setdefault(name, []).append(measure)
+    names = sorted(by_name)
+    chance = {name: Measure(value=measures[0].chance, n=0) for name, measures in by_name.items()}
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        cells = [[groups.get(name) for name in names] for groups in (*scored.values(), chance)]
+        nothing = float("nan")
+        values = [[nothing if cell is None or cell.value is None else cell.value for cell in row] for row in cells]
+        image = axes.imshow(values, cmap="cividis", aspect="auto")
+        for row, column in product(range(len(cells)), range(len(names))):
+            cell, value = cells[row][column], values[row][column]
+            red, green, blue, _ = image.cmap(image.norm(value)) if value == value else (1, 1, 1, 1)
+            color = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+            ends = cell and cell.interval
+            text = with_interval(percent(cell and cell.value), ends, lambda end: decimal(100 * end, 0))
+            text = text.replace(" [", "\n[")
+            axes.text(column, row, text, ha="center", va="center", fontsize="small", color=color)
+        counts = {name: [measure.n for measure in by_name[name]] for name in names}
+        heads = [f"{wrap(name, 80 // len(names))}\nn = {span(counts[name])}" for name in names]
+        axes.set_xticks(range(len(names)), heads)
+        axes.set_yticks(range(len(cells)), [*(wrap(look.name, 30) for look in scored), "chance"])
+        axes.xaxis.tick_top()
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.vlines([at - 0.5 for at in range(1, len(names))], -0.5, len(scored) + 0.5, "white", linewidth=1.5)
+        axes.hlines([at - 0.5 for at in range(1, len(cells))], -0.5, len(names) - 0.5, "white", linewidth=1.5)
+
+    group_name = next(iter(scored)).run.benchmark.facets["discipline"].lower()
+    caption = (
+        f"Accuracy by {group_name} in percent, {describe_n([look.n for look in scored])}; in brackets 95 % "
+        f"intervals ({WILSON}). The last row is what choosing at random would score."
+    )
+    size = (WIDTH, 1.5 + 0.55 * (len(scored) + 1))
+    return plan("accuracy_by_discipline", f"Accuracy by {group_name}, %", caption, size, scored, draw)
+
+
+def flips(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan which answers another run than the first loses and gains, on the questions that all have scored."""
+    flows = find_flows([look.run for look in run_looks])
+    if not flows:
+        return None
+    look_by_folder = {look.run.folder.path: look for look in run_looks}
+    first, *others = (look_by_folder[run.folder.path] for run in (flows[0].before, *(flow.after for flow in flows)))
+    right, wrong, blank = FlowMark.RIGHT, FlowMark.WRONG, FlowMark.UNANSWERED
+    parts = {
+        (right, wrong): (PALETTE[4], "lost: right before, now wrong"),
+        (right, blank): (GREY, "lost: now unanswered"),
+        (wrong, right): (PALETTE[0], "gained: wrong before, now right"),
+        (blank, right): (PALETTE[5], "gained: unanswered before"),
+    }
+    most = max(1, *(sum(flow.counts.get(pair, 0) for pair in [*parts][at : at + 2]) for flow in flows for at in (0, 2)))
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for place, flow in enumerate(flows):
+            for side, pairs in ((-1, [*parts][:2]), (1, [*parts][2:])):
+                counts = [flow.counts.get(pair, 0) for pair in pairs]
+                for pair, count, before in zip(pairs, counts, (0, counts[0]), strict=True):
+                    axes.barh(place, side * count, left=side * before, height=0.6, color=parts[pair][0])
+                words = " + ".join(f"{count:,}" for count in counts if count) or "0"
+                place_x = side * (sum(counts) + 0.02 * most)
+                axes.text(place_x, place, words, ha="left" if side > 0 else "right", va="center", fontsize="small")
+            words = with_interval(f"accuracy {100 * flow.accuracy.value:+.1f} pp", flow.accuracy.interval)
+            axes.text(1.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_xlim(-1.2 * most, 1.2 * most)
+        axes.set_ylim(len(flows) - 0.4, -0.6)
+        both = [flow.counts.get((right, right), 0) for flow in flows]
+        neither = [sum(count for pair, count in flow.counts.items() if right not in pair) for flow in flows]
+        rows = zip(others, both, neither, strict=True)
+        names = [f"{wrap(look.name, 34)}\nboth right {n:,}, neither {m:,}" for look, n, m in rows]
+        axes.set_yticks(range(len(flows)), names, fontsize="small")
+        axes.set_xticks([])
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0)
+
+    ways = [flow.accuracy.resampled for flow in flows]
+    caption = (
+        f"What became of the right and wrong answers of {first.name} in other runs, on the n = {flows[0].n:,} "
+        "questions that all have scored. The difference of accuracy, in percentage points (pp), has a 95 % interval "
+        f"({describe_resampling(ways, 'paired bootstrap', flows[0].clusters)})."
+    )
+    title, size = f"Flips from {first.name}, n = {flows[0].n:,}", (WIDTH, 1.0 + 0.5 * len(flows))
+    legend = [({"color": color, "linewidth": 6}, words) for color, words in parts.values()]
+    return plan("flips", title, caption, size, [first, *others], draw, legend, same_questions=True)
+
+
+def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan accuracy against confidence, a panel for each run with option scores."""
+    scored = _by_evidence(run_looks, "option_scores")
+    if not scored:
+        return None
+    columns = 2 if len(scored) == 4 else min(3, len(scored))
+
+    def draw(figure: Any) -> None:
+        grid = split_panels(figure, len(scored), columns)
+        for axes, (look, scores) in zip(grid, scored.items(), strict=True):
+            bins = [part for part in scores["reliability"] if part["n"]]
+            confidences = [100 * part["mean_confidence"] for part in bins]
+            axes.plot([0, 100], [0, 100], **CHANCE)
+            line = {**look.line, "marker": ""}
+            draw_points(axes, line, confidences, [(part["accuracy"], part["accuracy_interval"]) for part in bins])
+            heights, areas = [100 * part["accuracy"] for part in bins], [500 * part["n"] / scores["n"] for part in bins]
+            axes.scatter(confidences, heights, [max(14, area) for area in areas], look.line["color"], alpha=0.6)
+            error = percent(scores["expected_calibration_error"])
+            axes.set_title(f"{wrap(look.name, 32)}\nn = {scores['n']:,}, ECE {error} %", fontsize="small")
+            axes.set(xlim=(-4, 104), ylim=(-4, 104), aspect="equal", xlabel="confidence, %")
+            axes.grid(alpha=0.3)
+        for axes in grid[::columns]:
+            axes.set_ylabel("accuracy, %")
+
+    caption = (
+        f"Accuracy against confidence in ten bins, {describe_n([scores['n'] for scores in scored.values()])}; bars "
+        f"are 95 % intervals ({WILSON}), the area of a marker shows the bin's share of the questions. A calibrated run "
+        "lies on the diagonal; ECE is the expected calibration error."
+    )
+    size = (max(6.0, WIDTH * columns / 3), 0.5 + 3.6 * -(-len(scored) // columns))
+    return plan("reliability", "Reliability", caption, size, scored, draw)
+
+
+def thresholds(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan the exam score where questions of less confidence than a threshold are left blank."""
+    scored = _by_evidence(run_looks, "option_scores")
+    if not scored:
+        return None
+    ring = {
+        "color": "0.4",
+        "marker": "o",
+        "markersize": 12,
+        "fillstyle": "none",
+        "linestyle": "",
+        "markeredgewidth": 1.5,
+    }
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for look, scores in scored.items():
+            heights = {100 * point["threshold"]: 100 * point["exam_score"] for point in scores["abstention"]}
+            axes.plot([*heights], [*heights.values()], markersize=4, **look.line)
+            best = 100 * scores["best_threshold"]
+            axes.plot(best, heights[best], **{**ring, "color": look.line["color"]})
+        axes.axhline(0, **CHANCE)
+        axes.set(xlabel="questions left blank below this confidence, %", ylabel="exam score, %")
+        axes.grid(alpha=0.3)
+
+    counts = [scores["n"] for scores in scored.values()]
+    caption = (
+        f"Exam score when questions of less confidence are left blank, {describe_n(counts)}, without intervals. A ring "
+        "marks a run's best threshold; chosen on these same questions, it is optimistic."
+    )
+    entries = [(look.line, f"{look.name} (n = {n:,})") for look, n in zip(scored, counts, strict=True)]
+    legend = [*entries, (ring, "best threshold (optimistic: chosen here)"), (CHANCE, "every question blank")]
+    name, title = "exam_score_by_threshold", "Exam score by threshold"
+    return plan(name, title, caption, (WIDTH, 4.6), scored, draw, legend)
+
+
+def relevance(run_looks: Sequence[RunStyle]) -> Plot | None:
+    """Plan accuracy by quartile of the best passage's score, whose unit is each retriever's own."""
+    pairs = {look: figures for look, figures in _by_evidence(run_looks, "retrieval").items() if figures["n"]}
+    if not pairs:
+        return None
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for row, (look, figures) in enumerate(pairs.items()):
+            shift = SPREAD * ((row + 0.5) / len(pairs) - 0.5)
+            parts = {place + shift: part for place, part in enumerate(figures["quartiles"]) if part["n"]}
+            points = [(part["accuracy"], part["accuracy_interval"]) for part in parts.values()]
+            draw_points(axes, look.line, [*parts], points)
+        chance = next(iter(pairs)).run.metrics.measures["accuracy"].chance
+        if chance is not None:
+            axes.axhline(100 * chance, **CHANCE)
+        axes.set_xticks(range(4), QUARTILES)
+        axes.set(xlabel="quartile of the best passage's score", ylabel="accuracy, %")
+        axes.grid(axis="y", alpha=0.3)
+
+    counts = [figures["n"] for figures in pairs.values()]
+    caption = (
+        f"Accuracy by quartile of the best passage's score, {describe_n(counts)} with passages; bars are 95 % "
+        f"intervals ({WILSON}). r correlates that score with being right; chance is the first run's."
+    )
+    legend: list[tuple[Mapping[str, Any], str]] = []
+    for look, figures in pairs.items():
+        found = figures["score_correctness"]
+        r = "" if found is None else f", r = {coefficient(found['r'])}"
+        legend.append((look.line, f"{look.name} (n = {figures['n']:,}{r})"))
+    title = "Accuracy by relevance of the passages"
+    return plan("relevance", title, caption, (WIDTH, 4.2), pairs, draw, [*legend, (CHANCE, "chance")])
+
+
+PLOTS: Mapping[str, Callable[..., Plot | None]] = MappingProxyType(
+    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability, thresholds, relevance)}
+)
+"""By name, in the order of a report."""
+
+
+def plot_runs(runs: Sequence[StoredRun]) -> list[Plot]:
+    """Plan the plots that runs of one benchmark have data for."""
+    run_looks = looks(runs)
+    plots = [PLOTS[name](run_looks) for name in runs[0].benchmark.plots]
+    return [plot for plot in plots if plot is not None]
+
+
+def _by_facet(run_looks: Sequence[RunStyle], facet: str) -> dict[RunStyle, dict[str, Measure]]:
+    """Find the accuracy of each group that has scored questions; runs without any are left out."""
+    scored = {
+        look: {
+            name: scores.measures["accuracy"] for name, scores in look.run.metrics.by.get(facet, {}).items() if scores.n
+        }
+        for look in run_looks
+    }
+    return {look: groups for look, groups in scored.items() if groups}
+
+
+def _by_evidence(run_looks: Sequence[RunStyle], kind: str) -> dict[RunStyle, Mapping[str, Any]]:
+    """Find the figures of a kind of evidence; runs without it are left out."""
+    return {look: figures for look in run_looks if (figures := look.run.metrics.evidence.get(kind)) is not None}
