@@ -13,7 +13,7 @@ from medexam.benchmarks.resampling import describe_resampling
 from medexam.distributions import WILSON
 from medexam.metrics.exam_averages import AVERAGES, LEGEND
 from medexam.metrics.results import Measure, Metrics, Scores
-from medexam.predictions.evidence.kinds import evidence_headline, evidence_values
+from medexam.predictions.evidence.kinds import evidence_values
 from medexam.tables import Table, unscored_columns
 
 COLUMNS = 4
@@ -110,7 +110,6 @@ def headline(metrics: Metrics) -> Table:
         rows.append(("No answer, %", show_measure(_silence(metrics)), ""))
     if metrics.right is not None:
         rows.append(("Right / wrong / unanswered", f"{metrics.right} / {metrics.wrong} / {metrics.unanswered}", ""))
-    rows += evidence_headline(metrics)
     rows += [(name, str(value), "") for name, value in metrics.settings.items() if value is not None]
     times = (
         (f"Latency, s, {_PERCENTILES}", metrics.latency_p50_s, metrics.latency_p95_s),
@@ -202,7 +201,7 @@ def metric_values(metrics: Metrics) -> dict[str, float]:
     A measure has `_low` and `_high`, and stands again as `measure.group` for the groups of each facet but exams: the
     first one of answers that are right or wrong, and all of others.
     """
-    found: dict[str, float | None] = {**run_values(metrics), **evidence_values(metrics)}
+    found: dict[str, float | None] = {**run_values(metrics), **evidence_values(metrics.evidence)}
     first = next(iter(metrics.measures), None)
     if first is not None:
         found[f"chance_{first}"] = metrics.measures[first].chance

@@ -1,14 +1,19 @@
-"""The core of what a program answered: the fields that every answer has, whatever is kept beside it."""
+"""What a prediction is made of: how a question came out, why, and the records that its evidence holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import not_
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from medexam.predictions.calls import ModelCall, count_tokens
-from medexam.questions import Alignment
+from medexam.frozen_model import FrozenModel
+from medexam.text import hide_secrets
+
+HiddenText = Annotated[str, AfterValidator(hide_secrets)]
+"""A text without keys and passwords."""
+Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+"""The printed number of an option, or a place in a text, which tables hold in 32 bits."""
 
 
 class Status(StrEnum):
@@ -51,88 +56,70 @@ class Outcome(NamedTuple):
     status: Status
     answer: int | None
     """The printed number of the chosen option; None unless answered."""
-
-
-Number = Annotated[int, Field(ge=-(2**31), lt=2**31)]
-"""The printed number of an option, or a place in a text, which tables hold in 32 bits."""
-
-
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class CorePrediction:
-    """One program's answer to one question, without its evidence."""
-
-    __slots__ = ()
-
-    question: str
-    """The question's key."""
-    program: str
-    """The program's short name, such as `zero_shot-guided`."""
-    spec_digest: str
-    """Identity of everything that the answer depends on; see docs/architecture.md."""
-    status: Status
     reason: Reason | None = None
     """Only when unanswered."""
-    answer: Number | None = None
-    """The printed number of the chosen option; None unless answered so."""
-    lenient: Number | None = None
-    """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. Left out of
-    a line where the strict reader reads an answer, or neither does."""
-    text: str | None = None
-    """The answer to an open question; None unless answered so."""
-    span: tuple[Number, Number] | None = None
-    """Where `text` stands in the question's context, first character and the one after the last; None where it was not
-    looked for there."""
-    alignment: Alignment | None = None
-    """How it was found there; None where it was not looked for."""
-    rationale: str | None = None
-    """The reasoning before the answer; None when none was asked for."""
-    calls: Annotated[tuple[ModelCall, ...], Field(exclude_if=not_)] = ()
-    """Every call of a model in the order in which they were begun; none where no model was asked."""
-    replied: int | None = None
-    """Which of them holds the reply that the answer stands in, from 0; None: the last one with a reply."""
-    latency_s: float | None = None
-    """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
-    waiting_s: float | None = None
-    """The part of `latency_s` in which the request waited in this process before it was sent or computed; None where
-    no model was asked. The rest is the answering, a server's own queue included."""
-    answered_by: str | None = None
-    """Print of the model that answered, a key of `models.json`; None when no model was asked."""
 
-    @property
-    def last_call(self) -> ModelCall | None:
-        """The call that the answer stands in; None where no reply came."""
-        if self.replied is not None:
-            return self.calls[self.replied]
-        return next((call for call in reversed(self.calls) if call.has_reply), None)
 
-    @property
-    def reply(self) -> str | None:
-        """All that the assistant's turn holds there, a given opening included; None where nothing was written."""
-        return None if (call := self.last_call) is None else call.turn
+@dataclass(frozen=True)
+class OptionScores:
+    """The scores of a question's options as a program gives them; the fields are those of a prediction."""
 
-    @property
-    def model(self) -> str | None:
-        """The model as the server named it; None when no model was asked."""
-        call = self.last_call or next(iter(self.calls), None)
-        return None if call is None else call.model
+    option_scores: dict[int, float]
+    score_unit: str
+    score_norm: str | None = None
+    read_by: str | None = None
+    read_why: str | None = None
+    label_mass: float | None = None
+    order_scores: tuple[tuple[float, ...], ...] | None = None
+    tied: int = field(init=False)
 
-    @property
-    def finish_reason(self) -> str | None:
-        """As the server wrote it for that call."""
-        return None if (call := self.last_call) is None else call.finish_reason
+    def __post_init__(self) -> None:
+        scores = list(self.option_scores.values())
+        object.__setattr__(self, "tied", scores.count(max(scores)))
 
-    @property
-    def prompt_tokens(self) -> int | None:
-        """Tokens of all prompts of the question; None if a server did not report those of one of them."""
-        return count_tokens(self.calls, "prompt_tokens")
 
-    @property
-    def completion_tokens(self) -> int | None:
-        """Tokens of all replies, likewise."""
-        return count_tokens(self.calls, "completion_tokens")
+class RetrievedPassage(FrozenModel, allow_inf_nan=False):
+    """A passage that a question's query found."""
 
-    @property
-    def thinking_tokens(self) -> int | None:
-        """Those of the completions' that are thinking, as far as they are reported; None where none is."""
-        counts = [call.thinking_tokens for call in self.calls if call.thinking_tokens is not None]
-        return sum(counts) if counts else None
+    id: str
+    source: str
+    """The collection that it comes from."""
+    score: float
+    """In the retriever's own unit; the higher the more relevant."""
+    kept: bool | None = None
+    """Whether a verifier kept it for the prompt; left out where none judged."""
+    support: float | None = None
+    """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
+
+
+class FollowUp(FrozenModel):
+    """A query that the model wrote while it was asked, and what became of it."""
+
+    query: str
+    passages: tuple[RetrievedPassage, ...]
+    """What it found, most relevant first."""
+    answer: str | None = None
+    """What the model made of them; None where the passages themselves were kept."""
+
+
+class Failure(FrozenModel):
+    """A fault, attributed once to the boundary that it crossed."""
+
+    kind: str
+    """The error's class name, such as `LMTransportError`."""
+    message: HiddenText
+    traceback: HiddenText | None = None
+    """Python's, of an exception in a program of the user's own. Left out of a line if there is none."""
+
+
+class MetricScore(FrozenModel, allow_inf_nan=False):
+    """What the metric of a `medexam.Evaluate` said of an answer."""
+
+    metric: str
+    """The metric's name."""
+    value: bool | int | float
+    """As the metric returned it; the `score` of a `dspy.Prediction`."""
+    feedback: str | None = None
+    """What the metric said beside the number, or why a fault was scored. Left out where it said nothing."""
+    details: Annotated[dict[str, Any], Field(exclude_if=not_)] = Field(default_factory=dict)
+    """Other fields of the metric's `dspy.Prediction`. Left out if there are none."""

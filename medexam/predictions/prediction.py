@@ -4,25 +4,29 @@ It holds no gold, so a corrected answer key never needs the model again. It hold
 gave one as the answer came: that metric is part of the run's identity.
 """
 
-from typing import Any, Self
+import math
+from collections.abc import Mapping, Sequence
+from operator import not_
+from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, GetCoreSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, JsonValue, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
 from medexam.frozen_model import SlottedModel
 from medexam.model_calls import Reading, is_cut
-from medexam.predictions.core import Outcome, Reason, Status
-from medexam.predictions.evidence.citations import CitationFields
-from medexam.predictions.evidence.failures import FailureFields
-from medexam.predictions.evidence.metric_scores import MetricScoreFields
-from medexam.predictions.evidence.option_scores import OptionScoreFields
-from medexam.predictions.evidence.orders import OrderFields
-from medexam.predictions.evidence.outputs import OutputFields
-from medexam.predictions.evidence.passages import PassageFields
-from medexam.predictions.evidence.rounds import RoundFields
-from medexam.predictions.evidence.verdicts import VerdictFields
-from medexam.predictions.evidence.votes import VoteFields
+from medexam.predictions.calls import Count, ModelCall, count_tokens
+from medexam.predictions.core import (
+    Failure,
+    FollowUp,
+    MetricScore,
+    Number,
+    Outcome,
+    Reason,
+    RetrievedPassage,
+    Status,
+)
+from medexam.questions import Alignment
 from medexam.text import writable
 
 
@@ -47,20 +51,91 @@ def _writable_fields(arguments: Any) -> Any:
     kw_only=True,
     config=ConfigDict(extra="forbid", validate_by_name=True, allow_inf_nan=False, protected_namespaces=()),
 )
-class Prediction(
-    SlottedModel,
-    VerdictFields,
-    MetricScoreFields,
-    CitationFields,
-    RoundFields,
-    OrderFields,
-    VoteFields,
-    OutputFields,
-    FailureFields,
-    PassageFields,
-    OptionScoreFields,
-):
-    """One program's answer to one question, with all evidence: a line holds the fields of the last base first."""
+class Prediction(SlottedModel):
+    """One program's answer to one question, with all evidence. A line leaves out what is None."""
+
+    question: str
+    """The question's key."""
+    program: str
+    """The program's short name, such as `zero_shot-guided`."""
+    spec_digest: str
+    """Identity of everything that the answer depends on; see docs/architecture.md."""
+    status: Status
+    reason: Reason | None = None
+    """Only when unanswered."""
+    answer: Number | None = None
+    """The printed number of the chosen option; None unless answered so."""
+    lenient: Number | None = None
+    """The option that only the lenient reader reads. It is `answer` too where the program reads leniently. None where
+    the strict reader reads an answer, or neither does."""
+    text: str | None = None
+    """The answer to an open question; None unless answered so."""
+    span: tuple[Number, Number] | None = None
+    """Where `text` stands in the question's context, first character and the one after the last; None where it was not
+    looked for there."""
+    alignment: Alignment | None = None
+    """How it was found there; None where it was not looked for."""
+    rationale: str | None = None
+    """The reasoning before the answer; None when none was asked for."""
+    calls: Annotated[tuple[ModelCall, ...], Field(exclude_if=not_)] = ()
+    """Every call of a model in the order in which they were begun; none where no model was asked."""
+    replied: int | None = None
+    """Which of them holds the reply that the answer stands in, from 0; None: the last one with a reply."""
+    latency_s: float | None = None
+    """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
+    waiting_s: float | None = None
+    """The part of `latency_s` in which the request waited in this process before it was sent or computed; None where
+    no model was asked. The rest is the answering, a server's own queue included."""
+    answered_by: str | None = None
+    """Print of the model that answered, a key of `models.json`; None when no model was asked."""
+
+    option_scores: dict[int, float] | None = None
+    """Printed number of each option -> its score, the higher the likelier; None where options were not scored."""
+    score_unit: str | None = None
+    """The unit of `option_scores`, such as `nats per token`."""
+    score_norm: str | None = None
+    """What a score was divided by or compared with; see docs/protocol.md."""
+    tied: Number | None = None
+    """How many options share the best score: 1 where one option is ahead. Of tied options the first is chosen."""
+    label_mass: float | None = None
+    """Probability that the next token is any of the option numbers, 0 to 1; None where no numbers were read."""
+    order_scores: tuple[tuple[float, ...], ...] | None = None
+    """One row for each of `orders`: the scores in the order in which the options were shown. Without `orders`, row `r`
+    shows first the option that stands at place `r` in the exam, and then those after it. None where only the exam's
+    order was shown."""
+    read_by: str | None = None
+    """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
+    read_why: str | None = None
+    """Why they were read that way; None where none were."""
+    passages: tuple[RetrievedPassage, ...] | None = None
+    """The passages that were found, most relevant first; None where none were looked for."""
+    passages_cut: Count | None = None
+    """Characters of the passages that were left out because the context was too small; None where none were shown."""
+    failure: Failure | None = None
+    """Only when failed."""
+    outputs: Annotated[dict[str, JsonValue] | None, Field(exclude_if=not_)] = None
+    """What a module of the user's own returned, as JSON: beside `answer` and its reasoning, or every field for an
+    example of `medexam.Evaluate`."""
+    votes: tuple[int | None, ...] | None = None
+    """The answer of each of several replies, or of a program's branches, in their order; None for a reply without a
+    legal one."""
+    orders: tuple[tuple[int, ...], ...] | None = None
+    """The orders in which the options were shown, each as their printed numbers; every order has as many `votes`, one
+    order after the other, as printed numbers too, or a row of `order_scores`. None where the exam's order alone was
+    shown."""
+    rounds: tuple[tuple[FollowUp, ...], ...] | None = None
+    """The queries that the model wrote in each round; None where it wrote none itself."""
+    cited: int | None = None
+    """The place among `passages`, from 1, of the one that the reply names for its answer; 0: it says that none supports
+    it. None where it names none, or was not asked to."""
+    cited_support: float | None = None
+    """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
+    None where none was asked or no passage is named."""
+    metric_score: MetricScore | None = None
+    """What the metric of a `medexam.Evaluate` said; None elsewhere, and where it could not be asked."""
+    supported: bool | None = None
+    """Whether the kept passages support the answer, as a verifier says; False too where none was kept. None where
+    nothing was verified or there was no answer."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -82,6 +157,60 @@ class Prediction(
             raise ValueError(f"{self.question}: a failure goes with status 'failed' and with no other")
         return self
 
+    @property
+    def last_call(self) -> ModelCall | None:
+        """The call that the answer stands in; None where no reply came."""
+        if self.replied is not None:
+            return self.calls[self.replied]
+        return next((call for call in reversed(self.calls) if call.has_reply), None)
+
+    @property
+    def reply(self) -> str | None:
+        """All that the assistant's turn holds there, a given opening included; None where nothing was written."""
+        return None if (call := self.last_call) is None else call.turn
+
+    @property
+    def model(self) -> str | None:
+        """The model as the server named it; None when no model was asked."""
+        call = self.last_call or next(iter(self.calls), None)
+        return None if call is None else call.model
+
+    @property
+    def finish_reason(self) -> str | None:
+        """As the server wrote it for that call."""
+        return None if (call := self.last_call) is None else call.finish_reason
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Tokens of all prompts of the question; None if a server did not report those of one of them."""
+        return count_tokens(self.calls, "prompt_tokens")
+
+    @property
+    def completion_tokens(self) -> int | None:
+        """Tokens of all replies, likewise."""
+        return count_tokens(self.calls, "completion_tokens")
+
+    @property
+    def thinking_tokens(self) -> int | None:
+        """Those of the completions' that are thinking, as far as they are reported; None where none is."""
+        counts = [call.thinking_tokens for call in self.calls if call.thinking_tokens is not None]
+        return sum(counts) if counts else None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its prompt did not fit the model's context whole."""
+        return self.reason is Reason.CONTEXT_OVERFLOW or bool(self.passages_cut)
+
+    @property
+    def option_probabilities(self) -> dict[int, float] | None:
+        """Printed number of each option -> its share of the probability; None where options were not scored."""
+        return None if self.option_scores is None else normalise_scores(self.option_scores)
+
+    def scores_of(self, numbers: Sequence[int]) -> list[float | None] | None:
+        """List the scores of these options; None where options were not scored."""
+        scores = self.option_scores
+        return None if scores is None else [scores.get(number) for number in numbers]
+
     def to_json(self) -> dict[str, Any]:
         """Return the line of `predictions.jsonl` as a JSON-ready dictionary."""
         return self.model_dump(mode="json", exclude_none=True)
@@ -89,6 +218,14 @@ class Prediction(
     def to_line(self) -> bytes:
         """Write `to_json` as UTF-8, with the end of the line."""
         return self.__pydantic_serializer__.to_json(self, exclude_none=True) + b"\n"
+
+
+def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
+    """Turn log scores into probabilities that sum to 1 (the softmax)."""
+    best = max(scores.values())
+    weights = {number: math.exp(score - best) for number, score in scores.items()}
+    total = math.fsum(weights.values())
+    return {number: weight / total for number, weight in weights.items()}
 
 
 def as_read(prediction: Prediction, reading: Reading) -> Prediction:

@@ -7,7 +7,7 @@ from typing import Any
 import dspy
 
 from medexam.model_calls import ContinuationLogprobs, Generation
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import OptionScores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.likelihood import UNITS
 from medexam.programs.program_output import ProgramOutput

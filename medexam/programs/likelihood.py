@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs
-from medexam.predictions import normalise_scores
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import OptionScores, normalise_scores
 from medexam.programs.base import Call, ExamProgram, Steps
 from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.programs.program_output import ProgramOutput

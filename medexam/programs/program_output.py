@@ -7,9 +7,8 @@ from typing import Any, Self
 import dspy
 
 from medexam.model_calls import Generation
-from medexam.predictions import FollowUp, Reason, RetrievedPassage
-from medexam.predictions.evidence.metric_scores import MetricScore
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import FollowUp, OptionScores, Reason, RetrievedPassage
+from medexam.predictions.core import MetricScore
 from medexam.questions import Alignment
 from medexam.retrievers.base import Hit
 
@@ -48,7 +47,7 @@ class ProgramOutput(dspy.Prediction):
     """What a verifier says of each of `hits`."""
     fields: Mapping[str, Any] | None
     """Every output of a signature that a step of a flow asks, by name; None of any other program."""
-    # Evidence that a prediction keeps as it is; its kind's file says what it is.
+    # Evidence that a prediction keeps as it is; `medexam.predictions.Prediction` says what it is.
     votes: tuple[int | None, ...] | None
     orders: Sequence[tuple[int, ...]] | None
     passages_cut: int | None

@@ -69,9 +69,9 @@ def test_orders_are_kept_and_audited_and_passages_stand_before_the_stem(runs) ->
         assert all(score < 0 for score in said.option_scores.values())
         assert math.fsum(said.option_probabilities.values()) == pytest.approx(1.0)
         assert 0 < said.label_mass <= 1
-    scores = runs[4].metrics.option_scores
-    assert 0 <= scores.flip_rate <= 1
-    assert scores.by_shown_position
+    scores = runs[4].metrics.evidence["option_scores"]
+    assert 0 <= scores["flip_rate"] <= 1
+    assert scores["by_shown_position"]
     text = (runs[4].folder / "report.md").read_text()
     assert all(f"## {title}" in text for title in ("Calibration", "Position", "Abstention"))
     assert sum(bool(said.passages) for said in runs[5].predictions.values()) >= QUESTIONS - 1

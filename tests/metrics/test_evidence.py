@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
+from evidence_figures import figures
 from medexam.metrics import compute_metrics
 from medexam.predictions import FollowUp, Prediction, Reason, RetrievedPassage, Status
 from medexam.questions import Gold
@@ -25,7 +26,7 @@ def questions(question):
 
 def _score(questions, predictions):
     key = {one.key: Gold(number=3) for one in questions}
-    return compute_metrics(questions, key, {one.question: one for one in predictions}).evidence
+    return compute_metrics(questions, key, {one.question: one for one in predictions})
 
 
 def test_verdicts_are_counted_as_numpy_counts_them(questions) -> None:
@@ -43,7 +44,7 @@ def test_verdicts_are_counted_as_numpy_counts_them(questions) -> None:
         )
         for number, row in enumerate(kept)
     ]
-    found = _score(questions, predictions).verified
+    found = figures(_score(questions, predictions), "verified")
     assert (found.n, found.passages, found.kept) == (60, kept.size, kept.sum())
     assert found.none_kept == (kept.sum(axis=1) == 0).sum()
     for group, part in ((supported, found.supported), (~supported, found.unsupported)):
@@ -68,7 +69,7 @@ def test_citations_are_counted_as_numpy_counts_them(questions) -> None:
         )
         for number in range(60)
     ]
-    found = _score(questions, predictions).citations
+    found = figures(_score(questions, predictions), "citations")
     answered = np.arange(60) % 5 > 0
     scored = support[answered & (cited > 0)]
     assert (found.n, found.named, found.refused) == (48, (cited[answered] > 0).sum(), (cited[answered] == 0).sum())
@@ -85,12 +86,12 @@ def test_queries_are_averaged_over_all_questions(questions) -> None:
         _prediction(number, 3, rounds=rounds, passages=[RetrievedPassage(**FOUND[0])] if rounds else [])
         for number, rounds in enumerate(shapes)
     ]
-    found = _score(questions, predictions).queries
+    found = figures(_score(questions, predictions), "queries")
     assert (found.n, found.rounds, found.none) == (3, 1.0, 1)
     assert found.queries == pytest.approx(4 / 3)
     assert found.passages == pytest.approx(2 / 3)
 
 
-def test_passages_alone_are_no_evidence(questions) -> None:
+def test_passages_alone_are_no_verdicts_queries_or_citations(questions) -> None:
     plain = [_prediction(number, 3, passages=[RetrievedPassage(**FOUND[0])]) for number in range(5)]
-    assert _score(questions, plain) is None
+    assert list(_score(questions, plain).evidence) == ["retrieval"]

@@ -7,9 +7,10 @@ import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
 
+from evidence_figures import figures
 from medexam.metrics import Metrics, compute_metrics
 from medexam.predictions import Failure, Prediction, Reason, Status
-from medexam.questions import AnswerKey, Gold
+from medexam.questions import AnswerKey, Gold, Scoring
 
 
 def _logs(probabilities) -> dict[int, float]:
@@ -35,7 +36,7 @@ def judge(make_exam):
             golds[question.key] = Gold(number=gold)
             given = scores if isinstance(scores, dict) else _logs(scores)
             predictions[question.key] = _scored(question, given, **fields)
-        return compute_metrics(questions, AnswerKey(golds), predictions).option_scores
+        return figures(compute_metrics(questions, AnswerKey(golds), predictions, Scoring()), "option_scores")
 
     return make
 
@@ -55,7 +56,7 @@ def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
         questions[1].key: _scored(questions[1], _logs([0.8, 0.2]), **lost),
         questions[3].key: _scored(questions[3], _logs([0.2, 0.8])),
     }
-    found = compute_metrics(questions[:3], key_of(questions), predictions).option_scores
+    found = figures(compute_metrics(questions[:3], key_of(questions), predictions), "option_scores")
     assert (found.n, found.abstention[0].right) == (1, 1)
 
 
@@ -133,8 +134,8 @@ def _softmax(rows):
 
 def test_a_second_implementation_agrees(crowd) -> None:
     questions, key, predictions = crowd
-    metrics = compute_metrics(questions, key, predictions)
-    found = metrics.option_scores
+    metrics = compute_metrics(questions, key, predictions, Scoring())
+    found = figures(metrics, "option_scores")
     padded = np.full((len(questions), 5), -np.inf)
     for row, question in enumerate(questions):
         scores = list(predictions[question.key].option_scores.values())
@@ -168,7 +169,7 @@ def test_a_second_implementation_agrees(crowd) -> None:
 
 def test_a_second_implementation_agrees_on_orders(crowd) -> None:
     questions, key, predictions = crowd
-    found = compute_metrics(questions, key, predictions).option_scores
+    found = figures(compute_metrics(questions, key, predictions), "option_scores")
     tables = [_softmax(np.array(predictions[question.key].order_scores)) for question in questions]
     flips = []
     for table in tables:

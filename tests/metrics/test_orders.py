@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2
 from statsmodels.stats.contingency_tables import SquareTable
 
+from evidence_figures import figures
 from medexam.metrics import compute_metrics
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnswerKey, Gold
@@ -40,7 +41,7 @@ def drawn(make_exam):
 
 def test_bias_consistency_and_scores_are_as_computed_by_hand(drawn) -> None:
     questions, key, predictions = drawn
-    found = compute_metrics(*drawn).orders
+    found = figures(compute_metrics(*drawn), "orders")
     chosen, right, differences, every, same, single, some = np.zeros(4), np.zeros(4), [], [], [], [], []
     for question in questions:
         gold, row = key[question.key].number, np.zeros(4)
@@ -87,13 +88,14 @@ def test_scores_of_orders_say_which_option_each_chooses(make_exam) -> None:
         option_scores={1: -1.0, 2: -1.2, 3: -4.0},
     )
     metrics = compute_metrics([question], AnswerKey({question.key: Gold(number=1)}), {question.key: prediction})
-    found = metrics.orders
+    found = figures(metrics, "orders")
     assert [(place.chosen, place.right) for place in found.places] == [(0.5, 0.5), (0.5, 0.0), (0.0, 0.5)]
     assert (found.consistent, found.right_in_any, found.right_in_all) == (0, 1, 0)
-    shares = metrics.option_scores.positions
+    scores = figures(metrics, "option_scores")
+    shares = scores.positions
     first = (np.exp(-1) / np.exp([-1, -2, -3]).sum() + np.exp(-5) / np.exp([-5, -1, -2]).sum()) / 2
     assert shares[0].mean_probability == pytest.approx(first)
-    assert metrics.option_scores.flip_rate == 1
+    assert scores.flip_rate == 1
 
 
 def test_with_one_order_a_question_it_is_stuarts_and_maxwells_test(make_exam) -> None:
@@ -108,7 +110,7 @@ def test_with_one_order_a_question_it_is_stuarts_and_maxwells_test(make_exam) ->
         golds[question.key] = Gold(number=right + 1)
         predictions[question.key] = predicted(question, CYCLIC[:1], (chosen + 1,))
     known = SquareTable(table, shift_zeros=False).homogeneity(method="stuart_maxwell")
-    found = compute_metrics(questions, AnswerKey(golds), predictions).orders
+    found = figures(compute_metrics(questions, AnswerKey(golds), predictions), "orders")
     assert (found.chi_square, found.degrees) == (pytest.approx(known.statistic), known.df)
     assert found.p == pytest.approx(known.pvalue)
 
@@ -116,7 +118,7 @@ def test_with_one_order_a_question_it_is_stuarts_and_maxwells_test(make_exam) ->
 def test_answers_without_a_fault_leave_nothing_to_test(make_exam, key_of) -> None:
     questions = make_exam("biology", 2013, size=3, options=4)
     predictions = {one.key: predicted(one, CYCLIC, (1,) * 4) for one in questions}
-    found = compute_metrics(questions, key_of(questions), predictions).orders
+    found = figures(compute_metrics(questions, key_of(questions), predictions), "orders")
     assert (found.chi_square, found.degrees, found.p) == (None, 0, None)
     assert (found.consistent, found.right_in_all) == (1, 1)
 
@@ -128,5 +130,5 @@ def test_several_votes_an_order_and_none_at_all(make_exam, key_of) -> None:
         one.key: predicted(one, orders, (1, 1, 2, 3, 1, 1)),
         other.key: predicted(other, orders, (None,) * 6),
     }
-    found = compute_metrics([one, other], key_of([one, other]), predictions).orders
+    found = figures(compute_metrics([one, other], key_of([one, other]), predictions), "orders")
     assert (found.consistent, found.right_in_all, found.answered) == (0.5, 0.5, 2)

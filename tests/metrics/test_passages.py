@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
+from evidence_figures import figures
 from medexam.metrics import compute_metrics
 from medexam.predictions import RetrievedPassage
 
@@ -18,7 +19,7 @@ def _passages(*found) -> tuple[RetrievedPassage, ...]:
 
 @pytest.fixture
 def judge(make_exam, key_of, predict):
-    """`judge("rw", [passages, passages], cut)` -> RetrievalMetrics of one question a letter."""
+    """`judge("rw", [passages, passages], cut)` -> the figures of one question a letter."""
 
     def make(outcomes, passages, cut=None):
         questions = make_exam("biology", 2013, size=len(outcomes), options=4)
@@ -27,7 +28,7 @@ def judge(make_exam, key_of, predict):
             if question.key in predictions:
                 fields = {"passages": passages[position], "passages_cut": cut[position] if cut else 0}
                 predictions[question.key] = predictions[question.key].model_copy(update=fields)
-        return compute_metrics(questions, key_of(questions), predictions).retrieval
+        return figures(compute_metrics(questions, key_of(questions), predictions), "retrieval")
 
     return make
 
@@ -42,10 +43,10 @@ def test_who_is_counted(judge) -> None:
 def test_nothing_found_at_all(judge) -> None:
     found = judge("rw", [(), ()])
     assert (found.n, found.without_passages, found.borders, found.score_correctness) == (0, 2, None, None)
-    assert [part.model_dump() for part in found.quartiles] == [
+    assert [vars(part) for part in found.quartiles] == [
         {"low": None, "high": None, "n": 0, "accuracy": None, "accuracy_interval": None}
     ] * 4
-    assert found.by_source == ()
+    assert found.by_source == []
 
 
 def _one_each(scores):
@@ -77,12 +78,12 @@ def test_no_correlation_where_it_is_undefined(judge, scores, outcomes) -> None:
 
 def test_a_perfect_correlation(judge) -> None:
     found = judge("wwrr", _one_each([0.0, 0.0, 1.0, 1.0])).score_correctness
-    assert (found.r, found.interval, found.p) == (1.0, (1.0, 1.0), 0.0)
+    assert (found.r, found.interval, found.p) == (1.0, [1.0, 1.0], 0.0)
 
 
 def test_a_score_on_a_border_is_below_it_and_equal_scores_stay_together(judge) -> None:
     found = judge("rwrwr", _one_each((1.0, 2.0, 3.0, 4.0, 5.0)))
-    assert found.borders == (2.0, 3.0, 4.0)
+    assert found.borders == [2.0, 3.0, 4.0]
     assert [part.n for part in found.quartiles] == [2, 1, 1, 1]
     tied = judge("rwrw", [_passages(("a", 1.0))] * 4)
     assert [part.n for part in tied.quartiles] == [4, 0, 0, 0]
@@ -96,7 +97,7 @@ def test_quartiles_against_numpy_masks(judge) -> None:
     found = judge(outcomes, _one_each(scores))
     values, right = np.array(scores), np.array([outcome == "r" for outcome in outcomes])
     edges = [-np.inf, *np.percentile(values, [25, 50, 75]), np.inf]
-    assert found.borders == pytest.approx(tuple(edges[1:4]))
+    assert found.borders == pytest.approx(edges[1:4])
     for part, low, high in zip(found.quartiles, edges, edges[1:], strict=False):
         inside = (values > low) & (values <= high)
         assert (part.n, part.low, part.high) == (inside.sum(), values[inside].min(), values[inside].max())

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import pytest
 
+from evidence_figures import figures
 from medexam.metrics import compute_metrics
 from medexam.predictions import Prediction, Reason, Status
 
@@ -35,7 +36,7 @@ def scored(make_exam, key_of):
 
 def test_the_curve_is_that_of_the_first_replies(scored) -> None:
     metrics = compute_metrics(*scored)
-    votes = metrics.votes
+    votes = figures(metrics, "votes")
     assert (votes.samples, votes.n) == (4, 4)
     assert [point.accuracy for point in votes.curve] == [
         sum(majority(votes[:k]) == 1 for votes in VOTES) / 4 for k in (1, 2, 3, 4)
@@ -43,11 +44,11 @@ def test_the_curve_is_that_of_the_first_replies(scored) -> None:
     assert votes.agreement == pytest.approx((3 / 4 + 2 / 4 + 2 / 4 + 0) / 4)
     assert votes.unanimous == 0
     assert votes.no_answer == pytest.approx(5 / 16)
-    assert metrics.accuracy == votes.curve[-1].accuracy
+    assert metrics.measure("accuracy").value == votes.curve[-1].accuracy
 
 
 def test_pass_at_k_is_the_share_of_choices_with_a_right_reply(scored) -> None:
-    for point in compute_metrics(*scored).votes.curve:
+    for point in figures(compute_metrics(*scored), "votes").curve:
         shares = []
         for votes in VOTES:
             drawn = list(combinations(votes, point.samples))

@@ -26,7 +26,7 @@ from medexam.experiments.run.language_model import EngineLM
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.calls import ModelCall
-from medexam.predictions.evidence.metric_scores import MetricScore
+from medexam.predictions.core import MetricScore
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.recording import Calls, keep_call, recorded_calls

@@ -1,1 +1,1 @@
-"""The kinds of evidence: what is kept beside an answer, one file a kind; floor 0."""
+"""What predictions tell beside right and wrong: one file a kind, from predictions with golds to figures to tables."""

@@ -1,170 +1,221 @@
-"""Scores of the options, and how they were read: calibration, position prior and abstention."""
+"""Scores of the options: calibration, position prior, ties and abstention.
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+In one order the position prior is mixed with what the options say. Over all cyclic orders every option stands once at
+every place, so what the options say cancels out and only the position's share is left; over others it does on average.
+"""
+
+from collections.abc import Sequence
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from medexam.distributions import WILSON
-from medexam.predictions.core import CorePrediction, Number
-from medexam.predictions.evidence.kind import Kind
-from medexam.predictions.evidence.option_statistics import OptionScoreMetrics, normalise_scores, option_score_metrics
-from medexam.tables import Captioned, Table, percent, six_digits, with_interval
+from medexam.predictions.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
+from medexam.predictions.prediction import Prediction, normalise_scores
+from medexam.tables import Table, percent
 
-_VALUES = ("expected_calibration_error", "brier_score", "label_mass", "flip_rate", "tied")
-
-
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class OptionScoreFields(CorePrediction):
-    """An answer with the scores of its options."""
-
-    __slots__ = ()
-
-    option_scores: dict[int, float] | None = None
-    """Printed number of each option -> its score, the higher the likelier; None where options were not scored."""
-    score_unit: str | None = None
-    """The unit of `option_scores`, such as `nats per token`."""
-    score_norm: str | None = None
-    """What a score was divided by or compared with; see docs/protocol.md."""
-    tied: Number | None = None
-    """How many options share the best score: 1 where one option is ahead. Of tied options the first is chosen."""
-    label_mass: float | None = None
-    """Probability that the next token is any of the option numbers, 0 to 1; None where no numbers were read."""
-    order_scores: tuple[tuple[float, ...], ...] | None = None
-    """One row for each of `orders`: the scores in the order in which the options were shown. In a line without
-    `orders`, row `r` shows first the option that stands at place `r` in the exam, and then those after it. None where
-    only the exam's order was shown."""
-    read_by: str | None = None
-    """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
-    read_why: str | None = None
-    """Why they were read that way; None where none were."""
-
-    @property
-    def option_probabilities(self) -> dict[int, float] | None:
-        """Printed number of each option -> its share of the probability; None where options were not scored."""
-        return None if self.option_scores is None else normalise_scores(self.option_scores)
-
-    def scores_of(self, numbers: Sequence[int]) -> list[float | None] | None:
-        """List the scores of these options; None where options were not scored."""
-        scores = self.option_scores
-        return None if scores is None else [scores.get(number) for number in numbers]
+BINS = 10
+THRESHOLDS = tuple(step / 20 for step in range(20))
 
 
-@dataclass(frozen=True)
-class OptionScores:
-    """The scores of a question's options as a program gives them; the fields are those of `OptionScoreFields`."""
+class Order(NamedTuple):
+    """A question's options as they were shown once."""
 
-    option_scores: dict[int, float]
-    score_unit: str
-    score_norm: str | None = None
-    read_by: str | None = None
-    read_why: str | None = None
-    label_mass: float | None = None
-    order_scores: tuple[tuple[float, ...], ...] | None = None
-    tied: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        scores = list(self.option_scores.values())
-        object.__setattr__(self, "tied", scores.count(max(scores)))
+    numbers: Sequence[int]
+    """As printed, in the order shown."""
+    shares: Sequence[float]
+    """Of the probability; they sum to 1."""
+    choice: int
+    """The number of the likeliest option, the first shown of equals."""
 
 
-def _tables(figures: OptionScoreMetrics, others: Collection[str]) -> Iterator[Captioned]:
-    yield _calibration(figures)
-    # Shares of votes say no more of places than the table of the orders does.
-    if figures.by_shown_position or "orders" not in others:
-        yield _position(figures)
-    yield _abstention(figures)
+def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
+    """Measure the questions whose options were scored, answered or not; None if there are none.
+
+    The option that is judged is the likeliest one, the first of equals, even where the program abstained. Its share of
+    the probability (the softmax of the scores) is the question's confidence. `brier_score`: the mean over the questions
+    of the sum over the options of (probability - [right option])^2, from 0 to 2 (Brier 1950). `label_mass`: the mean
+    probability that the next token is any of the option numbers; None if no numbers were read. `tied`: questions in
+    which several options share the best score. `by_shown_position`: whether every question was shown in several orders,
+    so that `positions` are places. `flip_rate`: the share of the questions in several orders that do not choose the
+    same option in all of them; None if there are none. Where a data set declares how many wrong answers are
+    `cancelling` a right one, `best_threshold` is that of the highest exam score, the lowest of equals.
+    """
+    scored = [(said, said.option_scores, gold) for said, gold in rows if said.option_scores]
+    if not scored:
+        return None
+    exams = [_order(tuple(scores), tuple(scores.values())) for _, scores, _ in scored]
+    shown = [[_order(*order) for order in _shown(said)] for said, _, _ in scored]
+    # Of several right options it is the likeliest, for any one is right.
+    rights = [max(filter(gold.accepts, scores), key=scores.__getitem__, default=None) for _, scores, gold in scored]
+    confidences = np.array([max(exam.shares) for exam in exams])
+    is_right = np.array([exam.choice == right for exam, right in zip(exams, rights, strict=True)])
+    distances = [
+        fsum((share - (number == right)) ** 2 for number, share in zip(exam.numbers, exam.shares, strict=True))
+        for exam, right in zip(exams, rights, strict=True)
+    ]
+    several = [orders for orders in shown if orders]
+    masses = [said.label_mass for said, _, _ in scored if said.label_mass is not None]
+    bins, points = reliability(confidences, is_right), abstention(confidences, is_right, cancelling)
+    best = max(points, key=lambda each: (round(each.get("exam_score", 0.0), 12), -each["threshold"]))
+    return {
+        "n": len(scored),
+        "expected_calibration_error": expected_calibration_error(bins),
+        "brier_score": fsum(distances) / len(distances),
+        "label_mass": fsum(masses) / len(masses) if masses else None,
+        "tied": sum((said.tied or list(scores.values()).count(max(scores.values()))) > 1 for said, scores, _ in scored),
+        "flip_rate": sum(len({order.choice for order in each}) > 1 for each in several) / len(several)
+        if several
+        else None,
+        "by_shown_position": all(shown),
+        "positions": positions(shown if all(shown) else [[exam] for exam in exams], rights, by_place=all(shown)),
+        "reliability": bins,
+        "abstention": points,
+        "best_threshold": best["threshold"] if cancelling is not None else None,
+    }
 
 
-def _headline(figures: OptionScoreMetrics) -> Iterator[tuple[str, str]]:
-    if figures.label_mass is not None:
-        yield "Label mass, %", percent(figures.label_mass)
-    if figures.flip_rate is not None:
-        yield "Flip rate over the orders, %", percent(figures.flip_rate)
-    yield "Questions with tied options", str(figures.tied)
+def _shown(said: Prediction) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
+    """Pair the numbers in each order that was shown with their scores; empty if only the exam's was."""
+    rows, printed = said.order_scores or (), tuple(said.option_scores or {})
+    return list(zip(said.orders or [printed[turn:] + printed[:turn] for turn in range(len(rows))], rows, strict=True))
 
 
-def _calibration(figures: OptionScoreMetrics) -> Captioned:
+def _order(numbers: Sequence[int], scores: Sequence[float]) -> Order:
+    shares = normalise_scores(dict(enumerate(scores)))
+    return Order(numbers, tuple(shares.values()), numbers[scores.index(max(scores))])
+
+
+def reliability(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> list[Figures]:
+    """Build ten bins of equal width over the confidence, the upper edge included: questions and accuracy of each."""
+    edges = [(place + 1) / BINS for place in range(BINS)]
+    bins = np.searchsorted(edges, confidences, side="left")
+    return [
+        {
+            "low": place / BINS,
+            "high": edges[place],
+            "mean_confidence": fsum(inside) / len(inside) if (inside := confidences[bins == place].tolist()) else None,
+            **accuracy_of(int(right[bins == place].sum()), len(inside)),
+        }
+        for place in range(BINS)
+    ]
+
+
+def expected_calibration_error(bins: Sequence[Figures]) -> float:
+    """Average the distance of accuracy and mean confidence over the bins, weighted by their questions.
+
+    Guo et al. (2017), "On calibration of modern neural networks".
+    """
+    n = sum(each["n"] for each in bins)
+    return fsum(each["n"] / n * abs(each["accuracy"] - each["mean_confidence"]) for each in bins if each["n"])
+
+
+def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None], *, by_place: bool) -> list[Figures]:
+    """Find what each place in the order shown draws, else each printed number, over the questions that have it.
+
+    `mean_probability` of its options, and the shares of the questions whose likeliest option (`chosen`) and whose right
+    one (`gold`) stand there. A question weighs the same however many options, and so orders, it has.
+    """
+    drawn: dict[int, list[tuple[float, float, float]]] = {}
+    for orders, right in zip(questions, rights, strict=True):
+        for place, number in enumerate(orders[0].numbers):
+            draw = (
+                fsum(order.shares[place] for order in orders) / len(orders),
+                sum(order.numbers[place] == order.choice for order in orders) / len(orders),
+                sum(order.numbers[place] == right for order in orders) / len(orders),
+            )
+            drawn.setdefault(place + 1 if by_place else number, []).append(draw)
+    names = ("mean_probability", "chosen", "gold")
+    return [
+        {"position": position, "n": len(draws)}
+        | {name: fsum(column) / len(draws) for name, column in zip(names, zip(*draws, strict=True), strict=True)}
+        for position, draws in sorted(drawn.items())
+    ]
+
+
+def abstention(confidences: NDArray[np.float64], right: NDArray[np.bool_], cancelling: float | None) -> list[Figures]:
+    """Find how the run would score if it left blank every question whose confidence is below each of `THRESHOLDS`."""
+    points = []
+    for threshold in THRESHOLDS:
+        answered = confidences >= threshold
+        n, n_right = int(answered.sum()), int(right[answered].sum())
+        point: Figures = {
+            "threshold": threshold,
+            "answered_ratio": n / len(right),
+            "right": n_right,
+            "wrong": n - n_right,
+            "accuracy": n_right / n if n else None,
+        }
+        if cancelling is not None:
+            point["exam_score"] = (n_right - (n - n_right) / cancelling) / len(right)
+        points.append(point)
+    return points
+
+
+def tables(figures: Figures) -> list[Table]:
+    """Show calibration, what positions draw, and abstention."""
+    return [_calibration(figures), _positions(figures), _abstention(figures)]
+
+
+def _calibration(figures: Figures) -> Table:
     rows = tuple(
         (
-            f"{100 * part.low:.0f} to {100 * part.high:.0f}",
-            str(part.n),
-            percent(part.mean_confidence),
-            with_interval(percent(part.accuracy), part.accuracy_interval),
+            f"{100 * part['low']:.0f} to {100 * part['high']:.0f}",
+            str(part["n"]),
+            percent(part["mean_confidence"]),
+            show_accuracy(part),
         )
-        for part in figures.reliability
-        if part.n
+        for part in figures["reliability"]
+        if part["n"]
     )
     caption = (
-        f"ECE {percent(figures.expected_calibration_error)} %, Brier score {figures.brier_score:.3f} (0 to 2), "
-        f"n = {figures.n}. Confidence: the likeliest option's share of the probability, percent. "
-        f"Accuracy: how often that option is right, with a 95 % interval ({WILSON})."
+        f"ECE {percent(figures['expected_calibration_error'])} %, Brier score {figures['brier_score']:.3f} (0 to 2), "
+        f"n = {figures['n']}. Confidence: the likeliest option's share of the probability, percent. "
+        f"Accuracy: how often that option is right, with a 95 % interval ({WILSON}). Questions with tied options: "
+        f"{figures['tied']}."
     )
-    return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows), caption
+    if figures["label_mass"] is not None:
+        caption += f" Label mass, the probability that an option's number follows: {percent(figures['label_mass'])} %."
+    return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows, caption=caption)
 
 
-def _position(figures: OptionScoreMetrics) -> Captioned:
+def _positions(figures: Figures) -> Table:
+    names = ("mean_probability", "chosen", "gold")
     rows = tuple(
-        (str(part.position), str(part.n), percent(part.mean_probability), percent(part.chosen), percent(part.gold))
-        for part in figures.positions
+        (str(part["position"]), str(part["n"]), *(percent(part[name]) for name in names))
+        for part in figures["positions"]
     )
-    if figures.by_shown_position:
+    caption = "Percent of the questions that have the number, in the exam's own order."
+    if figures["by_shown_position"]:
         caption = (
             "Percent, averaged over all orders of the options that were shown. Over cyclic orders every option is "
             "once at every place, so its content cancels out."
         )
-    else:
-        caption = "Percent of the questions that have the number, in the exam's own order."
-    if figures.flip_rate is not None:
-        caption += (
-            f" Flip rate, the questions whose choice is not the same in all orders: {percent(figures.flip_rate)} %."
-        )
-    header = "Place shown" if figures.by_shown_position else "Number"
-    return Table("Position", (header, "n", "Mean probability", "Chosen", "Right option"), rows), caption
+    if figures["flip_rate"] is not None:
+        flip_rate = percent(figures["flip_rate"])
+        caption += f" Flip rate, the questions whose choice is not the same in all orders: {flip_rate} %."
+    header = "Place shown" if figures["by_shown_position"] else "Number"
+    return Table("Position", (header, "n", "Mean probability", "Chosen", "Right option"), rows, caption=caption)
 
 
-def _abstention(figures: OptionScoreMetrics) -> Captioned:
-    rows = tuple(
-        (
-            f"{100 * point.threshold:.0f}",
-            percent(point.answered_ratio),
-            str(point.right),
-            str(point.wrong),
-            percent(point.accuracy),
-            percent(point.exam_score),
-        )
-        for point in figures.abstention
-    )
-    headers = ("Blank below", "Answered", "Right", "Wrong", "Accuracy", "Exam score")
-    best = next(row for row, point in enumerate(figures.abstention) if point.threshold == figures.best_threshold)
+def _abstention(figures: Figures) -> Table:
+    points = figures["abstention"]
+    columns = {
+        "Blank below": [f"{100 * point['threshold']:.0f}" for point in points],
+        "Answered": [percent(point["answered_ratio"]) for point in points],
+        "Right": [str(point["right"]) for point in points],
+        "Wrong": [str(point["wrong"]) for point in points],
+        "Accuracy": [percent(point["accuracy"]) for point in points],
+    }
     caption = (
         "Percent. What the run would score if it left blank the questions of less confidence; accuracy is that of the "
-        "answered ones. The best exam score is stressed; chosen on these same questions, it is optimistic."
+        "answered ones."
     )
-    return Table("Abstention", headers, rows, best=frozenset({(best, headers.index("Exam score"))})), caption
-
-
-def _page(prediction: OptionScoreFields) -> dict[str, Any]:
-    scores = prediction.option_scores
-    return {
-        "scores": None if scores is None else [[number, six_digits(score)] for number, score in scores.items()],
-        "score_unit": prediction.score_unit,
-        "score_norm": prediction.score_norm,
-    }
-
-
-OPTION_SCORES = Kind(
-    figures="option_scores",
-    measure=option_score_metrics,
-    tables=_tables,
-    headline=_headline,
-    values=lambda figures: {name: getattr(figures, name) for name in _VALUES},
-    columns={
-        "option_scores": "[double]",
-        **dict.fromkeys(("score_unit", "score_norm"), "string"),
-        "label_mass": "double",
-        "tied": "int32",
-        **dict.fromkeys(("read_by", "read_why"), "string"),
-    },
-    cells=lambda prediction, item: {"option_scores": prediction.scores_of(getattr(item, "option_numbers", ()))},
-    page=_page,
-)
+    best: frozenset[tuple[int, int]] = frozenset()
+    if figures["best_threshold"] is not None:
+        best = frozenset({(THRESHOLDS.index(figures["best_threshold"]), len(columns))})
+        columns["Exam score"] = [percent(point["exam_score"]) for point in points]
+        caption += " The best exam score is stressed; chosen on these same questions, it is optimistic."
+    return Table("Abstention", tuple(columns), tuple(zip(*columns.values(), strict=True)), best, caption=caption)

@@ -1,101 +1,50 @@
 """Verdicts: whether a verifier kept a question's passages, and whether these support its answer."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-
-from medexam.distributions import WILSON, rate_interval
-from medexam.predictions.evidence.kind import Figures, Kind
-from medexam.predictions.evidence.passages import PassageFields
-from medexam.questions import Gold
-from medexam.tables import Captioned, Table, percent, with_interval
+from medexam.distributions import WILSON
+from medexam.predictions.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
+from medexam.tables import Table, percent
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class VerdictFields(PassageFields):
-    """An answer with a verifier's verdict."""
+def measure(rows: Rows) -> Figures | None:
+    """Measure the questions whose passages were judged; None if none was.
 
-    __slots__ = ()
-
-    supported: bool | None = None
-    """Whether the kept passages support the answer, as a verifier says; False too where none was kept. Left out of a
-    line where nothing was verified or there was no answer."""
-
-
-class Checked(Figures):
-    """Questions whose answer was checked, with one verdict."""
-
-    n: int
-    withdrawn: int
-    """Those whose answer was withdrawn; they enter no accuracy."""
-    accuracy: float | None
-    """Of those whose answer stands; None if there are none."""
-    accuracy_interval: tuple[float, float] | None
-    """Wilson's 95 % interval; None if there are none."""
-
-
-class VerifiedMetrics(Figures):
-    """What a verifier made of the passages, over the scored questions whose passages were judged."""
-
-    n: int
-    passages: int
-    """That were judged."""
-    kept: int
-    none_kept: int
-    """Questions without a kept passage."""
-    supported: Checked
-    unsupported: Checked
-
-
-def _measure(answers: Sequence[tuple[VerdictFields, Gold]]) -> VerifiedMetrics | None:
-    cases = [
-        (prediction, gold)
-        for prediction, gold in answers
-        if prediction.supported is not None or (prediction.passages and _verdicts(prediction))
+    `passages` that were judged, `kept` of them, and `none_kept`: questions without a kept one. `supported` and
+    `unsupported` hold the questions of each verdict on the answer: how many there are, how many of their answers were
+    `withdrawn`, and the accuracy of those that stand.
+    """
+    judged = [
+        (said, gold, [passage.kept for passage in said.passages or () if passage.kept is not None])
+        for said, gold in rows
     ]
-    if not cases:
+    judged = [case for case in judged if case[0].supported is not None or case[2]]
+    if not judged:
         return None
-    verdicts = [_verdicts(prediction) for prediction, _ in cases]
-    return VerifiedMetrics(
-        n=len(cases),
-        passages=sum(map(len, verdicts)),
-        kept=sum(map(sum, verdicts)),
-        none_kept=sum(not any(question_verdicts) for question_verdicts in verdicts),
-        supported=_checked([case for case in cases if case[0].supported is True]),
-        unsupported=_checked([case for case in cases if case[0].supported is False]),
-    )
+    figures: Figures = {
+        "n": len(judged),
+        "passages": sum(len(verdicts) for _, _, verdicts in judged),
+        "kept": sum(sum(verdicts) for _, _, verdicts in judged),
+        "none_kept": sum(not any(verdicts) for _, _, verdicts in judged),
+    }
+    for name, verdict in (("supported", True), ("unsupported", False)):
+        answers = [(said.answer, gold) for said, gold, _ in judged if said.supported is verdict]
+        rights = [gold.accepts(answer) for answer, gold in answers if answer is not None]
+        withdrawn = len(answers) - len(rights)
+        figures[name] = {**accuracy_of(sum(rights), len(rights)), "n": len(answers), "withdrawn": withdrawn}
+    return figures
 
 
-def _verdicts(prediction: VerdictFields) -> list[bool]:
-    return [passage.kept for passage in prediction.passages or () if passage.kept is not None]
-
-
-def _checked(group: Sequence[tuple[VerdictFields, Gold]]) -> Checked:
-    rights = [gold.accepts(prediction.answer) for prediction, gold in group if prediction.answer is not None]
-    return Checked(
-        n=len(group),
-        withdrawn=len(group) - len(rights),
-        accuracy=sum(rights) / len(rights) if rights else None,
-        accuracy_interval=rate_interval(sum(rights), len(rights)),
-    )
-
-
-def _tables(figures: VerifiedMetrics, others: Collection[str]) -> Iterator[Captioned]:  # noqa: ARG001
+def tables(figures: Figures) -> list[Table]:
+    """Show the answers by the verifier's verdict."""
     rows = tuple(
-        (name, str(group.n), str(group.withdrawn), with_interval(percent(group.accuracy), group.accuracy_interval))
-        for name, group in (("supported", figures.supported), ("unsupported", figures.unsupported))
+        (name, str(figures[name]["n"]), str(figures[name]["withdrawn"]), show_accuracy(figures[name]))
+        for name in ("supported", "unsupported")
     )
-    drop_count = figures.passages - figures.kept
-    share = f" ({percent(drop_count / figures.passages)} %)" if figures.passages else ""
+    passages, dropped = figures["passages"], figures["passages"] - figures["kept"]
+    share = f" ({percent(dropped / passages)} %)" if passages else ""
     caption = (
-        f"The verifier dropped {drop_count:,} of {figures.passages:,} passages{share}; none was left for "
-        f"{figures.none_kept:,} of n = {figures.n:,} questions. Accuracy: percent of the answers that stand ({WILSON})."
+        f"The verifier dropped {dropped:,} of {passages:,} passages{share}; none was left for "
+        f"{figures['none_kept']:,} of n = {figures['n']:,} questions. Accuracy: percent of the answers that stand "
+        f"({WILSON})."
     )
-    yield Table("Answers by the verifier's verdict", ("Verdict", "n", "Withdrawn", "Accuracy"), rows), caption
-
-
-VERDICTS = Kind(
-    figures="evidence.verified",
-    measure=_measure,
-    tables=_tables,
-    page=lambda prediction: {"supported": prediction.supported},
-)
+    headers = ("Verdict", "n", "Withdrawn", "Accuracy")
+    return [Table("Answers by the verifier's verdict", headers, rows, caption=caption)]

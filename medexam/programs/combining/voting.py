@@ -13,7 +13,7 @@ from functools import partial
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import OptionScores
 from medexam.programs.base import Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from medexam.errors import SpecError
 from medexam.plugins import load_object
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import OptionScores
 from medexam.programs.fields import Asked
 from medexam.programs.loading import typed_example
 from medexam.programs.own import OwnProgram

@@ -11,8 +11,7 @@ from typing import Any, cast
 import dspy
 
 from medexam.errors import ProgramFaultError
-from medexam.predictions import Prediction, normalise_scores
-from medexam.predictions.evidence.option_scores import OptionScores
+from medexam.predictions import OptionScores, Prediction, normalise_scores
 from medexam.programs.combining.voting import NO_VOTE
 from medexam.programs.fields import Asked
 from medexam.programs.module_faults import naming_faults
