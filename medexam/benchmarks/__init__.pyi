@@ -10,6 +10,7 @@ from .registry import find_benchmark as find_benchmark
 from .registry import find_stored_benchmark as find_stored_benchmark
 from .resampling import describe_resampling as describe_resampling
 from .tables import matrices as matrices
+from .verdicts import CASES as CASES
 from .verdicts import find_case as find_case
 from .verdicts import leader_sentence as leader_sentence
 from .verdicts import pair_sentences as pair_sentences

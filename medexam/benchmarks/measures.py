@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from medexam.metrics.counting import COSTS, COUNTS
 from medexam.metrics.paired.results import Difference
 from medexam.metrics.results import Measure, Metrics, Unit
-from medexam.tables import NONE, Number, Table, count_stars, decimal, p_value, percent, with_interval
+from medexam.tables import NONE, Number, decimal, percent, with_interval
 
 
 def show_number(value: float | None, unit: Unit) -> Number:

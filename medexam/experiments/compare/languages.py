@@ -78,7 +78,7 @@ class Languages(ComparisonSection):
         headers = ("Language", "Right", "Percent", "Right here alone", "Wrong here alone")
         caption = (
             f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language "
-            "alone: look at its translation first. The same wrong answer in several: probably the model does not know it."
+            "alone: look at its translation first. The same wrong answer in several: the model may not know it."
         )
         counts = tuple((str(place), str(count), percent(count / n)) for place, count in enumerate(self.counts()))
         tables = [
