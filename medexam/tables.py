@@ -62,7 +62,7 @@ class Table:
     def columns(self) -> tuple[list[str], list[list[str | float | None]]]:
         """Return headers and rows with one column a number: ends of intervals stand in columns of their own."""
         has_interval = [any(getattr(row[at], "interval", None) for row in self.rows) for at in range(len(self.headers))]
-        ends = [("", " low", " high") if has else ("",) for has in has_interval]
+        ends = [("", "_low", "_high") if has else ("",) for has in has_interval]
         headers = [header + end for header, endings in zip(self.headers, ends, strict=True) for end in endings]
         rows = [
             [value for text, endings in zip(row, ends, strict=True) for value in _values(text)[: len(endings)]]

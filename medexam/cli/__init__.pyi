@@ -20,7 +20,5 @@ from .views.output import print_json as print_json
 from .views.output import send_to_mlflow as send_to_mlflow
 from .views.output import write_file as write_file
 from .views.runs import describe_stop as describe_stop
-from .views.runs import print_lines as print_lines
 from .views.runs import print_notice as print_notice
-from .views.runs import print_tables as print_tables
 from .views.runs import read_current as read_current

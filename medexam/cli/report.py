@@ -10,6 +10,6 @@ def report(settings: ReportSettings) -> None:
     """Show stored runs as tables and plots; scores them again, asks no model."""
     from medexam.cli.actions.report import report_runs
 
-    files = {name: getattr(settings, name) for name in ("markdown", "latex", "html")}
+    files = {name: getattr(settings, name) for name in ("markdown", "latex", "html", "csv")}
     check_endings({f"--{name}": path for name, path in files.items()})
     report_runs(settings)

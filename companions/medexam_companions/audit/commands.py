@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption, print_json, print_tables
+from medexam.cli import JsonOption, RunsDirOption, print_json
 
 app = typer.Typer(help="Have people or a model judge answers, and compare their marks.", no_args_is_help=True)
 RunsArgument = Annotated[
@@ -47,7 +47,7 @@ def judge_errors(
         medexam audit judge 3c2aae --model openai/gpt-4o-mini --out judged
     """
     import medexam
-    from medexam.experiments import Terminal, default_runs_dir, find_runs, run_paths
+    from medexam.experiments import Terminal, default_runs_dir, find_runs, print_blocks, run_paths
     from medexam.specs import parse_overrides
     from medexam_companions.audit import judging
     from medexam_companions.audit.agreement import agree
@@ -79,7 +79,7 @@ def judge_errors(
             }
         )
     else:
-        print_tables(Terminal(), kind_tables(stored, kinds, agreements))
+        print_blocks(Terminal(), kind_tables(stored, kinds, agreements))
 
 
 @app.command()
@@ -132,7 +132,7 @@ def import_ratings(
     For example:
         medexam audit import audit
     """
-    from medexam.experiments import Terminal, default_runs_dir
+    from medexam.experiments import Terminal, default_runs_dir, print_blocks
     from medexam_companions.audit.ratings import describe_changes, read_ratings
     from medexam_companions.audit.report import audit_document, audit_tables
 
@@ -143,4 +143,4 @@ def import_ratings(
     if as_json:
         print_json(document)
     else:
-        print_tables(Terminal(), audit_tables(document))
+        print_blocks(Terminal(), audit_tables(document))

@@ -1,13 +1,14 @@
 """`medexam cliniqlink`: score submissions, rank them, and run participants' containers; asks no model itself."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, print_notice, print_tables, write_file
+from medexam.cli import INCOMPLETE, JsonOption, RunsDirOption, print_json, print_notice, write_file
 from medexam.errors import SpecError
-from medexam.experiments import Terminal
+from medexam.experiments import Terminal, print_blocks
 from medexam_companions.cliniqlink.container import Engine
 from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.submissions import Missing
@@ -60,7 +61,7 @@ def score_submission(
         caption = (
             f"Percent: {overall_text(entry)} Lost by form: what closed answers would gain if their form did not count."
         )
-        print_tables(Terminal(), [(format_table(entry), caption)])
+        print_blocks(Terminal(), [replace(format_table(entry), caption=caption)])
 
 
 @app.command("board")
@@ -83,18 +84,18 @@ def print_board(
     For example:
         medexam cliniqlink board teams --by paper
     """
-    from medexam.experiments import captioned, default_runs_dir, join_markdown
+    from medexam.experiments import default_runs_dir, render_markdown
     from medexam_companions.cliniqlink.ranking import rank_submissions, ranking_tables
     from medexam_companions.cliniqlink.submissions import read_submissions
 
     board = rank_submissions(read_submissions(submissions, data, runs_dir or default_runs_dir(), missing), by)
     tables = ranking_tables(board, by)
     if markdown is not None:
-        write_file(join_markdown(["# ClinIQLink", *captioned(tables)]), markdown)
+        write_file(render_markdown("ClinIQLink", tables), markdown)
     if as_json:
         print_json(board)
     else:
-        print_tables(Terminal(), tables)
+        print_blocks(Terminal(), tables)
 
 
 @app.command("run")

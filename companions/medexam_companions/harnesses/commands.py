@@ -29,8 +29,8 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-    from medexam.cli import print_json, print_notice, print_tables, take_files
-    from medexam.experiments import Terminal, default_runs_dir, run_document
+    from medexam.cli import print_json, print_notice, take_files
+    from medexam.experiments import Terminal, default_runs_dir, print_blocks, run_document
     from medexam.tables import NONE, Table, percent
 
     imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]
@@ -57,7 +57,7 @@ def import_results(
             "Score: the share of right options, or the first measure of answers in words. By the harness: the score "
             "that its own file states, over all of its samples."
         )
-        print_tables(Terminal(), [(Table("Imported", headers, rows, text_columns=4), caption)])
+        print_blocks(Terminal(), [Table("Imported", headers, rows, text_columns=4, caption=caption)])
     for run in imports:
         print_notice(f"{run.folder.path}")
 

@@ -6,16 +6,16 @@ difference. Runs of different data sets never share a table.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import Any, cast
 
 from medexam.errors import SpecError
-from medexam.experiments import Block, StoredRun, captioned, join_markdown, ranking_notes, render_latex
-from medexam.metrics import AVERAGES, Interval, Tally
+from medexam.experiments import Block, StoredRun, ranking_notes, render_latex, render_markdown
+from medexam.metrics import Interval, Scores
 from medexam.tables import NONE, Table
 from medexam_companions.papers.paper import Grid, Paper, TableLayout, all_papers
-from medexam_companions.papers.printed_averages import printed_accuracy, printed_interval
+from medexam_companions.papers.printed_averages import printed_accuracy, printed_interval, printed_points
 
 PAPER, DIFFERENCE = "paper", "difference"
 """Rows below a run's figures."""
@@ -24,7 +24,7 @@ EQUAL, WITHIN = "=", "≈"
 NO_MODEL = "no model"
 """The row of controls."""
 LOWER_IS_BETTER = "unanswered_ratio"
-EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": AVERAGES["headqa_v1_points"].of}
+EXAM_AVERAGES = {"accuracy": printed_accuracy, "points": printed_points}
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,8 @@ class PaperTable:
         if self._by_exam:
             exams = self._exams(run, part)
             return EXAM_AVERAGES[measure](exams), printed_interval(exams, measure)
-        fraction, ends = getattr(run.metrics, measure), getattr(run.metrics, f"{measure}_interval")
+        found = run.metrics.measure(measure)
+        fraction, ends = found.value, found.interval
         value = None if fraction is None else round(100 * fraction, self.paper.decimals) + 0.0
         return value, None if ends is None else (100 * ends[0], 100 * ends[1])
 
@@ -189,12 +190,6 @@ class PaperTable:
             rows.append((name, *(NONE if figure is None else self._print(figure) for figure in figures), ""))
         title = f"{self.layout.name} · {self.dataset}"
         return Table(title, (*names, *headers), tuple(rows), best=frozenset(best), text_columns=len(names))
-
-    @property
-    def in_print(self) -> Table:
-        """The table as it is printed: languages above their figures."""
-        spans = ("", "", *(block for block in self.blocks for _ in (*self.figures, "n")))
-        return replace(self.table, spans=spans) if self.of_models else self.table
 
     def document(self) -> dict[str, Any]:
         """Return what `--json` prints: each run's figures in the unit of the paper's table, and the paper's."""
@@ -276,12 +271,12 @@ class PaperTable:
         """Count the questions of a run that are scored here."""
         return sum(exam.n for exam in self._exams(run, None)) if self._by_exam else run.metrics.n
 
-    def _exams(self, run: StoredRun, part: str | None) -> list[Tally]:
+    def _exams(self, run: StoredRun, part: str | None) -> list[Scores]:
         """Count what came of each exam of a part that counts here and has a scored question."""
         patterns = self.paper.exams.values() if part is None else [self.paper.exams[part]]
         return [
-            Tally(right=scores.right, wrong=scores.wrong, unanswered=scores.unanswered)
-            for name, scores in run.metrics.by_exam.items()
+            scores
+            for name, scores in run.metrics.by.get("exam", {}).items()
             if scores.n
             and re.fullmatch(self.layout.exams, name)
             and any(re.fullmatch(pattern, name) for pattern in patterns)
@@ -309,12 +304,11 @@ class PaperReport:
 
     def markdown(self) -> str:
         """Render the tables and notes on them as Markdown."""
-        tables = captioned((table.table, table.legend) for table in self.tables)
-        return join_markdown([*tables, *ranking_notes(self._runs)])
+        return render_markdown("Tables of the paper", self.blocks())
 
     def latex(self) -> str:
         """Render the tables in LaTeX, the best of each column bold; notes are comments."""
-        return render_latex([(table.in_print, table.legend) for table in self.tables], ranking_notes(self._runs))
+        return render_latex(self.blocks())
 
 
 headqa_v1 = partial(PaperReport, "headqa-v1")

@@ -10,9 +10,20 @@ from typing import Any
 import typer
 
 from medexam import Limits
-from medexam.cli import INCOMPLETE, describe_stop, print_json, print_lines, print_notice, print_tables, send_to_mlflow
+from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments import Carriers, Plan, RunProgress, Stop, Terminal, carry_out, default_runs_dir, run_paths
+from medexam.experiments import (
+    Carriers,
+    Plan,
+    RunProgress,
+    Stop,
+    Terminal,
+    Unbroken,
+    carry_out,
+    default_runs_dir,
+    print_blocks,
+    run_paths,
+)
 from medexam.specs import BUILT, parse_overrides
 from medexam_companions.translation.commands import QualitySettings, TranslateSettings
 from medexam_companions.translation.outcome import TranslationOutcome, find_outcome, write_data_set
@@ -93,7 +104,7 @@ def measure_quality(settings: QualitySettings, folders: Sequence[Path], *, as_js
     if as_json:
         print_json(documents)
     else:
-        print_tables(Terminal(), [score_table(documents)])
+        print_blocks(Terminal(), [score_table(documents)])
     if pending:
         sys.stderr.write(f"medexam: incomplete: pending replies: {pending}; the same command asks them\n")
         raise typer.Exit(INCOMPLETE)
@@ -132,8 +143,8 @@ def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
 
 def _print(outcome: TranslationOutcome, output: tuple[Path, int] | None) -> None:
     console = Terminal()
-    print_tables(console, selection_tables(outcome.document))
+    print_blocks(console, selection_tables(outcome.document))
     if output is not None:
         path, questions = output
         check = f"Check it: medexam data check {BUILT.name} --path {path.parent}"
-        print_lines(console, [f"{questions:,} questions in {path}.", check])
+        print_blocks(console, [Unbroken(f"{questions:,} questions in {path}."), Unbroken(check)])

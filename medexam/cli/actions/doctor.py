@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from medexam.cli.options import INCOMPLETE, refuse, refuse_others
 from medexam.cli.views.hosted import print_hosted
@@ -16,6 +14,7 @@ from medexam.cli.views.machine import machine_rows
 from medexam.cli.views.output import print_json
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.entry.terminal import Terminal
+from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.serve.cluster.checks import check_node
 from medexam.serve.cluster.node import JobNode
@@ -32,6 +31,7 @@ from medexam.serve.launch.command import ServerSettings
 from medexam.serve.launch.own_servers import vllm_python
 from medexam.specs import ModelSpec
 from medexam.specs.model import REGISTRY
+from medexam.tables import Table
 
 
 def examine_servers(
@@ -91,13 +91,9 @@ def _examine_machine(*, as_json: bool) -> None:
     if as_json:
         print_json({"machine": {name: {"here": here, "lets": lets} for name, here, lets in rows}})
         return
-    table = Table("", "Here", "What it lets you do", title="This machine", title_justify="left")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    Terminal().print(table)
-    sys.stdout.write(
-        "`medexam doctor http://HOST:PORT/v1` or `medexam doctor PROVIDER/MODEL` asks a server or a model.\n"
-    )
+    table = Table("This machine", ("", "Here", "What it lets you do"), tuple(rows), text_columns=3)
+    advice = "`medexam doctor http://HOST:PORT/v1` or `medexam doctor PROVIDER/MODEL` asks a server or a model."
+    print_blocks(Terminal(), [table, Unbroken(advice)])
 
 
 def _diagnose(
@@ -184,19 +180,13 @@ def _as_json(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _print(report: DiagnosisReport, advice: tuple[str, ...]) -> None:
     columns = [_column(diagnosis) for diagnosis in report.diagnoses]
-    alone = len(columns) == 1
-    table = Table("", *(diagnosis.endpoint for diagnosis in report.diagnoses), show_header=not alone)
-    if alone:
-        table.title = report.diagnoses[0].endpoint
-    for name in dict.fromkeys(name for column in columns for name in column):
-        table.add_row(name, *(column.get(name, "") for column in columns))
-    console = Terminal()
-    console.print(table)
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = tuple((name, *(column.get(name, "") for column in columns)) for name in names)
+    headers = ("", *(diagnosis.endpoint for diagnosis in report.diagnoses))
+    lines = ["What to change:" if advice else "Nothing to change.", *(f"- {line}" for line in advice)]
     if report.replicas is not None:
-        console.print(_agreement(report.replicas), soft_wrap=True, markup=False, highlight=False)
-    console.print("\nWhat to change:" if advice else "\nNothing to change.")
-    for line in advice:
-        console.print(f"- {line}", soft_wrap=True, markup=False, highlight=False)
+        lines.insert(0, _agreement(report.replicas))
+    print_blocks(Terminal(), [Table("", headers, rows, text_columns=len(headers)), *map(Unbroken, lines)])
 
 
 def _column(diagnosis: Diagnosis) -> dict[str, str]:

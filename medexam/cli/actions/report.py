@@ -27,7 +27,7 @@ def report_runs(settings: ReportSettings) -> None:
         _serve_runs(settings.runs, settings.runs_dir or default_runs_dir(), settings.watch)
         return
     layout, html = settings.layout, settings.html
-    for name in ("html", "plots", "by", "protocol"):
+    for name in ("html", "csv", "plots", "by", "protocol"):
         if layout is not None and getattr(settings, name):
             raise SpecError(f"--{name} belongs to our own report, and --layout to another: give one of them at a time")
     root = settings.runs_dir or default_runs_dir()
@@ -49,6 +49,8 @@ def report_runs(settings: ReportSettings) -> None:
         write_file(new_report.markdown(), settings.markdown)
     if settings.latex is not None:
         write_file(new_report.latex(), settings.latex, "--latex")
+    if settings.csv is not None:
+        write_file(new_report.csv(), settings.csv, "--csv")
     if settings.as_json:
         print_json(new_report.document())
     else:

@@ -15,8 +15,8 @@ from types import FrameType
 
 from rich.markup import escape
 
-from medexam.cli.views.runs import print_tables
 from medexam.experiments.entry.terminal import Terminal
+from medexam.experiments.report.shown import print_blocks
 from medexam.files import host_name
 from medexam.serve.cluster.job import Job, check_signs, job_script, submit
 from medexam.serve.cluster.node import JobNode
@@ -54,7 +54,7 @@ def print_profiles() -> None:
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
         "without any runs on the processor. A variant, such as llama-3.1-8b:awq, has quantised weights."
     )
-    print_tables(console, [(Table("", headers, tuple(rows), text_columns=3), legend)])
+    print_blocks(console, [Table("", headers, tuple(rows), text_columns=3, caption=legend)])
 
 
 def serve_here(

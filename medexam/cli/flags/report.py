@@ -49,6 +49,10 @@ class ReportSettings:
     ] = None
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None
     latex: LatexOption = None
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every score as CSV: a row a run and group, a column a number."),
+    ] = None
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),

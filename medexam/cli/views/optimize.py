@@ -1,16 +1,16 @@
 """What `medexam optimize` shows: what may be tried, a bar for each program that is asked, and the trials."""
 
+from dataclasses import replace
 from typing import Any
 
-from rich.table import Table
-
-from medexam.cli.views.runs import print_lines, print_tables
 from medexam.distributions import WILSON
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
+from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.specs.names import short_name
+from medexam.tables import Table
 
 
 def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
@@ -37,7 +37,6 @@ def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
 def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
     spec, exams = plan.optimizer, plan.exams
-    table = Table(title=plan.folder.name, title_justify="left", show_header=False)
     rows = {
         "optimizer": f"{short_name(spec.kind)}, by {short_name(spec.metric).replace('_', ' ')}",
         "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
@@ -51,9 +50,7 @@ def print_optimization_plan(plan: OptimizationPlan) -> None:
         "calls": _calls(plan),
         "budget": _budget(plan),
     }
-    for name, text in rows.items():
-        table.add_row(name, text)
-    Terminal().print(table)
+    print_blocks(Terminal(), [Table(plan.folder.name, ("What", "How"), tuple(rows.items()), text_columns=2)])
 
 
 def optimization_document(optimization: Optimization) -> dict[str, Any]:
@@ -75,8 +72,7 @@ def optimization_document(optimization: Optimization) -> dict[str, Any]:
 
 def print_optimization(optimization: Optimization) -> None:
     """Print the trials as a table."""
-    console = Terminal()
-    print_tables(console, [(trials_table(optimization, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")])
+    table = replace(trials_table(optimization, brief=True), caption=f"Percent of n, with a 95 % interval ({WILSON}).")
     early = f"; ended early: {optimization.why}" if optimization.why else ""
     lines = [
         f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} outside the trials), "
@@ -84,7 +80,7 @@ def print_optimization(optimization: Optimization) -> None:
         "The chosen program looks better on these questions than on others; compare it on the tested ones.",
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
-    print_lines(console, lines)
+    print_blocks(Terminal(), [table, *map(Unbroken, lines)])
 
 
 def _calls(plan: OptimizationPlan) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mlflow.entities import RunInfo
     from rich.console import Console
 
-WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html"}
+WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
 """Ending of a file -> the option that writes it."""
 SHOWN = 5
 """How many lines of one kind are printed."""

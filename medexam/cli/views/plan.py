@@ -3,12 +3,12 @@
 from rich.panel import Panel
 from rich.text import Text
 
-from medexam.cli.views.runs import print_tables
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
+from medexam.experiments.report.shown import print_blocks
 from medexam.metrics.paired.power import FLIPPED, detectable_difference
 from medexam.tables import percent
 
@@ -17,7 +17,7 @@ def print_plan(plan: Plan) -> None:
     """Print the plan as a table, and the first question's prompt of each cell below it."""
     console = Terminal()
     entries = plan_document(plan)
-    print_tables(console, [(cells_table(plan.name, entries), "")])
+    print_blocks(console, [cells_table(plan.name, entries)])
     if note := describe_power(plan):
         console.print(note)
     if note := describe_prices(plan.cells):

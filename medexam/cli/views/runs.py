@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 from medexam.text import one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from medexam.experiments.run.spending import Stop
     from medexam.experiments.store.run_folder import RunFolder
-    from medexam.experiments.store.stored_run import AnyRun
-    from medexam.tables import Captioned
+    from medexam.experiments.store.stored_run import StoredRun
 
 
 def read_current(
     folders: "Iterable[RunFolder]", metrics: Sequence[str] = (), *, rescore: bool = False
-) -> "list[AnyRun]":
+) -> "list[StoredRun]":
     """Read the runs in `folders`; lines on standard error name files that were out of date and `note` of a run.
 
     `metrics` of the user's own are added to what the runs are scored by; `rescore` runs the code that the runs name.
@@ -40,27 +37,6 @@ def read_current(
 def print_notice(line: str) -> None:
     """Tell the user in one line on standard error."""
     sys.stderr.write(f"medexam: {one_line(line)}\n")
-
-
-def print_tables(console: "Console", tables: "Iterable[Captioned]") -> None:
-    """Print tables with their captions."""
-    from medexam.experiments.report.tables import TerminalTable
-
-    for table, caption in tables:
-        console.print(TerminalTable(table, caption), crop=False)
-
-
-def print_lines(console: "Console", lines: "Iterable[str]") -> None:
-    """Print texts as they are, a line each however narrow the terminal, so that commands can be copied."""
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def print_ranking_notes(console: "Console", runs: "Sequence[AnyRun]") -> None:
-    """Print what a reader must know before ranking `runs`."""
-    from medexam.experiments.compare.ranking import ranking_notes
-
-    print_lines(console, ranking_notes(runs))
 
 
 def describe_stop(stop: "Stop | None") -> str:

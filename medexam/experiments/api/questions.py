@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from medexam.benchmarks import find_benchmark
-from medexam.experiments.report.shown import Block, Displayed, shown_table
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.questions import AnySet, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import check_named
 from medexam.specs.validation import validate
+from medexam.tables import Table
 
 if TYPE_CHECKING:
     import dspy
@@ -83,9 +84,9 @@ class Questions(Displayed, Sequence[Question]):
             for question in items.questions[:SHOWN]
         ]
         pairs = zip(self.answers.items(), texts, strict=False)
-        rows = [[key, text, str(answer)] for (key, answer), text in pairs]
+        rows = tuple((key, text, str(answer)) for (key, answer), text in pairs)
         title = f"{items.name} {items.language}: {len(self):,} questions"
-        table = shown_table(title, ("Key", "Question", "Answer"), rows, text_columns=3)
+        table = Table(title, ("Key", "Question", "Answer"), rows, text_columns=3)
         remainder = [f"and {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
         return [table, *remainder, f"Read from {items.source}"]
 

@@ -16,13 +16,13 @@ from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
-from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks
-from medexam.experiments.report.shown import Block, Displayed, shown_table
-from medexam.experiments.report.tables import facet_tables
+from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction
+from medexam.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ class Predictions(UserDict[str, Prediction]):
 class Run(Displayed):
     """One stored run with its scores. It shows itself as a table."""
 
-    def __init__(self, stored: AnyRun) -> None:
+    def __init__(self, stored: StoredRun) -> None:
         self.stored = stored
         """The run as reports read it."""
 
@@ -122,10 +122,7 @@ class Run(Displayed):
 
     def blocks(self) -> list[Block]:
         """Show the scores, with the breakdowns and details of `medexam report`."""
-        own_blocks = [] if self.stored.benchmark.report_each else facet_tables(self.stored)
-        head = overview_blocks([self.stored])
-        details = self.stored.benchmark.details(self.stored.metrics)
-        return [*head, *own_blocks, *details, *pending_blocks(self.stored)]
+        return run_blocks(self.stored)
 
     def __repr__(self) -> str:
         accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.1f} %"
@@ -194,9 +191,9 @@ class RunPlan(Displayed):
 
     def blocks(self) -> list[Block]:
         """Show the runs with their questions and calls, then a prompt of each."""
-        blocks: list[Block] = [(cells_table(self.plan.name, self.cells), "")]
+        blocks: list[Block] = [cells_table(self.plan.name, self.cells)]
         for entry in self.cells:
-            turns = [[turn["role"], turn["content"]] for turn in entry["prompt"]]
+            turns = tuple((turn["role"], turn["content"]) for turn in entry["prompt"])
             if turns:
-                blocks.append(shown_table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
+                blocks.append(Table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
         return blocks + list(plan_lines(self.plan))

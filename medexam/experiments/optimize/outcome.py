@@ -8,8 +8,8 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.report.escaping import disarm, heading, on_one_line, paragraphs
-from medexam.experiments.report.markdown import fenced, join_markdown, render_table
+from medexam.experiments.report.markdown import fenced, on_one_line, render_markdown
+from medexam.experiments.report.shown import Block
 from medexam.programs import ProgramContext, WithNearest, build_program
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.questions import Question
@@ -30,36 +30,36 @@ def write_outcome(optimization: Optimization, plan: OptimizationPlan) -> None:
         except OSError as error:
             raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
         folder.write_bytes(PROGRAM, program)
-        folder.write_text(DEMONSTRATIONS, join_markdown(_demonstrations(optimization, plan)))
-    folder.write_text(REPORT, disarm("\n".join(_report(optimization))))
+        title = f"Program of trial {best.number} ({best.name})"
+        folder.write_text(DEMONSTRATIONS, render_markdown(title, _demonstrations(optimization, plan)))
+    folder.write_text(REPORT, render_markdown(optimization.title, _report(optimization)))
 
 
-def _report(optimization: Optimization) -> Iterator[str]:
-    """Yield the report as Markdown."""
+def _report(optimization: Optimization) -> Iterator[Block]:
+    """Yield what the report shows."""
     spec, usage = optimization.optimizer, optimization.spent
-    yield f"{heading(1, optimization.title)}\n"
     if optimization.description:
-        yield f"{paragraphs(optimization.description)}\n"
+        yield optimization.description
     yield (
         f"Demonstrations from {optimization.train} training questions, chosen by "
         f"{short_name(spec.metric).replace('_', ' ')} on {optimization.validation} validation questions; the "
         f"{optimization.tested} tested questions were not used. {len(optimization.dropped)} training questions were "
-        "left out, because they nearly repeat tested or validation questions.\n"
+        "left out, because they nearly repeat tested or validation questions."
     )
     ending = f", ended early: {optimization.why}" if optimization.why else ""
     yield (
         f"{usage.calls:,} calls and {usage.tokens:,} tokens in {optimization.seconds:.0f} s{ending}; "
-        f"{optimization.beside.calls:,} of the calls went into finding demonstrations and instructions.\n"
+        f"{optimization.beside.calls:,} of the calls went into finding demonstrations and instructions."
     )
     for model in optimization.models:
-        yield f"Answered by {model.describe()}.\n"
+        yield f"Answered by {model.describe()}."
     if not optimization.trials:
-        yield "No trial was completed.\n"
+        yield "No trial was completed."
         return
-    yield render_table(trials_table(optimization))
+    yield trials_table(optimization)
     yield (
-        "\nThe chosen program looks better on these questions than on others. Run both programs on the tested "
-        "questions, and compare them.\n"
+        "The chosen program looks better on these questions than on others. Run both programs on the tested "
+        "questions, and compare them."
     )
 
 
@@ -84,16 +84,13 @@ def trials_table(optimization: Optimization, *, brief: bool = False) -> Table:
     return Table(optimization.title, tuple(columns), rows, text_columns=2)
 
 
-def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[str]:
+def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[Block]:
     spec = plan.spec.model_copy(update={"load": optimization.folder.path})
     context = ProgramContext(finder=plan.validation.retrieval, nearest=NearestDemonstrations)
     program = build_program(spec, plan.cell.dataset.language, context)
-    best = optimization.best
-    assert best is not None  # noqa: S101 - the caller has looked
-    yield heading(1, f"Program of trial {best.number} ({best.name})")
     for name, predictor in program.named_predictors():
-        yield heading(2, f"Instructions of {name}")
-        yield "\n".join(f"> {line}" for line in predictor.signature.instructions.splitlines())
+        yield f"Instructions of {name}:"
+        yield fenced(predictor.signature.instructions)
     demos = list(demonstrations(program))
     if isinstance(program, WithNearest):
         yield f"Each prompt shows the {program.finder.k} most similar of {len(demos)} training questions."
@@ -103,12 +100,13 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
     for number, (name, demo) in enumerate(demos, start=1):
         question = demo.get("question")
         if not isinstance(question, Question):
-            yield heading(2, f"Demonstration {number}, shown by {name}")
-            yield "\n".join(f"- {field}: {on_one_line(str(value))}" for field, value in demo.items())
+            fields = "\n".join(f"{field}: {on_one_line(str(value))}" for field, value in demo.items())
+            yield f"Demonstration {number}, shown by {name}:"
+            yield fenced(fields)
             continue
-        yield heading(2, f"Demonstration {number}, shown by {name}: {question.key}")
+        yield f"Demonstration {number}, shown by {name}: {question.key}"
         yield fenced(render_question(question))
         if demo.get("rationale"):
-            yield paragraphs(f"Reasoning: {demo['rationale']}")
+            yield f"Reasoning: {demo['rationale']}"
         if demo.get("answer") is not None:
             yield f"Answer: {demo['answer']}"

@@ -10,14 +10,14 @@ from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.store.stored_run import AnyRun, load_run
+from medexam.experiments.store.stored_run import StoredRun, load_run
 from medexam.metrics.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.names import short_name
 from medexam.specs.validation import validate
 
 
-def current_run(folder: RunFolder, say: Say) -> AnyRun:
+def current_run(folder: RunFolder, say: Say) -> StoredRun:
     """Return the run in `folder` with the scores of its answers, its selection and its data as they are now.
 
     Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
@@ -35,12 +35,12 @@ def current_run(folder: RunFolder, say: Say) -> AnyRun:
     return renew(folder, ", ".join(freshness.changed), say)
 
 
-def fresh_run(folder: RunFolder) -> AnyRun | None:
+def fresh_run(folder: RunFolder) -> StoredRun | None:
     """Load the run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
     return _as_found(folder, find_changes(folder))
 
 
-def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool = False) -> AnyRun:
+def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool = False) -> StoredRun:
     """Score the run by these metrics of the user's own too, which `spec.json` names from now on.
 
     `again` runs the code that the run names as well: its benchmark's and its metrics'. Raises `SpecError` if a metric
@@ -66,7 +66,7 @@ def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool
         raise
 
 
-def _as_found(folder: RunFolder, freshness: Freshness) -> AnyRun | None:
+def _as_found(folder: RunFolder, freshness: Freshness) -> StoredRun | None:
     if freshness.changed:
         return None
     try:

@@ -6,20 +6,20 @@ from typing import Any
 
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.report.markdown import run_report
+from medexam.experiments.report.run_blocks import run_report
 from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import DERIVED, Say, record_made
 from medexam.experiments.store.items import begin_run, digest_data
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
-from medexam.experiments.store.stored_run import RUNNING, AnyRun, stored_run
+from medexam.experiments.store.stored_run import RUNNING, StoredRun, stored_run
 from medexam.questions import AnySet
 
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
-def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) -> AnyRun:
+def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) -> StoredRun:
     """Make the derived files in `folder` anew for this reason, and return the run as `current_run` tells.
 
     The metrics in `code` are run; others of the user's own keep their scores.
@@ -46,7 +46,7 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
     return run
 
 
-def _score(folder: RunFolder, code: Collection[str]) -> AnyRun:
+def _score(folder: RunFolder, code: Collection[str]) -> StoredRun:
     """Score the run in `folder`; nothing is written."""
     checked = check_items(folder)
     with folder.opened_predictions(prompts=False) as predictions:
@@ -55,7 +55,7 @@ def _score(folder: RunFolder, code: Collection[str]) -> AnyRun:
     return replace(run, note=checked.text_note, files_fresh=False)
 
 
-def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None) -> AnyRun:
+def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None) -> StoredRun:
     """Score the predictions in `folder` on all of these items and write what is made of them.
 
     These are `metrics.json`, `report.md`, the Parquet file, and what they were made from. `items` are those that the
@@ -69,7 +69,7 @@ def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), 
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)
         run = replace(stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}), note=note)
-        folder.write_text(REPORT, run_report(run, predictions))
+        folder.write_text(REPORT, run_report(run))
     record_made(folder, digest_data(items, folder.read_record().cell.dataset), note)
     return run
 

@@ -1,69 +1,100 @@
-"""Tables of how one run went: what it took, and how its questions failed."""
+"""How one run went, in sentences and tables: its state, what it took, how its questions failed, and its settings."""
 
-from medexam.experiments.score.refusals import TIMES, find_refused
-from medexam.experiments.store.stored_run import AnyRun
-from medexam.tables import NONE, Captioned, Table, amount
-from medexam.text import shorten
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from medexam.benchmarks.measures import show_measure
+from medexam.benchmarks.tables import origin
+from medexam.distributions import WILSON
+from medexam.experiments.compare.runs import run_names
+from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
+from medexam.experiments.store.refusals import TIMES, find_refused
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.plugins import load_added
+from medexam.tables import NONE, Table, amount, flatten
+from medexam.text import count_of, shorten
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
+REPORT_TABLES = "medexam.report_tables"
+"""The group: functions of runs that return what `--json` says of each of them, and tables."""
 _ELSEWHERE = ("vllm", "litellm")
 """Engines whose models run on machines of others."""
+Added = tuple[list[dict[str, Any]], list[Table]]
 
 
-def cost_tables(run: AnyRun) -> list[Captioned]:
+def describe_state(run: StoredRun) -> str:
+    """Describe whether all questions of a run are scored, what asks the others, and whether several models answered."""
+    metrics = run.metrics
+    if metrics.complete:
+        state = f"Complete: {metrics.n} questions{origin(metrics)} scored."
+    elif run.running:
+        state = f"{str(run.note).capitalize()}."
+    else:
+        state = (
+            f"Incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
+            f"{metrics.missing} not asked yet. They do not count; `{run.folder.resume_command}` asks them."
+        )
+    return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
+
+
+def own_tables(runs: Sequence[StoredRun]) -> list[Table]:
+    """Build one row a metric of the user's own and run; empty if no run is scored by one."""
+    named = list(zip(run_names(runs), runs, strict=True))
+    rows = tuple(
+        (metric, name, str(measure.n), str(measure.skipped), show_measure(measure))
+        for metric in dict.fromkeys(metric for run in runs for metric in run.metrics.own)
+        for name, run in named
+        if (measure := run.metrics.own.get(metric)) is not None
+    )
+    caption = (
+        "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals (bootstrap "
+        f"over exams or whole questions; with fewer than five exams over questions within them; {WILSON}, if each "
+        "scores 0 or 1; none with too few questions). No score: the other questions, answered or not."
+    )
+    headers = ("Metric", "Run", "n", "No score", "Mean")
+    return [Table("Own metrics", headers, rows, text_columns=2, caption=caption)] if rows else []
+
+
+def cost_tables(run: StoredRun) -> list[Table]:
     """Build the table of what a run took a question and a right answer; empty for a control or if nothing is known."""
     costs = run.costs
     if costs is None:
         return []
-    cost_by_name = {
-        "Prompt tokens": costs.prompt_tokens,
-        "Completion tokens": costs.completion_tokens,
-        "Thinking tokens": costs.thinking_tokens,
-        "Seconds": costs.seconds,
-        "GPU-seconds": costs.gpu_seconds,
-        "US dollars": costs.usd,
-    }
-    rows = tuple(
-        (name, amount(cost.total), amount(cost.per_question), amount(cost.per_right))
-        for name, cost in cost_by_name.items()
-        if cost is not None
-    )
-    if not rows:
+    names = ("prompt_tokens", "completion_tokens", "thinking_tokens", "seconds", "gpu_seconds", "usd")
+    labels = ("Prompt tokens", "Completion tokens", "Thinking tokens", "Seconds", "GPU-seconds", "US dollars")
+    cost_by_label = {label: getattr(costs, name) for name, label in zip(names, labels, strict=True)}
+    if not any(cost_by_label.values()):
         return []
-    unknown = [name for name in ("Prompt tokens", "Completion tokens") if cost_by_name[name] is None]
-    rows = (*((name, NONE, NONE, NONE) for name in unknown), *rows)
-    caption = _describe_counted(run, bool(unknown))
+    shown = {label: cost for label, cost in cost_by_label.items() if cost is not None or label in labels[:2]}
+    rows = tuple(
+        (label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
+        for label, cost in shown.items()
+    )
+    if costs.counted is not None:
+        notes = [
+            f"Tokens and dollars are those of {costs.counted:,} of {run.metrics.n:,} questions: the server reported no "
+            "tokens of the other replies."
+        ]
+    elif None in shown.values():
+        notes = ["-: the server reported no tokens, so tokens and dollars are not known."]
+    else:
+        notes = ["Tokens are those of the scored questions."]
     if costs.thinking_tokens is not None:
-        caption += " Thinking tokens are part of the completions'."
+        notes.append("Thinking tokens are part of the completions'.")
     if costs.questions_per_s is not None:
-        caption += (
-            f" {amount(costs.questions_per_s)} questions a second: seconds count while questions were asked, "
-            "failures included."
-        )
+        rate = f"{amount(costs.questions_per_s)} questions a second"
+        notes.append(f"{rate}: seconds count while questions were asked, failures included.")
     if costs.usd is not None:
-        caption += " Dollars by litellm's price list on the day of the run."
+        notes.append("Dollars by litellm's price list on the day of the run.")
     if costs.gpu_seconds is not None:
-        caption += f" {amount(costs.gpu_seconds.total / 3600)} GPU-hours, counting one GPU."
+        notes.append(f"{amount(costs.gpu_seconds.total / 3600)} GPU-hours, counting one GPU.")
     elif (run.environment.get("engine") or {}).get("engine") in _ELSEWHERE:
-        caption += " GPU-hours are not known, because the server does not report its GPUs: compare tokens instead."
-    return [(Table("Cost", ("What", "In all", "A question", "A right answer"), rows), caption)]
+        notes.append("GPU-hours are not known, because the server does not report its GPUs: compare tokens instead.")
+    return [Table("Cost", ("What", "In all", "A question", "A right answer"), rows, caption=" ".join(notes))]
 
 
-def _describe_counted(run: AnyRun, unknown: bool) -> str:
-    """Describe whose tokens the table of costs counts; `unknown`: those of prompts or of completions are not known at
-    all.
-    """
-    question_count = run.costs.counted if run.costs is not None else None
-    if question_count is not None:
-        replies = f"{question_count:,} of {run.metrics.n:,} questions"
-        return f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."
-    if unknown:
-        return "-: the server reported no tokens, so tokens and dollars are not known."
-    return "Tokens are those of the scored questions."
-
-
-def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
+def failure_tables(run: StoredRun, advice: str = "") -> list[Table]:
     """List the failed questions by kind, the commonest first, with `advice` as the caption; empty without any."""
     if not run.failures:
         return []
@@ -72,17 +103,48 @@ def failure_tables(run: AnyRun, advice: str = "") -> list[Captioned]:
         for failure in run.failures
     )
     headers = ("Boundary", "Type", "For example", "Questions")
-    table = Table(f"Failed questions: {run.title}", headers, rows, text_columns=3)
-    return [(table, " ".join(filter(None, (advice, _describe_refused(run)))))]
+    if refused := find_refused(run.folder, frozenset(run.record.questions)):
+        reason = shorten(" ".join(next(iter(refused.values())).message.split()), SHOWN_CHARACTERS)
+        advice = (
+            f"{advice} {len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
+            "--accept-refusals` counts them as unanswered and asks them no more."
+        ).strip()
+    return [Table(f"Failed questions: {run.title}", headers, rows, text_columns=3, caption=advice)]
 
 
-def _describe_refused(run: AnyRun) -> str:
-    """Describe how many failed questions fail whenever they are asked, and what ends that; empty if none does."""
-    failures = find_refused(run.folder, frozenset(run.record.questions))
-    if not failures:
-        return ""
-    reason = shorten(" ".join(next(iter(failures.values())).message.split()), SHOWN_CHARACTERS)
-    return (
-        f"{len(failures):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
-        "--accept-refusals` counts them as unanswered and asks them no more."
-    )
+def describe_settings(run: StoredRun) -> Table:
+    """List what was asked for and what ran, for the end of a report."""
+    record = run.record
+    rows = {
+        "run": record.run_id,
+        "spec digest": record.spec_digest,
+        "data set version": record.dataset_version,
+        "data set source": record.dataset_source,
+        "data set SHA-256": record.dataset_fingerprint,
+    }
+    if record.dataset_as_published is not None:
+        n = count_of(len(record.dataset_corrected), "question")
+        rows["data set SHA-256 as published"] = record.dataset_as_published
+        rows["corrected"] = f"{n}, in which private-use characters are read as the signs that they stand for"
+    rows["golds SHA-256"] = record.dataset_golds or "in that of the data set"
+    parts = {"dataset", "program"} | ({"model"} if record.cell.program.asks_model else set())
+    settings = record.cell.model_dump(mode="json", include=parts)
+    for part in ("dataset", "program", "model"):
+        rows |= flatten({part: settings.get(part)})
+    for place, description in enumerate(describe_models(run.answerers, read_models(run.folder))):
+        rows["answered by" if place == 0 else f"and by ({place})"] = description
+    rows |= flatten(run.environment, "ran.")
+    return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
+
+
+def find_added_tables(runs: Sequence[StoredRun]) -> Added:
+    """Return what installed packages say of each run, JSON-ready, and their tables."""
+    documents: list[dict[str, Any]] = [{} for _ in runs]
+    tables: list[Table] = []
+    finders: dict[str, Callable[[Sequence[StoredRun]], Added]] = load_added(REPORT_TABLES)
+    for find in finders.values():
+        new_documents, new_tables = find(runs)
+        for document, new_document in zip(documents, new_documents, strict=True):
+            document |= new_document
+        tables += new_tables
+    return documents, tables

@@ -1,17 +1,18 @@
-"""Values that show themselves as tables: as text where they are printed, as HTML in a notebook."""
+"""Lines and tables as people see them on a terminal, and values that show themselves, in a notebook as Markdown."""
 
-from collections.abc import Sequence
-from functools import cache
+import re
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
-from jinja2 import Environment, Template
+from rich import box
 from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from medexam.errors import RunFolderError
-from medexam.experiments.report.tables import TerminalTable
 from medexam.files import write_whole
-from medexam.tables import Captioned, Table
+from medexam.tables import Table
 
 
 class Unbroken(str):
@@ -20,42 +21,14 @@ class Unbroken(str):
     __slots__ = ()
 
 
-Block = str | Captioned
-"""A line of text, or a table with its caption."""
+Block = str | Table
+"""A line of text, or a table."""
 WIDTH = 100
 """Characters of a line of text, where a table fits."""
-_HTML = """\
-{% for block in blocks %}
-{% if block is string %}
-<p>{{ block }}</p>
-{% else %}
-{% set table, caption = block %}
-<table>
-<caption style="text-align: left"><b>{{ table.title }}</b></caption>
-<thead><tr>
-{% for header in table.headers %}
-<th style="text-align: {{ 'left' if loop.index0 < table.text_columns else 'right' }}">{{ header }}</th>
-{% endfor %}
-</tr></thead>
-<tbody>
-{% for row in table.rows %}
-{% set at = loop.index0 %}
-<tr>
-{% for text in row %}
-<td style="text-align: {{ 'left' if loop.index0 < table.text_columns else 'right' }}">
-{{- '<b>'|safe if (at, loop.index0) in table.best }}{{ text }}{{ '</b>'|safe if (at, loop.index0) in table.best -}}
-</td>
-{% endfor %}
-</tr>
-{% endfor %}
-</tbody>
-</table>
-{% if caption %}
-<p><small>{{ caption }}</small></p>
-{% endif %}
-{% endif %}
-{% endfor %}
-"""
+GUTTER = 2
+"""Characters between the columns of a table."""
+LEAST_NAME = 8
+"""Characters that a name has in the narrowest terminal."""
 
 
 class Displayed:
@@ -71,8 +44,11 @@ class Displayed:
         assert isinstance(console.file, StringIO)  # noqa: S101
         return "\n".join(line.rstrip() for line in console.file.getvalue().strip("\n").splitlines())
 
-    def _repr_html_(self) -> str:
-        return _template().render(blocks=self.blocks())
+    def _repr_markdown_(self) -> str:
+        # Markdown is made of these blocks.
+        from medexam.experiments.report.markdown import render_markdown
+
+        return render_markdown("", self.blocks())
 
 
 def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
@@ -83,12 +59,79 @@ def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
         if isinstance(block, str):
             console.print(block, highlight=False, markup=False, soft_wrap=isinstance(block, Unbroken))
         else:
-            console.print(TerminalTable(*block), crop=False)
+            _print_table(console, *block)
 
 
-def shown_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int) -> Captioned:
-    """Build a table of its own that belongs to no report."""
-    return Table(title, tuple(headers), tuple(map(tuple, rows)), text_columns=text_columns), ""
+def _print_table(console: Console, table: Table, caption: str) -> None:
+    """Print a table as `_fit` fits it in, and an empty line."""
+    columns, notes = _fit(table, console.width)
+    # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
+    width = _width(columns) if _width(columns) > console.width else None
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, width=width)
+    for at, cells in columns.items():
+        drawn.add_column(cells[0], justify="right" if at >= table.text_columns else "left", no_wrap=True)
+    for row in range(len(table.rows)):
+        drawn.add_row(*(Text(each[row + 1], "bold" if (row, at) in table.best else "") for at, each in columns.items()))
+    if table.title:
+        console.print(Text(table.title, "table.title"))
+    console.print(drawn, crop=False)
+    if text := " ".join(filter(None, [caption, *notes])):
+        console.print(Text(text, "table.caption"))
+    console.print()
+
+
+def _fit(table: Table, width: int) -> tuple[dict[int, list[str]], list[str]]:
+    """Return the columns by their place, each below its header, as a terminal of `width` has room for, and what to say.
+
+    So that each row stays in one line as long as can be, headers break first; then columns of numbers that are the same
+    in every row are said below, then intervals go, the last first and the first never, and then names break.
+    """
+    columns = {at: [header, *(row[at] for row in table.rows)] for at, header in enumerate(table.headers)}
+    whole, numbers, notes = dict(columns), list(columns)[table.text_columns :], []
+    if _width(columns) > width:
+        columns |= {at: [whole[at][0].replace(" ", "\n"), *whole[at][1:]] for at in numbers}
+    if _width(columns) > width and len(table.rows) > 1 and len(set(table.rows)) > 1:
+        shared = [columns.pop(at) and whole[at] for at in numbers if len(set(whole[at][1:])) == 1]
+        notes = [f"In every row: {', '.join(f'{header} {cell}' for header, cell, *_ in shared)}."] if shared else []
+    with_intervals = [at for at, cells in columns.items() if any(getattr(each, "interval", None) for each in cells)]
+    for at in reversed(with_intervals[1:]):
+        if _width(columns) > width:
+            columns[at] = [text.partition(" [")[0] for text in columns[at]]
+            notes.append("A wider terminal shows its intervals.")
+    widths = {at: min(width, _broad(columns[at])) for at in range(table.text_columns)}
+    while _width(columns) > width and max(widths.values(), default=0) > LEAST_NAME:
+        widest = max(widths, key=widths.__getitem__)
+        widths[widest] -= 1
+        columns[widest] = [
+            "\n".join(_fold(line, widths[widest]) for line in text.split("\n")) for text in whole[widest]
+        ]
+    return columns, list(dict.fromkeys(notes))
+
+
+def _width(columns: Mapping[int, Sequence[str]]) -> int:
+    return sum(map(_broad, columns.values())) + GUTTER * (len(columns) - 1)
+
+
+def _broad(column: Sequence[str]) -> int:
+    """Count the characters of the longest line of a column."""
+    return max(len(line) for text in column for line in text.split("\n"))
+
+
+def _fold(text: str, width: int) -> str:
+    """Fold the text into lines of at most `width` characters, at spaces and behind hyphens, underscores and slashes.
+
+    Only a word that is longer than a line is broken inside.
+    """
+    if "\n" in text:
+        return "\n".join(_fold(line, width) for line in text.split("\n"))
+    lines = [""]
+    for piece in re.findall(r"[^-_/ ]*[-_/ ]|[^-_/ ]+", text):
+        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+        while len(lines[-1].rstrip()) > width:
+            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def write_report(text: str, path: Path, option: str = "--markdown") -> None:
@@ -99,8 +142,3 @@ def write_report(text: str, path: Path, option: str = "--markdown") -> None:
         raise RunFolderError(
             f"cannot write {path}: {error.strerror or error}; choose another file with {option}"
         ) from None
-
-
-@cache
-def _template() -> Template:
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_HTML)

@@ -3,7 +3,7 @@
 import logging
 
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.score.refusals import TIMES, find_refused
+from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.predictions import Prediction, Reason, Status
 
 _log = logging.getLogger(__name__)

@@ -38,7 +38,7 @@ _MADE: dict[str, Callable[[Any], Any]] = {
 
 
 def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
-    """Return the run's metrics with the scores by each column as a further facet.
+    """Return the run's metrics with the scores by each column as its first facets.
 
     A column is one of the run's items, one of the user's own table of questions, or `FILE:COLUMN` of a table with a
     column `question` of keys. Questions without their options have the columns of their exam. Raises `SpecError` if
@@ -55,10 +55,14 @@ def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
         metrics = run.benchmark.score(items.only(keys), predictions).metrics
         return Scores(**{name: getattr(metrics, name) for name in Scores.model_fields})
 
-    groups = {column: _group(_read_column(dataset, described, column)) for column in columns}
-    by = {column: {value: score(keys) for value, keys in parts.items()} for column, parts in groups.items()}
-    others = {facet: scores for facet, scores in run.metrics.by.items() if facet not in by}
-    return run.metrics.model_copy(update={"by": by | others})
+    facets = run.metrics.by
+    by = {
+        column: facets[column]
+        if column in facets
+        else {value: score(keys) for value, keys in _group(_read_column(dataset, described, column)).items()}
+        for column in columns
+    }
+    return run.metrics.model_copy(update={"by": by | {name: facets[name] for name in facets if name not in by}})
 
 
 def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, Any]:

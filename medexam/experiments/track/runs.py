@@ -3,10 +3,10 @@
 Values come from `spec.json`, `environment.json` and the metrics; keys of providers are in none of them.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ from medexam.experiments.report.findings import findings, lead
 from medexam.experiments.report.markdown import disarm, paragraphs, render_table
 from medexam.experiments.report.run_tables import describe_state
 from medexam.experiments.report.tables import comparison, split_families
-from medexam.experiments.store.freshness import DERIVED, MADE_FROM
-from medexam.experiments.store.run_folder import PARQUET
+from medexam.experiments.store.freshness import DERIVED
+from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.experiments.track.copies import NOTE, Copy, open_store, sample_keys, send_copies
+from medexam.experiments.track.copies import NOTE, Copy, open_store, send_copies
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 from medexam.text import hide_secrets
@@ -68,6 +68,7 @@ def _copy(run: StoredRun) -> Copy:
     own = {key: value for key, value in record.identity.items() if key != "words"}
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
+    said = (paragraphs(record.description), describe_state(run), render_table(headline(run.metrics)))
     return Copy(
         experiment=record.cell.name,
         name=run.title,
@@ -81,7 +82,7 @@ def _copy(run: StoredRun) -> Copy:
             "medexam.spec_digest": record.spec_digest,
             "medexam.run_dir": str(run.folder.path.resolve()),
             "mlflow.source.git.commit": (environment.get("git_commit") or "").removesuffix("+changes"),
-            NOTE: disarm("\n\n".join(filter(None, (paragraphs(record.description), render_headline(run))))),
+            NOTE: disarm("\n\n".join(filter(None, said))),
         },
         dataset={
             "name": f"{dataset.name}-{dataset.language}",

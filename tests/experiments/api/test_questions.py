@@ -39,7 +39,7 @@ def test_questions_are_a_sequence_a_table_and_examples() -> None:
     assert questions.examples(as_text=True)[0].question == questions[0].printed
     assert list(questions.to_pandas()["answer"]) == list(questions.answers.values())
     assert "24 questions" in repr(questions)
-    assert questions[0].key in questions._repr_html_()
+    assert questions[0].key in questions._repr_markdown_()
     with pytest.raises(SpecError, match="did you mean 'years'"):
         medexam.load_questions("headqa_sample", year=2016)
 

@@ -12,11 +12,12 @@ from medexam.errors import RunFolderError, SpecError
 def test_a_data_sets_name_is_an_experiment(ask, runs_dir) -> None:
     (run,) = runs = ask()
     assert (run.n, run.program, run.model, run.complete, runs.stop) == (6, "zero_shot", "scripted", True, None)
-    assert run.accuracy == run.metrics.accuracy
+    assert run.accuracy == run.metrics.measure("accuracy").value
     assert run.folder == runs_dir / run.id
     assert repr(run) == f"<Run {run.id}: 6 of 6 questions scored, accuracy {100 * run.accuracy:.1f} %>"
     assert "zero_shot" in repr(runs)
-    assert all("<table>" in shown._repr_html_() for shown in (runs, run))
+    assert "| Program | n | Accuracy |" in runs._repr_markdown_()
+    assert "| Accuracy, % |" in run._repr_markdown_()
 
 
 def test_it_works_inside_a_running_event_loop(ask) -> None:
@@ -116,7 +117,7 @@ def test_compare_is_what_the_command_prints(ask, runs_dir, capsys, monkeypatch) 
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(compared.document()))
     assert "Against random" in repr(compared)
     assert "Against random" in compared.markdown()
-    assert "longest" in compared._repr_html_()
+    assert "longest" in compared._repr_markdown_()
     with pytest.raises(SpecError, match="is the only run"):
         medexam.compare(runs[0])
 

@@ -74,10 +74,10 @@ def test_a_report_has_the_same_shape_whatever_is_said_in_it(make_run) -> None:
     check(write(make_run, texts), write(make_run, plain))
 
 
-def test_a_reply_is_shown_word_for_word_and_makes_nothing(make_run) -> None:
+def test_a_reply_is_quoted_and_makes_nothing(make_run) -> None:
     hostile, plain = write(make_run, [EVIL]), write(make_run, ["harmless"])
     check(hostile, plain)
-    assert f"text\n{EVIL}\n```" in hostile
+    assert "&lt;script>alert(1)&lt;/script>" in hostile
 
 
 @pytest.mark.parametrize("name", [EVIL, *LINKS[2:9:2], "a | b", "***", r"a\\|b"])

@@ -38,8 +38,8 @@ def finetune(
 
     medexam finetune casimedicos --out grid --set variants='[CQ#E]' --plan
     """
-    from medexam.cli import print_json, print_notice, print_tables
-    from medexam.experiments import Terminal
+    from medexam.cli import print_json, print_notice
+    from medexam.experiments import Terminal, print_blocks
     from medexam.specs import parse_overrides
     from medexam.tables import NONE, Table
     from medexam_companions.casimedicos.finetuning.cells import load_finetuning, pending_stages, plan_cells
@@ -74,7 +74,8 @@ def finetune(
         scores = [cell.score(measure) for measure in measures]
         figures = (NONE if score is None else f"{score:.2f}" for score in scores)
         rows.append((cell.label, *figures, str(cell.stages[-1].out) if not cell.pending else "pending"))
-    table = Table("Fine-tuned encoders", ("Encoder", *measures.values(), "Folder"), tuple(rows))
-    print_tables(Terminal(), [(table, "Percent, by SQuAD's rule. A folder is read by program.reader of span_reader.")])
+    caption = "Percent, by SQuAD's rule. A folder is read by program.reader of span_reader."
+    table = Table("Fine-tuned encoders", ("Encoder", *measures.values(), "Folder"), tuple(rows), caption=caption)
+    print_blocks(Terminal(), [table])
     if plan:
         typer.echo(f"{len(pending)} stages of {len(cells)} cells are pending")

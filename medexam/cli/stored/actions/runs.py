@@ -7,14 +7,15 @@ from pathlib import Path
 import typer
 
 from medexam.cli.views.output import print_json
-from medexam.cli.views.runs import print_notice, print_tables
+from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
+from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import METRICS, RunFolder, remove_runs, runs_inside
-from medexam.experiments.store.stored_run import AnyRun, find_run, load_run, run_document
+from medexam.experiments.store.stored_run import StoredRun, find_run, load_run, run_document
 from medexam.tables import NONE, Table, percent
 from medexam.text import count_of
 
@@ -22,7 +23,7 @@ from medexam.text import count_of
 def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
     """List the stored runs, the newest experiment last."""
     root = runs_dir or default_runs_dir()
-    runs: list[AnyRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
+    runs: list[StoredRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
     if as_json:
         print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in runs])
     elif not runs:
@@ -59,7 +60,7 @@ class DamagedRun:
         return {"run_id": self.folder.name, "run_dir": run_dir, "status": "damaged", "damage": self.damage}
 
 
-def _load(folder: RunFolder) -> AnyRun | DamagedRun:
+def _load(folder: RunFolder) -> StoredRun | DamagedRun:
     """Load the run as it was scored last; a line for the user says what is wrong if it cannot be read."""
     try:
         # A run without scores is still asked, or was killed before its end.
@@ -69,7 +70,7 @@ def _load(folder: RunFolder) -> AnyRun | DamagedRun:
         return DamagedRun(folder, str(error))
 
 
-def _print(runs: "list[AnyRun | DamagedRun]") -> None:
+def _print(runs: "list[StoredRun | DamagedRun]") -> None:
     rows = []
     for run in runs:
         name, _, digest = run.folder.name.rpartition("-")
@@ -78,10 +79,10 @@ def _print(runs: "list[AnyRun | DamagedRun]") -> None:
     title = f"{count_of(len(rows), 'run')} in {runs[0].folder.path.parent}"
     caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
     headers = ("Digest", "Name", "Began", "Scored", "Score, %")
-    print_tables(Terminal(), [(Table(title, headers, tuple(rows), text_columns=3), caption)])
+    print_blocks(Terminal(), [Table(title, headers, tuple(rows), text_columns=3, caption=caption)])
 
 
-def _cells(run: AnyRun) -> tuple[str, str, str]:
+def _cells(run: StoredRun) -> tuple[str, str, str]:
     """Say when the run began, how many of its questions are scored, and its score."""
     count = run.metrics.n
     state = ", running" if run.running else ""

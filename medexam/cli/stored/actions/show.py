@@ -12,11 +12,11 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings, lead
-from medexam.experiments.report.markdown import describe_settings, describe_state
+from medexam.experiments.report.run_tables import describe_settings, describe_state
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.stored_run import AnyRun, find_run, run_document
+from medexam.experiments.store.stored_run import StoredRun, find_run, run_document
 from medexam.questions import Question
 
 
@@ -33,7 +33,7 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
         _print_run(stored_run)
 
 
-def _print_run(stored_run: AnyRun) -> None:
+def _print_run(stored_run: StoredRun) -> None:
     lines = [
         f"{stored_run.record.cell.name}: {stored_run.title}",
         *filter(None, [lead([stored_run])]),
@@ -49,7 +49,7 @@ def _print_run(stored_run: AnyRun) -> None:
     ]
     texts = stored_run.record.warnings if stored_run.running else stored_run.warnings
     warnings = (f"Warning: {warning}" for warning in texts)
-    print_blocks(Terminal(), [*lines, state, *warnings, (describe_settings(stored_run), ""), *ends])
+    print_blocks(Terminal(), [*lines, state, *warnings, describe_settings(stored_run), *ends])
 
 
 def _show_question(folder: Any, query: str, *, as_json: bool) -> None:
