@@ -175,7 +175,7 @@ def compute_metrics(
     return Metrics(
         **dict(table.score_whole()),
         by=table.score_by(),
-        evidence=measure_evidence(questions, key, predictions, scoring and scoring.cancelling),
+        evidence=measure_evidence(questions, key, predictions, None if scoring is None else scoring.cancelling),
         readings=_score_readings(table, questions, key, predictions),
         **count_costs((question.key for question in questions), predictions),
     )
