@@ -17,7 +17,7 @@ from medexam_companions.translation import (
 SOURCE = QuestionText("q/1", "¿Cuál?", ((1, "Uno."), (2, "Dos."), (3, "Tres."), (4, "Cuatro.")))
 KEYWORDS = ("Spanish:", "English:", "Translate the following")
 GOOD = "Which?\n1. One.\n2. Two.\n3. Three.\n4. Four."
-REPLIES = Path(__file__).with_name("replies.jsonl")
+REPLIES = [json.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_text("utf-8").splitlines()]
 """Each a reply, and the faults of what is no translation."""
 PLAIN = QuestionText("q/1", "Which?", ((1, "One."), (2, "Two."), (3, "Three."), (4, "Four.")))
 
@@ -34,7 +34,7 @@ def judge(reply, *, cut_off=False):
     return judge_reply("zero_shot", SOURCE, reply, cut_off=cut_off, keywords=KEYWORDS)
 
 
-@pytest.mark.parametrize(("reply", "faults"), map(json.loads, REPLIES.read_text("utf-8").splitlines()))
+@pytest.mark.parametrize(("reply", "faults"), REPLIES)
 def test_a_translation_is_taken_out_of_what_stands_around_it_or_told_by_its_faults(reply, faults) -> None:
     candidate = judge(reply)
     assert list(candidate.faults) == faults
