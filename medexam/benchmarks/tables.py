@@ -85,7 +85,7 @@ def overview(title: str, runs: Sequence[TableRun]) -> Table:
     """
     metrics = [run.metrics for run in runs]
     names = _measure_names(metrics)
-    silent = [show_measure(_silence(each)) for each in metrics]
+    silent = [show_measure(_silence(each), bare=True) for each in metrics]
     if len(names) > COLUMNS:
         rows = [(name_measure(name), *(show_measure(each.measures.get(name)) for each in metrics)) for name in names]
         rows += [("No answer", *silent), ("n", *(str(each.n) for each in metrics))]
@@ -93,7 +93,7 @@ def overview(title: str, runs: Sequence[TableRun]) -> Table:
         alone = f"{title} · {runs[0].labels['Program']}" if len(runs) == 1 else title
         return Table(alone, ("Measure", *([run.name for run in runs] if len(runs) > 1 else ["Score"])), tuple(rows))
     labels = {header: [run.labels[header] for run in runs] for header in runs[0].labels}
-    columns = {**labels, "n": [str(each.n) for each in metrics], **_measure_columns(metrics, names)}
+    columns = {**labels, "n": [str(each.n) for each in metrics], **_measure_columns(metrics, names, bare=False)}
     columns |= {"No answer": silent, **unscored_columns(metrics)}
     headers = tuple(columns)
     best = frozenset((row, len(labels) + 1) for row, run in enumerate(runs) if run.is_best)
@@ -233,12 +233,13 @@ def _measure_names(scores: Sequence[Scores]) -> list[str]:
     return with_value or list(names)[:1]
 
 
-def _measure_columns(scores: Sequence[Scores], names: Sequence[str]) -> dict[str, list[str]]:
-    """Show the first measure with its interval and the chance level, and the others bare."""
+def _measure_columns(scores: Sequence[Scores], names: Sequence[str], *, bare: bool = True) -> dict[str, list[str]]:
+    """Show the first measure with its interval and the chance level; the others `bare`, or those but points."""
     columns: dict[str, list[str]] = {}
     for place, name in enumerate(names):
         measures = [each.measures.get(name) for each in scores]
-        columns[name_measure(name)] = [show_measure(measure, bare=place > 0) for measure in measures]
+        is_bare = place > 0 and (bare or name == "points")
+        columns[name_measure(name)] = [show_measure(measure, bare=is_bare) for measure in measures]
         if place == 0 and any(measure is not None and measure.chance is not None for measure in measures):
             columns["Chance"] = [show_measure(measure, chance=True) for measure in measures]
     return columns

@@ -46,7 +46,7 @@ def run_blocks(run: StoredRun, added: Sequence[Table] = ()) -> list[Block]:
         *added,
         *cost_tables(run),
         *evidence_tables(run.metrics.evidence),
-        *pending_blocks(run),
+        *failure_tables(run),
     ]
 
 
@@ -104,4 +104,4 @@ def _titled(run: StoredRun) -> list[Table]:
 
 
 def _pending(run: StoredRun, count: int) -> Unbroken:
-    return Unbroken(f"{run.title}: {count} questions are pending; {run.folder.resume_command} asks them")
+    return Unbroken(f"{run.title}: {count} questions are pending; `{run.folder.resume_command}` asks them")
