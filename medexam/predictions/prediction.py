@@ -222,10 +222,15 @@ class Prediction(SlottedModel):
 
 def normalise_scores(scores: Mapping[int, float]) -> dict[int, float]:
     """Turn log scores into probabilities that sum to 1 (the softmax)."""
-    best = max(scores.values())
-    weights = {number: math.exp(score - best) for number, score in scores.items()}
-    total = math.fsum(weights.values())
-    return {number: weight / total for number, weight in weights.items()}
+    return dict(zip(scores, softmax(list(scores.values())), strict=True))
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Turn log scores into probabilities that sum to 1."""
+    best = max(scores)
+    weights = [math.exp(score - best) for score in scores]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
 
 
 def as_read(prediction: Prediction, reading: Reading) -> Prediction:

@@ -17,16 +17,16 @@ def measure(rows: Rows) -> Figures | None:
     `entailing` ones, whose passage entails the answer with a probability of `ENTAILED` or more; `mean_support`, their
     mean probability.
     """
-    if all(said.cited is None for said, _ in rows):
+    if all(one.cited is None for one, _ in rows):
         return None
-    answered = [said for said, _ in rows if said.answer is not None]
-    supports = [said.cited_support for said in answered if said.cited_support is not None]
+    answered = [one for one, _ in rows if one.answer is not None]
+    supports = [one.cited_support for one in answered if one.cited_support is not None]
     entailing = sum(support >= ENTAILED for support in supports)
     interval = rate_interval(entailing, len(supports))
     return {
         "n": len(answered),
-        "named": sum(bool(said.cited) for said in answered),
-        "refused": sum(said.cited == 0 for said in answered),
+        "named": sum(bool(one.cited) for one in answered),
+        "refused": sum(one.cited == 0 for one in answered),
         "scored": len(supports),
         "entailing": entailing,
         "entailing_interval": interval and list(interval),

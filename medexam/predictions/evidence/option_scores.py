@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from medexam.distributions import WILSON
 from medexam.predictions.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
-from medexam.predictions.prediction import Prediction, normalise_scores
+from medexam.predictions.prediction import Prediction, softmax
 from medexam.tables import Table, percent
 
 BINS = 10
@@ -43,11 +43,11 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     same option in all of them; None if there are none. Where a data set declares how many wrong answers are
     `cancelling` a right one, `best_threshold` is that of the highest exam score, the lowest of equals.
     """
-    scored = [(said, said.option_scores, gold) for said, gold in rows if said.option_scores]
+    scored = [(one, one.option_scores, gold) for one, gold in rows if one.option_scores]
     if not scored:
         return None
     exams = [_order(tuple(scores), tuple(scores.values())) for _, scores, _ in scored]
-    shown = [[_order(*order) for order in _shown(said)] for said, _, _ in scored]
+    orders = [[_order(*order) for order in _orders(one)] for one, _, _ in scored]
     # Of several right options it is the likeliest, for any one is right.
     rights = [max(filter(gold.accepts, scores), key=scores.__getitem__, default=None) for _, scores, gold in scored]
     confidences = np.array([max(exam.shares) for exam in exams])
@@ -56,8 +56,9 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
         fsum((share - (number == right)) ** 2 for number, share in zip(exam.numbers, exam.shares, strict=True))
         for exam, right in zip(exams, rights, strict=True)
     ]
-    several = [orders for orders in shown if orders]
-    masses = [said.label_mass for said, _, _ in scored if said.label_mass is not None]
+    by_place = all(orders)
+    several = [each for each in orders if each]
+    masses = [one.label_mass for one, _, _ in scored if one.label_mass is not None]
     bins, points = reliability(confidences, is_right), abstention(confidences, is_right, cancelling)
     best = max(points, key=lambda each: (round(each.get("exam_score", 0.0), 12), -each["threshold"]))
     return {
@@ -65,27 +66,26 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
         "expected_calibration_error": expected_calibration_error(bins),
         "brier_score": fsum(distances) / len(distances),
         "label_mass": fsum(masses) / len(masses) if masses else None,
-        "tied": sum((said.tied or list(scores.values()).count(max(scores.values()))) > 1 for said, scores, _ in scored),
+        "tied": sum((one.tied or list(scores.values()).count(max(scores.values()))) > 1 for one, scores, _ in scored),
         "flip_rate": sum(len({order.choice for order in each}) > 1 for each in several) / len(several)
         if several
         else None,
-        "by_shown_position": all(shown),
-        "positions": positions(shown if all(shown) else [[exam] for exam in exams], rights, by_place=all(shown)),
+        "by_shown_position": by_place,
+        "positions": positions(orders if by_place else [[exam] for exam in exams], rights, by_place=by_place),
         "reliability": bins,
         "abstention": points,
         "best_threshold": best["threshold"] if cancelling is not None else None,
     }
 
 
-def _shown(said: Prediction) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
+def _orders(one: Prediction) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
     """Pair the numbers in each order that was shown with their scores; empty if only the exam's was."""
-    rows, printed = said.order_scores or (), tuple(said.option_scores or {})
-    return list(zip(said.orders or [printed[turn:] + printed[:turn] for turn in range(len(rows))], rows, strict=True))
+    rows, printed = one.order_scores or (), tuple(one.option_scores or {})
+    return list(zip(one.orders or [printed[turn:] + printed[:turn] for turn in range(len(rows))], rows, strict=True))
 
 
 def _order(numbers: Sequence[int], scores: Sequence[float]) -> Order:
-    shares = normalise_scores(dict(enumerate(scores)))
-    return Order(numbers, tuple(shares.values()), numbers[scores.index(max(scores))])
+    return Order(numbers, softmax(scores), numbers[scores.index(max(scores))])
 
 
 def reliability(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> list[Figures]:
@@ -118,20 +118,26 @@ def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None]
     `mean_probability` of its options, and the shares of the questions whose likeliest option (`chosen`) and whose right
     one (`gold`) stand there. A question weighs the same however many options, and so orders, it has.
     """
-    drawn: dict[int, list[tuple[float, float, float]]] = {}
-    for orders, right in zip(questions, rights, strict=True):
-        for place, number in enumerate(orders[0].numbers):
-            draw = (
-                fsum(order.shares[place] for order in orders) / len(orders),
-                sum(order.numbers[place] == order.choice for order in orders) / len(orders),
-                sum(order.numbers[place] == right for order in orders) / len(orders),
-            )
-            drawn.setdefault(place + 1 if by_place else number, []).append(draw)
+    labels: list[int] = []
     names = ("mean_probability", "chosen", "gold")
+    columns: dict[str, list[float]] = {name: [] for name in names}
+    for orders, right in zip(questions, rights, strict=True):
+        printed = orders[0].numbers
+        chosen, gold = [0] * len(printed), [0] * len(printed)
+        for order in orders:
+            chosen[order.numbers.index(order.choice)] += 1
+            if right is not None:
+                gold[order.numbers.index(right)] += 1
+        labels += range(1, len(printed) + 1) if by_place else printed
+        sums = map(fsum, zip(*(order.shares for order in orders), strict=True))
+        for name, values in zip(names, (sums, chosen, gold), strict=True):
+            columns[name] += [value / len(orders) for value in values]
+    all_labels, arrays = np.array(labels), {name: np.array(column) for name, column in columns.items()}
+    masks = {position: all_labels == position for position in sorted(set(labels))}
     return [
-        {"position": position, "n": len(draws)}
-        | {name: fsum(column) / len(draws) for name, column in zip(names, zip(*draws, strict=True), strict=True)}
-        for position, draws in sorted(drawn.items())
+        {"position": position, "n": (n := int(mask.sum()))}
+        | {name: fsum(values[mask].tolist()) / n for name, values in arrays.items()}
+        for position, mask in masks.items()
     ]
 
 

@@ -21,10 +21,10 @@ def measure(rows: Rows) -> Figures | None:
     share of the questions to which all orders give the same legal answer; `right_in_all` and `right_in_any`: of those
     that are answered rightly in every order, and in at least one.
     """
-    shown = [(said.orders, _answers(said), gold) for said, gold in rows if said.orders]
-    if not shown:
+    cases = [(one.orders, _answers(one), gold) for one, gold in rows if one.orders]
+    if not cases:
         return None
-    rights = [[gold.accepts(answer) for answer in answers] for _, answers, gold in shown]
+    rights = [[gold.accepts(answer) for answer in answers] for _, answers, gold in cases]
     # Any of several right options is right, so a right answer stands where the right option does.
     clusters = [
         [
@@ -32,16 +32,16 @@ def measure(rows: Rows) -> Figures | None:
             for order, answer in zip(orders, answers, strict=True)
             if answer is not None
         ]
-        for orders, answers, gold in shown
+        for orders, answers, gold in cases
     ]
-    n, in_all = len(shown), sum(map(all, rights))
+    n, in_all = len(cases), sum(map(all, rights))
     pairs = np.array([pair for cluster in clusters for pair in cluster], dtype=int).reshape(-1, 2)
-    most = max(len(orders[0]) for orders, _, _ in shown)
+    most = max(len(orders[0]) for orders, _, _ in cases)
     chosen, right = (np.bincount(column, minlength=most) / max(1, len(pairs)) for column in pairs.T)
     statistic, degrees, p = homogeneity(clusters)
     return {
         "n": n,
-        "orders": max(len(orders) for orders, _, _ in shown),
+        "orders": max(len(orders) for orders, _, _ in cases),
         "answered": len(pairs),
         "places": [
             {"place": place, "chosen": share, "right": right_share}
@@ -51,18 +51,18 @@ def measure(rows: Rows) -> Figures | None:
         "degrees": degrees,
         "p": p,
         "single_accuracy": fsum(sum(each) / len(each) for each in rights) / n,
-        "consistent": sum(len(set(answers)) == 1 and answers[0] is not None for _, answers, _ in shown) / n,
+        "consistent": sum(len(set(answers)) == 1 and answers[0] is not None for _, answers, _ in cases) / n,
         "right_in_all": in_all / n,
         "right_in_all_interval": list(rate_interval(in_all, n) or ()),
         "right_in_any": sum(map(any, rights)) / n,
     }
 
 
-def _answers(said: Prediction) -> list[int | None]:
+def _answers(one: Prediction) -> list[int | None]:
     """Find the answer of each order: the likeliest option, or the commonest of its votes."""
-    orders, votes = said.orders or (), said.votes or ()
-    if said.order_scores is not None:
-        return [order[row.index(max(row))] for order, row in zip(orders, said.order_scores, strict=True)]
+    orders, votes = one.orders or (), one.votes or ()
+    if one.order_scores is not None:
+        return [order[row.index(max(row))] for order, row in zip(orders, one.order_scores, strict=True)]
     each = len(votes) // len(orders)
     return [majority(votes[turn * each : (turn + 1) * each]) for turn in range(len(orders))]
 

@@ -34,14 +34,14 @@ def measure(rows: Rows) -> Figures | None:
     `passages` of it were found (one found by two questions counts twice), their `share`, and the accuracy of the `n`
     questions whose best passage is of it.
     """
-    looked_up = [(said, said.passages, gold) for said, gold in rows if said.passages is not None]
+    looked_up = [(one, one.passages, gold) for one, gold in rows if one.passages is not None]
     if not looked_up:
         return None
-    hits = [(passages[0], gold.accepts(said.answer)) for said, passages, gold in looked_up if passages]
+    hits = [(passages[0], gold.accepts(one.answer)) for one, passages, gold in looked_up if passages]
     scores, rights = np.array([best.score for best, _ in hits]), np.array([right for _, right in hits], dtype=bool)
     borders = np.quantile(scores, (0.25, 0.5, 0.75)) if hits else np.zeros(3)
     places = np.searchsorted(borders, scores, side="left")
-    found = Counter(passage.source for _, passages, _ in looked_up for passage in passages)
+    counts = Counter(passage.source for _, passages, _ in looked_up for passage in passages)
     best_of, right_of = (Counter(best.source for best, right in hits if right or every) for every in (True, False))
     return {
         "n": len(hits),
@@ -50,11 +50,11 @@ def measure(rows: Rows) -> Figures | None:
         "borders": borders.tolist() if hits else None,
         "quartiles": [_quartile(scores[places == place], rights[places == place]) for place in range(4)],
         "by_source": [
-            {"source": name, "passages": count, "share": count / found.total()}
+            {"source": name, "passages": count, "share": count / counts.total()}
             | accuracy_of(right_of[name], best_of[name])
-            for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "cut": sum(bool(said.passages_cut) for said, _, _ in looked_up),
+        "cut": sum(bool(one.passages_cut) for one, _, _ in looked_up),
     }
 
 

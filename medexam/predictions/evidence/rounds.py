@@ -12,7 +12,7 @@ def measure(rows: Rows) -> Figures | None:
     `rounds` with a query, `queries` and different `passages` of a question on average; `none`: questions for which no
     query was written.
     """
-    searches = [(said, said.rounds) for said, _ in rows if said.rounds is not None]
+    searches = [(one, one.rounds) for one, _ in rows if one.rounds is not None]
     if not searches:
         return None
     n = len(searches)
@@ -20,7 +20,7 @@ def measure(rows: Rows) -> Figures | None:
         "n": n,
         "rounds": fsum(len(rounds) for _, rounds in searches) / n,
         "queries": fsum(sum(map(len, rounds)) for _, rounds in searches) / n,
-        "passages": fsum(len(said.passages or ()) for said, _ in searches) / n,
+        "passages": fsum(len(one.passages or ()) for one, _ in searches) / n,
         "none": sum(not rounds for _, rounds in searches),
     }
 

@@ -13,8 +13,7 @@ def measure(rows: Rows) -> Figures | None:
     `withdrawn`, and the accuracy of those that stand.
     """
     judged = [
-        (said, gold, [passage.kept for passage in said.passages or () if passage.kept is not None])
-        for said, gold in rows
+        (one, gold, [passage.kept for passage in one.passages or () if passage.kept is not None]) for one, gold in rows
     ]
     judged = [case for case in judged if case[0].supported is not None or case[2]]
     if not judged:
@@ -26,7 +25,7 @@ def measure(rows: Rows) -> Figures | None:
         "none_kept": sum(not any(verdicts) for _, _, verdicts in judged),
     }
     for name, verdict in (("supported", True), ("unsupported", False)):
-        answers = [(said.answer, gold) for said, gold, _ in judged if said.supported is verdict]
+        answers = [(one.answer, gold) for one, gold, _ in judged if one.supported is verdict]
         rights = [gold.accepts(answer) for answer, gold in answers if answer is not None]
         withdrawn = len(answers) - len(rights)
         figures[name] = {**accuracy_of(sum(rights), len(rights)), "n": len(answers), "withdrawn": withdrawn}

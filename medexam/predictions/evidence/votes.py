@@ -20,7 +20,7 @@ def measure(rows: Rows) -> Figures | None:
     `curve` tells from one reply to all of them how a run would score with so many: the accuracy of the commonest
     answer among the first of them (no answer is not right), and `pass_at` (see `pass_at`).
     """
-    ballots = [(said.votes, [gold.accepts(vote) for vote in said.votes]) for said, gold in rows if said.votes]
+    ballots = [(one.votes, [gold.accepts(vote) for vote in one.votes]) for one, gold in rows if one.votes]
     if not ballots:
         return None
     n, samples = len(ballots), min(len(votes) for votes, _ in ballots)
