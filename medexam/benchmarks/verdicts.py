@@ -145,11 +145,11 @@ def _turn(measure: PairedMeasure) -> PairedMeasure:
 
 
 _LEADS = {
-    "best": "{first} is better than every other run here in {measure}: against {next}, the next, {figures}.",
-    "level": "{first} is first in {measure}; no difference from {level} is shown: against {next} {figures}.",
+    "best": "{first} is better than every other run here in {measure}; beside {next}, the next: {figures}.{holds}",
+    "level": "{first} is first in {measure}; no difference from {level} is shown; beside {next}: {figures}.",
     "form": (
-        "{first} is first in {measure}, but the form of the replies decides whether it differs from {form}: against "
-        "{next} {figures}; {views}."
+        "{first} is first in {measure}, but the form of the replies decides whether it differs from {form}; beside "
+        "{next}: {figures}; {views}."
     ),
 }
 """What is said of the run that is first among several others; of one other it is the sentence of the pair."""
@@ -173,6 +173,7 @@ def leader_sentence(paired: Paired, names: Sequence[str]) -> str:
         form=_others([names[1 + place] for place in form], len(turned)),
         figures=figures(turned[closest].first, paired.clusters, adjusted=True),
         views=describe_views(turned[closest], adjusted=True),
+        holds=HOLDS if any(pair.views for pair in turned) else "",
     )
 
 

@@ -126,6 +126,6 @@ def three() -> Paired:
 def test_the_leader_is_not_called_best_where_the_form_decides(three) -> None:
     sentence = leader_sentence(three, ["guided", "weak", "free"])
     assert sentence.startswith("guided is first in accuracy, but the form of the replies decides whether it differs")
-    assert "against free" in sentence
+    assert "beside free" in sentence
     assert "read strictly +" in sentence
     assert "read leniently 0.0" in sentence

@@ -8,7 +8,7 @@ from medexam.cli.result_files import replace_files
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.experiments.compare.further import find_further
-from medexam.experiments.compare.margins import NonInferiority, parse_gate
+from medexam.experiments.compare.margins import judge_gate, parse_gate
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.entry.terminal import Terminal
@@ -22,8 +22,8 @@ GATE_FAILED = 1
 
 def compare_stored(importing: ImportSettings, sections: SectionSettings, settings: CompareSettings) -> None:
     """Compare runs with the first; show, send and judge what differs."""
-    gates = [] if settings.fail_if is None else [parse_gate(settings.fail_if)]
-    finders = [*find_further(**vars(sections)), *gates]
+    margin = None if settings.fail_if is None else parse_gate(settings.fail_if)
+    finders = find_further(**vars(sections))
     root = settings.runs_dir or default_runs_dir()
     paths = replace_files(settings.runs, importing, root) if settings.runs else [root]
     if settings.baseline is not None:
@@ -48,13 +48,15 @@ def compare_stored(importing: ImportSettings, sections: SectionSettings, setting
         print_notice(f"warning: {titles}: {warning}")
     for note in comparison.doubts:
         print_notice(f"warning: {note}")
-    if gates and not _passes(comparison):
+    if margin is not None and not _passes(comparison, margin):
         raise typer.Exit(GATE_FAILED)
 
 
-def _passes(comparison: Comparison) -> bool:
+def _passes(comparison: Comparison, margin: float) -> bool:
     """Return whether every run passes, and say why."""
-    (tests,) = (section for section in comparison.sections if isinstance(section, NonInferiority))
-    for passed, sentence in zip(tests.passed, tests.sentences(comparison.names), strict=True):
+    baseline, *others = comparison.names
+    named = zip(comparison.statistics.pairs, others, strict=True)
+    judged = [judge_gate(pair, margin, name, baseline) for pair, name in named]
+    for passed, sentence in judged:
         print_notice(f"{'passed' if passed else 'FAILED'}: {sentence}")
-    return all(tests.passed)
+    return all(passed for passed, _ in judged)

@@ -7,7 +7,7 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import find_together
 from medexam.experiments.compare.languages import find_languages
-from medexam.experiments.compare.margins import Equivalence, find_margins
+from medexam.experiments.compare.margins import find_equivalence
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
 from medexam.plugins import load_added
@@ -38,7 +38,7 @@ def find_further(
             raise SpecError(
                 f"--equivalent-within {equivalent_within:g}: give percentage points over 0 and under 100, such as 2.0"
             )
-        finders.append(partial(find_margins, Equivalence, equivalent_within))
+        finders.append(partial(find_equivalence, equivalent_within))
     if ensemble is not None:
         finders.append(partial(find_together, ensemble))
     if languages:

@@ -13,11 +13,8 @@ def test_a_run_passes_exactly_while_its_interval_stays_above_the_margin(medexam,
 
     def judged(points: float) -> tuple[list[bool], str]:
         code, out, err = medexam("compare", *runs, "--fail-if", f"worse:{points}", "--json")
-        document = json.loads(out)
-        passed = [each["passed"] for each in document["non_inferiority"]["pairs"].values()]
-        assert passed == [
-            pair["measures"]["accuracy"]["difference"]["interval"][0] > -points / 100 for pair in document["pairs"]
-        ]
+        pairs = json.loads(out)["pairs"]
+        passed = [pair["measures"]["accuracy"]["difference"]["interval"][0] > -points / 100 for pair in pairs]
         assert code == (0 if all(passed) else 1)
         assert (err.count("medexam: FAILED: "), err.count("medexam: passed: ")) == (
             passed.count(False),
