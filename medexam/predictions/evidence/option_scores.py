@@ -81,7 +81,8 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
 def _orders(one: Prediction) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
     """Pair the numbers in each order that was shown with their scores; empty if only the exam's was."""
     rows, printed = one.order_scores or (), tuple(one.option_scores or {})
-    return list(zip(one.orders or [printed[turn:] + printed[:turn] for turn in range(len(rows))], rows, strict=True))
+    rotations = [printed[turn:] + printed[:turn] for turn in range(len(rows))]
+    return list(zip(one.orders or rotations, rows, strict=True)) if rows else []
 
 
 def _order(numbers: Sequence[int], scores: Sequence[float]) -> Order:
