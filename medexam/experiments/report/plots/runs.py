@@ -4,15 +4,17 @@ Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from itertools import compress, product
 from types import MappingProxyType
 from typing import Any
 
 from medexam.benchmarks.resampling import describe_resampling
 from medexam.distributions import WILSON
-from medexam.experiments.compare.flows import FlowMark, find_flows
+from medexam.errors import DatasetError
 from medexam.experiments.compare.ranking import describe_difference
+from medexam.experiments.compare.runs import find_scope
 from medexam.experiments.report.plots.style import (
+    BARS,
     CHANCE,
     GREY,
     PALETTE,
@@ -20,14 +22,15 @@ from medexam.experiments.report.plots.style import (
     Plot,
     RunStyle,
     describe_n,
-    draw_points,
     looks,
     plan,
     span,
     split_panels,
+    with_bars,
     wrap,
 )
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.paired.pairs import NO_ANSWER
 from medexam.metrics.results import Measure
 from medexam.tables import coefficient, decimal, percent, with_interval
 
@@ -58,8 +61,8 @@ def strategies(run_looks: Sequence[RunStyle]) -> Plot | None:
                 measure = measures.get(name)
                 if measure is None or measure.value is None:
                     continue
-                points = [(measure.value, measure.interval)]
-                draw_points(axes, look.line, [place], points, across=True, markersize=7, capsize=3)
+                values, bars = with_bars([(measure.value, measure.interval)])
+                axes.errorbar(values, [place], xerr=bars, **look.line, markersize=7, capsize=3)
                 words = with_interval(percent(measure.value), measure.interval).replace(" [", "\n[")
                 axes.text(1.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
                 if measure.chance is not None:
@@ -101,8 +104,8 @@ def years(run_looks: Sequence[RunStyle], *, together: bool = False) -> Plot | No
                 axes.plot([*map(int, groups)], [100 * (m.value or 0) for m in groups.values()], **OTHERS)
             for place, look in enumerate(panel):
                 shift = SPREAD * ((place + 0.5) / len(panel) - 0.5)
-                points = [(measure.value or 0.0, measure.interval) for measure in scored[look].values()]
-                draw_points(axes, look.line, [int(year) + shift for year in scored[look]], points)
+                values, bars = with_bars([(each.value or 0.0, each.interval) for each in scored[look].values()])
+                axes.errorbar([int(year) + shift for year in scored[look]], values, yerr=bars, **look.line, **BARS)
             for year, level in chance.items():
                 if level is not None:
                     axes.hlines(100 * level, year - 0.38, year + 0.38, zorder=1, **CHANCE)
@@ -177,54 +180,55 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
 
 
 def flips(run_looks: Sequence[RunStyle]) -> Plot | None:
-    """Plan which answers another run than the first loses and gains, on the questions that all have scored."""
-    flows = find_flows([look.run for look in run_looks])
-    if not flows:
+    """Plan which answers other runs lose and gain beside the first, on the questions that all of its data set scored.
+
+    A run that mixes models is the first only if all do.
+    """
+    names = [look.run.record.cell.dataset.name for look in run_looks]
+    peers = sorted(compress(run_looks, [name == names[0] for name in names]), key=lambda look: look.run.mixed)
+    try:
+        paired = find_scope([look.run.folder for look in peers]).statistics if len(peers) > 1 else None
+    except DatasetError:
         return None
-    look_by_folder = {look.run.folder.path: look for look in run_looks}
-    first, *others = (look_by_folder[run.folder.path] for run in (flows[0].before, *(flow.after for flow in flows)))
-    right, wrong, blank = FlowMark.RIGHT, FlowMark.WRONG, FlowMark.UNANSWERED
-    parts = {
-        (right, wrong): (PALETTE[4], "lost: right before, now wrong"),
-        (right, blank): (GREY, "lost: now unanswered"),
-        (wrong, right): (PALETTE[0], "gained: wrong before, now right"),
-        (blank, right): (PALETTE[5], "gained: unanswered before"),
-    }
-    most = max(1, *(sum(flow.counts.get(pair, 0) for pair in [*parts][at : at + 2]) for flow in flows for at in (0, 2)))
+    if paired is None or paired.sheet.answers is None:
+        return None
+    right, blank = paired.sheet.first == 1, paired.sheet.answers == NO_ANSWER
+    sides = (
+        (-1, right[0] & ~right, blank, ("lost: now wrong", PALETTE[4]), ("lost: now unanswered", GREY)),
+        (1, ~right[0] & right, blank[0], ("gained: was wrong", PALETTE[0]), ("gained: was unanswered", PALETTE[5])),
+    )
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for place, flow in enumerate(flows):
-            for side, pairs in ((-1, [*parts][:2]), (1, [*parts][2:])):
-                counts = [flow.counts.get(pair, 0) for pair in pairs]
-                for pair, count, before in zip(pairs, counts, (0, counts[0]), strict=True):
-                    axes.barh(place, side * count, left=side * before, height=0.6, color=parts[pair][0])
-                words = " + ".join(f"{count:,}" for count in counts if count) or "0"
-                place_x = side * (sum(counts) + 0.02 * most)
-                axes.text(place_x, place, words, ha="left" if side > 0 else "right", va="center", fontsize="small")
-            words = with_interval(f"accuracy {100 * flow.accuracy.value:+.1f} pp", flow.accuracy.interval)
-            axes.text(1.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize="small")
+        rows = range(1, len(peers))
+        for side, flipped, unanswered, (_, color), (_, inner_color) in sides:
+            totals, inner = (marks.sum(axis=1)[1:].tolist() for marks in (flipped, flipped & unanswered))
+            bars = axes.barh(rows, [side * n for n in totals], 0.6, color=color)
+            axes.barh(rows, [side * n for n in inner], 0.6, color=inner_color)
+            words = [f"{n:,}" * (n > 0) + f" ({m:,} unanswered)" * (m > 0) for n, m in zip(totals, inner, strict=True)]
+            axes.bar_label(bars, words, padding=3, fontsize="small")
+        labels = []
+        for row, pair in enumerate(paired.pairs, 1):
+            difference = pair.first.difference
+            gained = with_interval(f"accuracy {100 * difference.value:+.1f} pp", difference.interval)
+            both, neither = (right[0] & right[row]).sum(), (~right[0] & ~right[row]).sum()
+            labels.append(f"{wrap(peers[row].name, 34)}\n{gained}\nboth right {both:,}, neither {neither:,}")
+        axes.set_yticks(rows, labels, fontsize="small")
+        axes.set(ylim=(len(peers) - 0.4, 0.4), xticks=[])
+        axes.margins(x=0.2)
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_xlim(-1.2 * most, 1.2 * most)
-        axes.set_ylim(len(flows) - 0.4, -0.6)
-        both = [flow.counts.get((right, right), 0) for flow in flows]
-        neither = [sum(count for pair, count in flow.counts.items() if right not in pair) for flow in flows]
-        rows = zip(others, both, neither, strict=True)
-        names = [f"{wrap(look.name, 34)}\nboth right {n:,}, neither {m:,}" for look, n, m in rows]
-        axes.set_yticks(range(len(flows)), names, fontsize="small")
-        axes.set_xticks([])
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0)
 
-    ways = [flow.accuracy.resampled for flow in flows]
+    n, ways = f"n = {len(paired.sheet.keys):,}", (pair.first.difference.resampled for pair in paired.pairs)
     caption = (
-        f"What became of the right and wrong answers of {first.name} in other runs, on the n = {flows[0].n:,} "
-        "questions that all have scored. The difference of accuracy, in percentage points (pp), has a 95 % interval "
-        f"({describe_resampling(ways, 'paired bootstrap', flows[0].clusters)})."
+        f"What became of the right and wrong answers of {peers[0].name} in other runs, on the {n} questions that all "
+        "have scored. The difference of accuracy, in percentage points (pp), has a 95 % interval "
+        f"({describe_resampling(ways, 'paired bootstrap', paired.clusters)})."
     )
-    title, size = f"Flips from {first.name}, n = {flows[0].n:,}", (WIDTH, 1.0 + 0.5 * len(flows))
-    legend = [({"color": color, "linewidth": 6}, words) for color, words in parts.values()]
-    return plan("flips", title, caption, size, [first, *others], draw, legend, same_questions=True)
+    title, size = f"Flips from {peers[0].name}, {n}", (WIDTH, 0.3 + 0.6 * len(peers))
+    legend = [({"color": color, "linewidth": 6}, words) for side in sides for words, color in side[3:]]
+    return plan("flips", title, caption, size, peers, draw, legend, same_questions=True)
 
 
 def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
@@ -239,11 +243,11 @@ def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
         for axes, (look, scores) in zip(grid, scored.items(), strict=True):
             bins = [part for part in scores["reliability"] if part["n"]]
             confidences = [100 * part["mean_confidence"] for part in bins]
+            values, bars = with_bars([(part["accuracy"], part["accuracy_interval"]) for part in bins])
             axes.plot([0, 100], [0, 100], **CHANCE)
-            line = {**look.line, "marker": ""}
-            draw_points(axes, line, confidences, [(part["accuracy"], part["accuracy_interval"]) for part in bins])
-            heights, areas = [100 * part["accuracy"] for part in bins], [500 * part["n"] / scores["n"] for part in bins]
-            axes.scatter(confidences, heights, [max(14, area) for area in areas], look.line["color"], alpha=0.6)
+            axes.errorbar(confidences, values, yerr=bars, **{**look.line, **BARS, "marker": ""})
+            areas = [max(14, 500 * part["n"] / scores["n"]) for part in bins]
+            axes.scatter(confidences, values, areas, look.line["color"], alpha=0.6)
             error = percent(scores["expected_calibration_error"])
             axes.set_title(f"{wrap(look.name, 32)}\nn = {scores['n']:,}, ECE {error} %", fontsize="small")
             axes.set(xlim=(-4, 104), ylim=(-4, 104), aspect="equal", xlabel="confidence, %")
@@ -307,8 +311,8 @@ def relevance(run_looks: Sequence[RunStyle]) -> Plot | None:
         for row, (look, figures) in enumerate(pairs.items()):
             shift = SPREAD * ((row + 0.5) / len(pairs) - 0.5)
             parts = {place + shift: part for place, part in enumerate(figures["quartiles"]) if part["n"]}
-            points = [(part["accuracy"], part["accuracy_interval"]) for part in parts.values()]
-            draw_points(axes, look.line, [*parts], points)
+            values, bars = with_bars([(part["accuracy"], part["accuracy_interval"]) for part in parts.values()])
+            axes.errorbar([*parts], values, yerr=bars, **look.line, **BARS)
         chance = next(iter(pairs)).run.metrics.measures["accuracy"].chance
         if chance is not None:
             axes.axhline(100 * chance, **CHANCE)

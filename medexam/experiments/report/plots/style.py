@@ -22,6 +22,8 @@ WIDTH = 9.5
 """Inches of a picture."""
 CHANCE: dict[str, Any] = {"color": GREY, "linestyle": (0, (1, 1.5)), "linewidth": 1.4}
 """How the chance level is drawn."""
+BARS: dict[str, Any] = {"markersize": 5, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.5}
+"""How points with intervals are drawn."""
 
 
 @dataclass(frozen=True)
@@ -123,27 +125,11 @@ def describe_n(counts: Collection[int]) -> str:
     return f"n = {span(counts)} questions{' a run' * (len(counts) > 1)}"
 
 
-def draw_points(
-    axes: Any,
-    line: Mapping[str, Any],
-    places: Sequence[float],
-    points: Sequence[tuple[float, Interval | None]],
-    *,
-    across: bool = False,
-    **settings: Any,
-) -> None:
-    """Draw fractions of 1 with their intervals at `places`, in percent; `across` from left to right."""
-    values = [100 * value for value, _ in points]
-    ends = [interval or (value, value) for value, interval in points]
-    bars = [
-        [max(0.0, value - 100 * low) for value, (low, _) in zip(values, ends, strict=True)],
-        [max(0.0, 100 * high - value) for value, (_, high) in zip(values, ends, strict=True)],
-    ]
-    style = {"markersize": 5, "capsize": 2, "elinewidth": 0.9, "linewidth": 1.5, **line, **settings}
-    if across:
-        axes.errorbar(values, places, xerr=bars, **style)
-    else:
-        axes.errorbar(places, values, yerr=bars, **style)
+def with_bars(points: Sequence[tuple[float, Interval | None]]) -> tuple[list[float], list[list[float]]]:
+    """Return fractions of 1 in percent, and how far the ends of their intervals are below and above."""
+    ends = [(100 * value, *(100 * end for end in interval or (value, value))) for value, interval in points]
+    bars = [[max(0.0, value - low) for value, low, _ in ends], [max(0.0, high - value) for value, _, high in ends]]
+    return [value for value, _, _ in ends], bars
 
 
 def split_panels(figure: Any, count: int, columns: int) -> Any:
