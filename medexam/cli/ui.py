@@ -34,7 +34,8 @@ def ui(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
             f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
         )
-    pages = experiment_pages(uri, host=host, port=port)
+    pages = experiment_pages(uri, f"http://{host}:{port}")
     sys.stderr.write(f"MLflow UI at http://{host}:{port}, ready in a few seconds; Ctrl-C ends it\n")
     sys.stderr.writelines(f"  {name}: {address}\n" for name, address in pages.items())
-    raise typer.Exit(serve_ui(uri, host=host, port=port))
+    sys.stderr.flush()
+    serve_ui(uri, host=host, port=port)

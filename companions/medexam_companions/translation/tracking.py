@@ -25,11 +25,10 @@ def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tra
     copy = Copy(
         experiment="translations",
         name=path.name,
-        kind="translation",
         key=str(path.resolve()),
         status="KILLED" if outcome.pending else "FINISHED",
         params={name: document[name] for name in ("source", "target", "model")} | {"dataset": plan.exam_set.name},
         metrics=[(name, float(value), 0) for name, value in values.items() if isinstance(value, int | float)],
-        folder=path,
+        files=list(path.iterdir()),
     )
     return send_copies([copy], tracking_uri)[0]

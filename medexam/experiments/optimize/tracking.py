@@ -4,15 +4,13 @@
 which `program.load` of a spec reads, lies among the files of the run.
 """
 
-from datetime import datetime, timedelta
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from medexam.experiments.optimize.folder import CALLS, REPORT
 from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.track.copies import NOTE, Copy, sample_keys, send_copies
-from medexam.predictions import Prediction
+from medexam.experiments.track.copies import NOTE, Copy, send_copies
+from medexam.experiments.track.runs import read_sample
 from medexam.tables import flatten
 
 if TYPE_CHECKING:
@@ -33,35 +31,21 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> "Run
         values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}
         values |= {"validation_accuracy_high": high}
     metrics = [(name, float(value), 0) for name, value in values.items()]
-    peaks = accumulate((trial.score for trial in optimization.trials), max)
-    for trial, peak in zip(optimization.trials, peaks, strict=True):
-        metrics += [("score", trial.score, trial.number), ("best_so_far", peak, trial.number)]
-    ended = datetime.fromisoformat(optimization.started_at) + timedelta(seconds=optimization.seconds)
+    metrics += [("score", trial.score, trial.number) for trial in optimization.trials]
     report = (folder.path / REPORT).read_text(encoding="utf-8") if (folder.path / REPORT).exists() else ""
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
+    programs = [] if best is None else [RunFolder(folder.programs / best.digest, best.digest)]
     copy = Copy(
         experiment=cell.name,
         name=f"optimize · {optimization.title}",
-        kind="optimization",
         key=folder.name,
         started_at=optimization.started_at,
-        ended_at=ended.isoformat(),
         seconds=optimization.seconds,
         status=_STATUS.get(optimization.ending, "FINISHED"),
         params=flatten({key: value for key, value in optimization.identity.items() if key != "words"}) | names,
         metrics=metrics,
-        tags={"medexam.status": optimization.ending.value, "medexam.run_dir": str(folder.path.resolve()), NOTE: report},
-        folder=folder.path,
-        without=(CALLS,),
-        sample=lambda: _read_sample(optimization),
+        tags={"medexam.ending": optimization.ending.value, "medexam.run_dir": str(folder.path.resolve()), NOTE: report},
+        files=[path for path in folder.path.iterdir() if path.name != CALLS],
+        sample=lambda: [pair for program in programs for pair in read_sample(program, cell.trace_questions)],
     )
     return send_copies([copy], tracking_uri)[0]
-
-
-def _read_sample(optimization: Optimization) -> list[tuple[Prediction, dict[str, str]]]:
-    """Read some predictions of the best program."""
-    if optimization.best is None:
-        return []
-    digest = optimization.best.digest
-    predictions = RunFolder(optimization.folder.programs / digest, digest).read_predictions()
-    return [(predictions[key], {}) for key in sample_keys(predictions, optimization.cell.trace_questions)]

@@ -138,20 +138,11 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
 def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
-        import mlflow
-
-        sent = [_put(client, copy) for copy in copies]
-        # MLflow sends traces in threads that only log their failures.
-        mlflow.flush_trace_async_logging()
-        for info, digest, number in sent:
-            if number and (count := len(_traces(client, info))) < number:
-                raise TrackingError(f"MLflow took {count} of {number} traces; `trace_questions: 0` sends none")
-            client.set_tag(info.run_id, _SENT, digest)
-        return [info for info, *_ in sent]
+        return [_put(client, copy) for copy in copies]
 
 
-def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
-    """Send a copy unless the store holds it; an older one goes, with its traces. Return its digest and its traces."""
+def _put(client: Any, copy: Copy) -> "RunInfo":
+    """Send a copy unless the store holds it; an older one goes, with its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
     files = sorted(path for path in copy.files if path.is_file() and path.name[0] != ".")
     contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
@@ -160,14 +151,15 @@ def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
     key = _hash(copy.key)
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
-    info, number = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None), 0
+    info: RunInfo | None = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None)
     if info is None:
-        info, number = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
+        info = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
+        client.set_tag(info.run_id, _SENT, digest)
     for old in (run.info for run in runs if run.info.run_id != info.run_id):
         if traces := _traces(client, old):
             client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
         client.delete_run(old.run_id)
-    return info, digest, number
+    return info
 
 
 def _hash(values: Any) -> str:
@@ -175,12 +167,15 @@ def _hash(values: Any) -> str:
 
 
 def _traces(client: Any, run: "RunInfo") -> Sequence[Any]:
-    traces: Sequence[Any] = client.search_traces([run.experiment_id], run_id=run.run_id, include_spans=False)
+    traces: Sequence[Any] = client.search_traces(locations=[run.experiment_id], run_id=run.run_id, include_spans=False)
     return traces
 
 
 def _find_experiment(client: Any, name: str) -> str:
     if (experiment := client.get_experiment_by_name(name)) is not None:
+        if experiment.lifecycle_stage != "active":
+            way_out = f"`mlflow experiments restore -x {experiment.experiment_id}`, or choose another name in the spec"
+            raise TrackingError(f"the MLflow experiment {name} was deleted: {way_out}")
         return str(experiment.experiment_id)
     path = sqlite_path(os.environ[_URI])
     place = (path.parent / "mlartifacts" / name).as_uri() if path else None
@@ -189,9 +184,8 @@ def _find_experiment(client: Any, name: str) -> str:
     return str(client.create_experiment(name, artifact_location=place, tags=kind))
 
 
-def _send(
-    client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]
-) -> "tuple[RunInfo, int]":
+def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]) -> "RunInfo":
+    import mlflow
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
@@ -215,7 +209,11 @@ def _send(
     _register_prompt(client, [prediction for prediction, _ in sample], info, copy.params)
     for prediction, known in sample:
         _send_trace(prediction, known, info)
-    return info, len(sample)
+    # MLflow sends traces in threads that only log their failures.
+    mlflow.flush_trace_async_logging()
+    if (count := len(_traces(client, info))) < len(sample):
+        raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
+    return info
 
 
 def _storable(names: Iterable[str]) -> dict[str, str]:
@@ -230,7 +228,7 @@ def _storable(names: Iterable[str]) -> dict[str, str]:
 
 
 def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", params: Mapping[str, str]) -> None:
-    """Link a run to the turns that all its first calls begin with; each text is registered once, its digest an alias."""
+    """Link a run to the turns that all its first calls begin with; each text is registered once, under its digest."""
     calls = [prediction.calls[0].messages for prediction in sample]
     turns = commonprefix([[(turn["role"], turn["content"]) for turn in messages] for messages in calls])  # noqa: RUF071
     template = [{"role": role, "content": text} for role, text in (*turns, ("user", "{{question}}"))]
