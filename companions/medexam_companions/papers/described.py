@@ -87,19 +87,19 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
         return Product(entry, [comparison.table], comparison.document())
     facet: Literal["year", "discipline"] = "discipline" if shows == "question_lengths_by_discipline" else "year"
     table = lengths_table(statistics, facet)
-    return Product(entry, [table], statistics.model_dump(mode="json"), [_plot_lengths(shows, statistics, facet)])
+    return Product(entry, [table], statistics, [_plot_lengths(shows, statistics, facet)])
 
 
 def _plot_lengths(name: str, statistics: Statistics, facet: Literal["year", "discipline"]) -> Plot:
     """Plan boxes of the length of questions, as figures 3 and 4 of Correa-Guillén et al. (2025)."""
-    groups = {"year": statistics.by_year, "discipline": statistics.by_discipline}[facet]
-    about = f"{statistics.name} {statistics.language}"
+    groups = statistics[f"by_{facet}"]
+    about = f"{statistics['name']} {statistics['language']}"
 
     def draw(figure: Any) -> None:
         for axes, unit in zip(figure.subplots(1, 2), ("words", "characters"), strict=True):
             spreads = [lengths["questions"][unit] for lengths in groups.values()]
             ends = ("whislo", "q1", "med", "q3", "whishi")
-            boxes = [dict(zip(ends, each.quantiles, strict=True)) | {"mean": each.mean} for each in spreads]
+            boxes = [dict(zip(ends, each["quantiles"], strict=True)) | {"mean": each["mean"]} for each in spreads]
             axes.bxp(boxes, showmeans=True, showfliers=False)
             axes.set_xticks(range(1, len(groups) + 1), map(str, groups), rotation=45 * (facet == "discipline"))
             axes.set_ylabel(f"{unit} of a question")
@@ -108,8 +108,8 @@ def _plot_lengths(name: str, statistics: Statistics, facet: Literal["year", "dis
         figure.suptitle(f"Length of questions by {facet} · {about}")
 
     caption = (
-        f"Length of the questions, without their options, by {facet}: {about}, n = {statistics.questions:,} questions. "
-        "Boxes: the middle half and the median; lines: 5 to 95 %; triangles: means."
+        f"Length of the questions, without their options, by {facet}: {about}, n = {statistics['questions']:,}. Boxes: "
+        "the middle half and the median; lines: 5 to 95 %; triangles: means."
     )
     return Plot(name, caption, (9.5, 4.2), draw)
 
@@ -131,8 +131,8 @@ def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say:
 
 def questions_by_year(statistics: Statistics) -> Grid:
     """Count the questions of each discipline by year, and their sums."""
-    years = sorted({year for counts in statistics.by_exam.values() for year in counts})
-    counts_by_name = {name: statistics.by_exam.get(discipline.value, {}) for name, discipline in ACRONYMS.items()}
+    years = sorted({year for counts in statistics["by_exam"].values() for year in counts})
+    counts_by_name = {name: statistics["by_exam"].get(discipline.value, {}) for name, discipline in ACRONYMS.items()}
     rows = {name: [counts.get(year, 0) for year in years] for name, counts in counts_by_name.items()}
     rows[TOTAL] = [sum(column) for column in zip(*rows.values(), strict=True)]
     return Grid(
@@ -144,8 +144,8 @@ def questions_by_split(statistics: Statistics) -> Grid:
     """Count the questions of each discipline in all, and in each official split."""
     rows: dict[str, list[float]] = {}
     for name, discipline in ACRONYMS.items():
-        splits = statistics.by_split.get(discipline.value, {})
-        total = sum(statistics.by_exam.get(discipline.value, {}).values())
+        splits = statistics["by_split"].get(discipline.value, {})
+        total = sum(statistics["by_exam"].get(discipline.value, {}).values())
         rows[name] = [total, *(splits.get(split, 0) for split in SPLITS)]
     rows[TOTAL] = [sum(column) for column in zip(*rows.values(), strict=True)]
     columns = (TOTAL, *(split.capitalize() for split in SPLITS))

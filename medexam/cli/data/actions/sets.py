@@ -63,7 +63,7 @@ def count_questions(dataset: str, language: str, path: Path | None, *, as_publis
     exams = load_exam_set(spec)
     statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
     if as_json:
-        typer.echo(statistics.model_dump_json(indent=2))
+        print_json(statistics)
         return
     print_blocks(Terminal(), statistics_tables(statistics))
 
