@@ -1,4 +1,4 @@
-"""The HTML page of a report, read as a browser and its scripts read it."""
+"""The HTML page of a report, read as a browser and its script read it."""
 
 import base64
 import gzip
@@ -7,13 +7,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 
-def unpack(text: str) -> Any:
-    """What was packed into a block."""
-    return json.loads(gzip.decompress(base64.b64decode(text)))
-
-
 class Page(HTMLParser):
-    """A page's elements, the text of its tables by caption, and what its blocks hold."""
+    """A page's elements, the text of its tables by caption, and what it says of questions."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -21,7 +16,8 @@ class Page(HTMLParser):
         self.tables: dict[str, list[list[str]]] = {}
         self.texts: dict[str, list[str]] = {}
         """Tag -> the texts within its elements."""
-        self.blocks: dict[str, Any] = {}
+        self.data: dict[str, Any] = {}
+        """The `questions`, the `turns` of their prompts, and the `index`; empty for a board."""
         self._open: list[str] = []
         self._rows: list[list[str]] = []
         self.feed(html)
@@ -48,8 +44,8 @@ class Page(HTMLParser):
             self.tables.setdefault(data, self._rows)
         elif {"td", "th"} & set(self._open):
             self._rows[-1][-1] += data
-        elif where == "script" and (name := self.elements[-1][1].get("id")):
-            self.blocks[name.removeprefix("block-")] = unpack(data)
+        elif where == "script" and self.elements[-1][1].get("id") == "data":
+            self.data = json.loads(gzip.decompress(base64.b64decode(data)))
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
         """The attributes of every element of a tag."""

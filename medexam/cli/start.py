@@ -48,8 +48,8 @@ def demo(
     from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo.sentences import study_sentences
     from medexam.experiments.demo.study_runs import DESCRIPTION, MODEL, make_runs
-    from medexam.experiments.entry.report import Report
     from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.page import write_page
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.report.tables import overview_tables
     from medexam.specs.catalogue import SAMPLE
@@ -60,7 +60,7 @@ def demo(
         english = [run for run in runs if run.record.cell.dataset.language == "en"]
         sentences = study_sentences(runs)
         print_blocks(Terminal(), [*overview_tables(english), f"What helps {MODEL}?", *sentences, DESCRIPTION])
-        Report(english).write_page(page)
+        write_page(runs, page, sentences)
     sys.stderr.write(f"The page with every question: {page}\n")
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
     sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")

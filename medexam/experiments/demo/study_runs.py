@@ -23,7 +23,7 @@ from medexam.experiments.store.run_folder import (
     RunRecord,
     describe_items,
 )
-from medexam.experiments.store.stored_run import AnyRun, stored_run
+from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
 from medexam.predictions import Prediction, Reason, Status
@@ -36,10 +36,13 @@ ANSWERS = SHIPPED / "study" / "answers.csv.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 ASKED = "2026-11-20"
 """The day on which the study was asked."""
-DESCRIPTION = "The study's answers: which option was chosen. Replies, tokens and seconds are not kept."
+DESCRIPTION = (
+    "These answers say which option was chosen. Prompts, replies, tokens and seconds were not stored: `medexam run "
+    "study` asks again and stores them, in some 2.5 hours on two processor cores."
+)
 
 
-def make_runs(runs_dir: Path) -> list[AnyRun]:
+def make_runs(runs_dir: Path) -> list[StoredRun]:
     """Write and score the study's runs in `runs_dir`, in the order of its spec; those that are there are scored again.
 
     Raises `RunFolderError` where nothing can be written.
@@ -67,7 +70,7 @@ def read_columns() -> dict[str, dict[str, int | None]]:
 
 def _make(
     runs_dir: Path, cell: CellSpec, items: AnySet, numbers: Mapping[str, int | None], experiment: str, place: int
-) -> AnyRun:
+) -> StoredRun:
     run_identity = {
         **build_identity(cell, fingerprint=items.fingerprint, words=asked_words(cell.program, cell.dataset.language)),
         "answers": "bench/results/study.csv",

@@ -4,7 +4,7 @@ Scores are made anew where golds have changed. Answers to texts that have change
 ones: a report shows what was asked, and the run is not continued.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,13 +35,16 @@ class CheckedItems:
     """That the data set holds other texts by now; None where it does not, or is not at hand."""
 
 
-def load_items(folder: RunFolder) -> AnySet:
-    """Load what the run was last asked, from its folder; from the data set if the folder keeps no questions.
+def load_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
+    """Load what the run was last asked, or the questions of `keys`: from its folder, else from the data set.
 
     Raises `RunFolderError` where the folder is damaged, and `DatasetError` as `as_asked` does.
     """
     record = folder.read_record()
-    return read_items(folder) if record.keeps_items else as_asked(record, _load_data(record))
+    if record.keeps_items:
+        return read_items(folder, keys)
+    items = as_asked(record, _load_data(record))
+    return items if keys is None else items.only(item.key for item in items.questions if item.key in keys)
 
 
 def check_items(folder: RunFolder) -> CheckedItems:

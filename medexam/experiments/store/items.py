@@ -7,7 +7,7 @@ picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from itertools import islice
@@ -58,8 +58,8 @@ def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
     return ""
 
 
-def read_items(folder: RunFolder) -> AnySet:
-    """Read the questions that the run was last asked, with what is expected of them.
+def read_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
+    """Read the questions that the run was last asked, or those of `keys`, with what is expected of them.
 
     Raises `RunFolderError` where the file is missing or damaged.
     """
@@ -72,6 +72,8 @@ def read_items(folder: RunFolder) -> AnySet:
             form = described.pop("form")
             item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
             for row in parquet_rows(file):
+                if keys is not None and row["key"] not in keys:
+                    continue
                 if name := row.get("picture"):
                     if name not in pictures:
                         pictures[name] = _read_picture(folder.path, name)

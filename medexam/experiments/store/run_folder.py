@@ -9,7 +9,7 @@ import os
 import shlex
 import shutil
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -133,14 +133,15 @@ class RunFolder(WorkFolder):
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
         return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
-    def read_predictions(self) -> dict[str, Prediction]:
-        """Read the last prediction of each question, by key, shards that are not merged yet included.
+    def read_predictions(self, keys: Container[str] | None = None) -> dict[str, Prediction]:
+        """Read the last prediction of each question, or of `keys`, by key, those of shards that are not merged yet too.
 
         A torn last line, left by a process that was killed while writing, counts as not written. A line that is
         damaged anywhere else, or belongs to another run, raises `RunFolderError`.
         """
-        predictions = {prediction.question: prediction for prediction in self.scan_predictions()}
-        return predictions | self._unmerged()
+        predictions = {each.question: each for each in self.scan_predictions() if keys is None or each.question in keys}
+        unmerged = self._unmerged()
+        return predictions | {key: each for key, each in unmerged.items() if keys is None or key in keys}
 
     def read_outcomes(self) -> dict[str, Outcome]:
         """Read how each question last came out, by key, shards that are not merged yet included.

@@ -81,7 +81,7 @@ def test_the_page_holds_each_picture_that_was_asked_once(spec, carry_out, tmp_pa
 
     def pictures(*runs) -> dict[str, str | None]:
         medexam.report(*runs, html=tmp_path / "page.html")
-        items = Page((tmp_path / "page.html").read_text(encoding="utf-8")).blocks["part-0"]["items"]
+        items = Page((tmp_path / "page.html").read_text(encoding="utf-8")).data["questions"]
         return {item["key"]: item.get("picture") for item in items}
 
     shown = base64.b64decode(scale_picture(LARGE, 1024, "").partition(",")[2])

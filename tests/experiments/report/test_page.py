@@ -43,8 +43,13 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     found = page(*two_runs)
     assert [each["id"] for each in found.named("section") if "id" in each] == ["scores", "questions", "more"]
     sections = [each["id"] for each in found.named("details") if "id" in each]
-    assert sections[:2] == ["runs", "compared-headqa_v1"]
-    assert {"by-discipline", "by-year", "by-options", "by-exam", "costs", "failures", "details"} <= set(sections)
+    parts = ("runs", "paired-comparison", "scores-by-group", "costs", "failed-questions", "details-of-each-run")
+    assert [each for each in sections if each.removesuffix("-section") in parts] == [
+        f"{part}-section" for part in parts
+    ]
+    anchors = [each["id"] for each in found.named("figure") if "id" in each]
+    assert {"by-discipline", "by-year", "by-number-of-options", "by-exam"} <= set(anchors)
+    assert len(anchors) == len(set(anchors)), "an address leads to one place"
     headers, *rows = found.tables["Runs"]
     assert headers == ["Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State"]
     assert rows[0][:4] == ["longest", "demo", "none", "headqa_v1 en"]
@@ -62,21 +67,25 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
 
 def test_one_run_has_its_own_figures_and_no_comparison(page, two_runs) -> None:
     found = page(two_runs[0])
-    assert not [each for each in found.named("details") if "compared" in (each.get("id") or "")]
+    assert not [each for each in found.named("details") if "comparison" in (each.get("id") or "")]
     assert found.tables["By discipline"][0][:4] == ["Discipline", "n", "Right", "Wrong"]
 
 
-def test_a_strip_stands_where_its_score_is_on_the_scale(two_runs, tmp_path) -> None:
-    report = medexam.report(*two_runs, html=tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text()
-    ticks = [
-        (float(place), int(label)) for place, label in re.findall(r'<text x="([\d.]+)%" y="1em">(\d+)</text>', text)
-    ]
-    places = [float(place) for place in re.findall(r'<circle cx="([\d.]+)%" cy="50%" r="5"/>', text)]
-    (left, low), (right, high) = ticks[:2]
-    shown = [low + (place - left) / (right - left) * (high - low) for place in places]
+def test_a_cell_holds_its_number_and_the_ends_of_its_interval(page, two_runs) -> None:
+    report = medexam.report(*two_runs)
+    cells = [each for each in page(*two_runs).named("td") if "data-low" in each]
     for run in report.document():
-        assert pytest.approx(100 * run["metrics"]["accuracy"], abs=0.1) in shown
+        accuracy = run["metrics"]["measures"]["accuracy"]
+        numbers = [accuracy["value"], *accuracy["interval"]]
+        written = [[float(cell[f"data-{end}"] or "nan") for end in ("value", "low", "high")] for cell in cells]
+        assert pytest.approx([100 * number for number in numbers], rel=1e-5) in written
+
+
+def test_what_all_runs_say_stands_once(page, make_run) -> None:
+    said = "The server cut the prompts."
+    runs = [make_run({"kind": "blind", "option": option}, "rw", warnings=(said,)) for option in (1, 2, 3)]
+    (warning,) = [text for text in page(*runs).texts["p"] if said in text]
+    assert warning == said
 
 
 def test_the_page_loads_nothing_and_runs_its_own_scripts_only(page, two_runs) -> None:
@@ -117,28 +126,28 @@ def test_hostile_names_and_messages_stay_text(page, make_run, two_runs) -> None:
     assert HOSTILE in found.tables["Failed questions"][1]
 
 
-def test_every_question_is_in_a_block_with_what_each_run_answered(page, make_run, two_runs) -> None:
+def test_every_question_is_there_with_what_each_run_answered(page, make_run, two_runs) -> None:
     narrow = make_run({"kind": "random"}, "o", years=[2015])
-    blocks = page(*two_runs, narrow).blocks
-    index, items = blocks["index"], blocks["part-0"]["items"]
-    assert index["runs"] == ["longest", "zero_shot", "random"]
+    data = page(*two_runs, narrow).data
+    index, items = data["index"], data["questions"]
+    assert [run["name"] for run in index["runs"]] == ["longest", "zero_shot", "random"]
+    outcomes = [run["outcomes"] for run in index["runs"]]
     keys = [
         f"headqa-v1/{year}/{category}/{number}"
         for category in ("biology", "medicine")
         for year in (2013, 2015)
         for number in range(1, 6)
     ]
-    assert sorted(index["keys"]) == sorted(keys) == sorted(item["key"] for item in items)
-    at = {key: place for place, key in enumerate(index["keys"])}
-    assert index["outcomes"][1] == "rwufrrmrwufrrmrwufrr"[: len(keys)]
-    assert set(index["outcomes"][2]) == {"-", "w"}
+    at = {item["key"]: place for place, item in enumerate(items)}
+    assert sorted(at) == sorted(keys)
+    assert outcomes[1] == "rwufrrmrwufrrmrwufrr"[: len(keys)]
+    assert set(outcomes[2]) == {"-", "w"}
     discipline, year = index["facets"]
     for key in keys:
         _, when, category, number = key.split("/")
-        assert discipline["values"][discipline["of"][at[key]]] == category
-        assert str(year["values"][year["of"][at[key]]]) == when
+        assert (discipline["of"][at[key]], str(year["of"][at[key]])) == (category, when)
         (wording,) = items[at[key]]["wordings"]
-        assert wording["stem"] == blocks["stems"][at[key]] == f"Which is it, {category} {when} number {number}?"
+        assert wording["stem"] == f"Which is it, {category} {when} number {number}?"
         assert wording["gold"] == gold_of(int(number))
         assert [number for number, _ in wording["options"]] == list(range(1, 6 if when == "2013" else 5))
         assert (items[at[key]]["answers"][2] is None) is (when == "2013")
@@ -161,7 +170,7 @@ def test_scores_and_passages_of_an_answer_are_kept_to_six_digits_and_long_replie
             "reply": "a" * 300_000 + "b" * 300_000 + " {Answer: 1} ☃ </script>",
         }
 
-    answer = page(make_run(ZERO_SHOT, "r", years=[2015], extra=fields)).blocks["part-0"]["items"][0]["answers"][0]
+    answer = page(make_run(ZERO_SHOT, "r", years=[2015], extra=fields)).data["questions"][0]["answers"][0]
     assert answer["scores"][:2] == [[1, -1.23457], [2, -98.7654]]
     assert (answer["score_unit"], answer["passages"]) == ("nats per token", [["p1", "Book", 12.3457]])
     assert answer["reply"].startswith("a" * 100)
@@ -170,23 +179,24 @@ def test_scores_and_passages_of_an_answer_are_kept_to_six_digits_and_long_replie
 
 
 def test_a_question_in_two_languages_has_two_wordings(page, make_run) -> None:
-    blocks = page(make_run(LONGEST, "r"), make_run(LONGEST, "w", language="es")).blocks
-    item = blocks["part-0"]["items"][0]
+    data = page(make_run(LONGEST, "r"), make_run(LONGEST, "w", language="es")).data
+    item = data["questions"][0]
     assert [wording["language"] for wording in item["wordings"]] == ["en", "es"]
     assert [answer["wording"] for answer in item["answers"]] == [0, 1]
-    english, spanish = blocks["stems"][0].split("\n")
+    english, spanish = (wording["stem"] for wording in item["wordings"])
     assert (english.split(",")[0], spanish.split(",")[0]) == ("Which is it", "Cuál es")
-    assert blocks["index"]["runs"] == ["longest en", "longest es"]
+    assert [run["name"] for run in data["index"]["runs"]] == ["longest en", "longest es"]
 
 
 def test_a_copy_without_the_data_set_makes_the_same_page(page, make_run, exam_files) -> None:
     run = make_run(ZERO_SHOT, "rrw")
-    before = page(run).blocks
+    before = page(run).data
     shutil.rmtree(exam_files)
     (run / "metrics.json").unlink()
     copied = shutil.copytree(run, run.with_name("other"))
-    after = page(copied).blocks
-    before["index"]["run_folders"] = after["index"]["run_folders"] = []
+    after = page(copied).data
+    for data in (before, after):
+        del data["index"]["runs"][0]["folder"]
     assert after == before
     both = page(run, copied)
     assert not any("cannot be compared" in text for text in both.texts["p"])
@@ -198,17 +208,25 @@ def test_a_page_that_cannot_be_written_is_one_line(two_runs, tmp_path) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_many_questions_are_cut_into_parts_that_the_index_finds(page, tmp_path) -> None:
-    rows = [{"id": f"q{n}", "stem": f"Which, {n}?", "options": ["a", "bb"], "answer": "bb"} for n in range(450)]
+def test_of_very_many_questions_some_are_shown_and_all_count(page, tmp_path) -> None:
+    rows = [
+        {"id": f"q{n}", "stem": f"Which, {n}?", "options": ["a" if n % 40 else "aaa", "bb"], "answer": 2}
+        for n in range(21_000)
+    ]
     (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    spec = {"name": "own", "dataset": {"kind": "choice", "path": str(tmp_path / "own.jsonl")}, "program": "longest"}
-    (run,) = medexam.run(spec, runs_dir=tmp_path / "runs", track=False, progress=False)
-    blocks = page(run).blocks
-    index = blocks["index"]
-    assert (index["starts"], index["outcomes"]) == ([0, 200, 400], ["r" * 450])
-    parts = [[item["key"] for item in blocks[f"part-{number}"]["items"]] for number in range(3)]
-    assert [key for part in parts for key in part] == index["keys"]
-    assert [part[0] for part in parts] == [index["keys"][start] for start in index["starts"]]
+    dataset = {"kind": "choice", "path": str(tmp_path / "own.jsonl"), "columns": {"numbering": "one"}}
+    spec = {"name": "own", "dataset": dataset, "matrix": {"program": ["longest", {"kind": "blind", "option": 2}]}}
+    runs = medexam.run(spec, runs_dir=tmp_path / "runs", track=False, progress=False)
+    found = page(*(run.folder for run in runs))
+    index, shown = found.data["index"], found.data["questions"]
+    longest, blind = index["every"]
+    flipped = {rows[at]["id"] for at in range(21_000) if longest[at] != blind[at]}
+    assert 0 < len(flipped) < len(shown) == 20_000
+    assert flipped <= {item["key"] for item in shown}
+    assert blind == "r" * 21_000
+    assert longest.count("r") == runs[0].stored.metrics.right
+    (note,) = [text for text in found.texts["p"] if "questions are shown" in text]
+    assert note.startswith(f"20,000 of 21,000 questions are shown: all of the {len(flipped):,} that only some runs")
 
 
 # The conversations, of real runs over the scripted engine.
@@ -231,11 +249,12 @@ def runs_of(tmp_path, monkeypatch):
 
 def test_a_question_shows_what_each_call_sent_and_received(page, runs_of) -> None:
     programs = [ZERO_SHOT, {"kind": "few_shot"}, {"kind": "zero_shot", "samples": 3}, LONGEST]
-    part = page(*runs_of(programs)).blocks["part-0"]
-    for item in part["items"]:
+    found = page(*runs_of(programs))
+    turns_of = found.data["turns"]
+    for item in found.data["questions"]:
         zero_shot, few_shot, voted, longest = item["answers"]
         (call,) = zero_shot["calls"]
-        turns = [part["turns"][place] for place in call["turns"]]
+        turns = [turns_of[place] for place in call["turns"]]
         assert [role for role, _ in turns] == ["system", "user", "user"]
         (wording,) = item["wordings"]
         assert wording["stem"] in turns[-1][1]
@@ -244,7 +263,8 @@ def test_a_question_shows_what_each_call_sent_and_received(page, runs_of) -> Non
         assert len(few_shot["calls"][0]["turns"]) > len(call["turns"])
         assert [one["reply"] for one in voted["calls"]] == ["{Answer: 1}"] * 3
         assert "calls" not in longest
-    assert len(part["turns"]) == len({tuple(turn) for turn in part["turns"]}), "what prompts share stands once"
+    assert len(turns_of) == len({tuple(turn) for turn in turns_of}), "what prompts share stands once"
+    assert not [text for text in found.texts["p"] if "No prompts" in text]
 
 
 @pytest.mark.parametrize(
@@ -256,8 +276,8 @@ def test_a_question_shows_what_each_call_sent_and_received(page, runs_of) -> Non
     ],
 )
 def test_of_a_question_that_failed_the_first_prompt_is_shown(page, runs_of, program) -> None:
-    blocks = page(*runs_of([program], {"error": "server"})).blocks
-    for item in blocks["part-0"]["items"]:
+    data = page(*runs_of([program], {"error": "server"})).data
+    for item in data["questions"]:
         (call,) = item["answers"][0]["calls"]
-        assert item["wordings"][0]["stem"] in blocks["part-0"]["turns"][call["turns"][-1]][1]
+        assert item["wordings"][0]["stem"] in data["turns"][call["turns"][-1]][1]
         assert call.get("reply") is None

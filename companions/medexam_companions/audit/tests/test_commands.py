@@ -197,8 +197,8 @@ def test_marks_of_a_page_are_imported_without_a_key(medexam, take_in, runs, tmp_
     code, _, err = medexam("report", "modelx", "modely", "--html", "page.html")
     assert code == 0, err
     columns = ("code", "question", "reference", "answer", "correctness", "completeness", "comment", "run_folder")
-    blocks = Page(Path("page.html").read_text(encoding="utf-8")).blocks
-    names, entries = blocks["index"]["run_ids"], blocks["part-0"]["items"]
+    data = Page(Path("page.html").read_text(encoding="utf-8")).data
+    names, entries = [run["id"] for run in data["index"]["runs"]], data["questions"]
     digests = {
         (run, entry["key"]): answer["digest"]
         for entry in entries

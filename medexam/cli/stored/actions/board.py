@@ -7,7 +7,6 @@ from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import read_current
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.leaderboard import make_leaderboard
-from medexam.experiments.report.leaderboard.page import write_leaderboard
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs
@@ -31,7 +30,7 @@ def show_board(
     if latex is not None:
         write_file(leaderboard.latex(), latex, "--latex")
     if html is not None:
-        write_leaderboard(leaderboard, html)
+        leaderboard.write_page(html)
         sys.stderr.write(f"wrote {html}\n")
     if as_json:
         print_json(leaderboard.document())

@@ -1,4 +1,4 @@
-"""The tables of a page, in its order: the builders of the terminal's and of Markdown's tables, set side by side.
+"""The tables of a page, in its order: those of the terminal and of Markdown, set side by side.
 
 It computes no score and knows nothing of HTML.
 """
@@ -7,207 +7,142 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from medexam.benchmarks.tables import count_units
 from medexam.errors import DatasetError
-from medexam.experiments.compare.ranking import ranking_notes
+from medexam.experiments.compare.ranking import describe_difference, ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
-from medexam.experiments.report.comparison_tables import comparison_lines, overall_tables, verdicts
-from medexam.experiments.report.markdown import describe_settings
-from medexam.experiments.report.own_tables import own_tables
-from medexam.experiments.report.run_tables import cost_tables, failure_tables
-from medexam.experiments.report.tables import BOLD, comparison, legend, table_runs
-from medexam.experiments.store.stored_run import AnyRun
-from medexam.tables import NONE, Captioned, Table
+from medexam.experiments.report.comparison_tables import breakdown_tables, comparison_lines, overall_tables, verdicts
+from medexam.experiments.report.run_blocks import facet_matrices
+from medexam.experiments.report.run_tables import cost_tables, describe_settings, failure_tables
+from medexam.experiments.report.tables import facet_tables
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.predictions.evidence.kinds import evidence_tables
+from medexam.tables import NONE, Table
 
-
-def stack(tables: Sequence[Table], names: Sequence[str]) -> list[Table]:
-    """Stack tables of several runs, with the run's name before each row: one table for each set of headers."""
-    stacked: dict[tuple[str, ...], Table] = {}
-    for table, name in zip(tables, names, strict=True):
-        rows = tuple((name, *cells) for cells in table.rows)
-        before = stacked.get(table.headers)
-        if before is None:
-            stacked[table.headers] = replace(
-                table, headers=("Run", *table.headers), rows=rows, best=frozenset(), text_columns=table.text_columns + 1
-            )
-        else:
-            stacked[table.headers] = replace(before, rows=before.rows + rows)
-    return list(stacked.values())
-
-
-def merge_captions(captions: Sequence[str], names: Sequence[str]) -> str:
-    """Merge captions of several runs: the sentences that all of them have, then each run's own under its name."""
-    sentences = [re.split(r"(?<=\.) ", caption) for caption in captions]
-    shared_sentences = (
-        [sentence for sentence in sentences[0] if all(sentence in others for others in sentences)] if sentences else []
-    )
-    run_notes = [
-        f"{name}: {' '.join(own_sentences)}"
-        for name, run_sentences in zip(names, sentences, strict=True)
-        if (own_sentences := [sentence for sentence in run_sentences if sentence not in shared_sentences])
-    ]
-    return " ".join([*shared_sentences, *run_notes])
-
-
-SAID_PAIRS = 3
+OPEN_PAIRS = 3
 """Pairs of a comparison whose verdicts stand in the open; more are folded, for the tables say the same."""
 
 
 @dataclass(frozen=True)
-class Fold:
-    """Tables and sentences that a reader opens when they want them."""
+class Section:
+    """One part of the page that a reader opens."""
 
     title: str
-    tables: tuple[Captioned, ...] = ()
     lines: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    sections: tuple["Section", ...] = ()
 
 
-@dataclass(frozen=True)
-class PageSection:
-    """One part of the page."""
-
-    anchor: str
-    title: str
-    tables: tuple[Captioned, ...] = ()
-    lines: tuple[str, ...] = ()
-    """Sentences before the tables."""
-    folds: tuple[Fold, ...] = ()
-
-
-def first_screen_tables(runs: Sequence[AnyRun], reading: str) -> list[Captioned]:
-    """Build the tables of the first screen: the runs side by side, and their own metrics.
-
-    `reading` ends the first one's caption.
-    """
-    overview = comparison(runs)
-    read = " ".join(filter(None, [legend(runs), BOLD if overview.best else "", reading]))
-    return [(replace(overview, title="Scores"), read), *own_tables(runs)]
-
-
-def build_sections(runs: Sequence[AnyRun], names: Sequence[str], added: Sequence[Captioned]) -> list[PageSection]:
-    """Build every section below the questions; `names` tell the runs apart, one each.
-
-    `added` are the tables of installed packages, a section each.
-    """
+def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Sequence[Table]) -> list[Section]:
+    """Build every section below the questions; `names` tell the runs apart; `added` are tables of packages."""
     several = len(runs) > 1
-    groups = runs[0].benchmark.matrices(table_runs(runs)) if several else _breakdowns(runs[0])
+    facets = [facet_tables(run) for run in runs]
+    advice = [failure_tables(run, f"{run.folder.resume_command} asks them again.") for run in runs]
+    details = (
+        Section(
+            name, (), (*(tables if several else ()), *evidence_tables(run.metrics.evidence), describe_settings(run))
+        )
+        for run, name, tables in zip(runs, names, facets, strict=True)
+    )
     sections = [
-        PageSection("runs", "Runs", (_runs(runs, names),)),
-        *_compared(runs),
-        *(PageSection(f"added-{place}", table[0].title, (table,)) for place, table in enumerate(added)),
-        *(_grouped(matrix) for matrix in groups),
-        _stacked("costs", "Costs", [cost_tables(run) for run in runs], names),
-        _stacked(
-            "failures",
-            "Failed questions",
-            [failure_tables(run, f"{run.folder.resume_command} asks them again.") for run in runs],
-            names,
-        ),
-        PageSection("details", "Details of each run", folds=tuple(_details(runs, names, several=several))),
+        Section("Runs", tables=(_runs(runs, names),)),
+        *_comparisons(runs),
+        *(Section(table.title, tables=((table, caption),)) for table, caption in added),
+        Section("Scores by group", tables=tuple(facet_matrices(runs) if several else facets[0])),
+        Section("Costs", tables=_stack("Costs", [cost_tables(run) for run in runs], names)),
+        Section("Failed questions", tables=_stack("Failed questions", advice, names)),
+        Section("Details of each run", sections=tuple(details)),
     ]
-    return [section for section in sections if section.tables or section.lines or section.folds]
+    return [section for section in sections if section.lines or section.tables or section.sections]
 
 
-def warnings(runs: Sequence[AnyRun], names: Sequence[str]) -> list[str]:
-    """List what a reader should know before the scores: how runs differ, what they warn of, and what is pending in
-    them.
-    """
-    notes = ranking_notes(runs)
-    notes += [f"{name}: {warning}" for run, name in zip(runs, names, strict=True) for warning in run.warnings]
-    notes += dict.fromkeys(note for run in runs for note in run.benchmark.notes(run.metrics))
+def find_warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
+    """List what a reader should know before the scores: how runs differ, what they warn of, and what is pending."""
+    named = [(name, text) for run, name in zip(runs, names, strict=True) for text in run.warnings]
+    named += [("", note) for run in runs for note in run.metrics.notes]
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics
         if not metrics.complete:
-            notes.append(
-                f"{name} is incomplete: {metrics.n} of {metrics.selected} questions scored, {metrics.failed} failed, "
-                f"{metrics.missing} not asked yet; they do not count: {run.folder.resume_command} asks them"
+            text = (
+                f"{metrics.n} of {metrics.selected} questions are scored, {metrics.failed} failed, {metrics.missing} "
+                f"not asked yet; they do not count: {run.folder.resume_command} asks them"
             )
-    return notes
+            named.append((f"{name} is incomplete", text))
+    notes = ranking_notes(runs)
+    if (difference := describe_difference(runs)) is not None:
+        notes[0] = f"Scores are not ranked: the runs asked {difference}. The paired comparison has what they share."
+    return [*notes, *merge_notes(named, len(runs))]
 
 
-def _runs(runs: Sequence[AnyRun], names: Sequence[str]) -> Captioned:
+def merge_notes(named: Sequence[tuple[str, str]], count: int) -> list[str]:
+    """Write each text once, behind the names that it is said of unless it is said of all `count`."""
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in named:
+        if name not in names_by_text.setdefault(text, []):
+            names_by_text[text].append(name)
+    return [
+        f"{', '.join(names)}: {text}" if all(names) and len(names) < max(count, 2) else text
+        for text, names in names_by_text.items()
+    ]
+
+
+def _stack(title: str, tables_by_run: Sequence[Sequence[Table]], names: Sequence[str]) -> tuple[Table, ...]:
+    """Stack tables of several runs, the run's name before each row: one for each set of headers; of one, its own."""
+    if len(names) == 1:
+        return tuple(replace(table, title=title) for table in tables_by_run[0])
+    stacked: dict[tuple[str, ...], list[tuple[str, Table]]] = {}
+    for name, tables in zip(names, tables_by_run, strict=True):
+        for table in tables:
+            stacked.setdefault(table.headers, []).append((name, table))
+    tables = []
+    for headers, entries in stacked.items():
+        rows = tuple((name, *cells) for name, table in entries for cells in table.rows)
+        sentences = [(name, text) for name, table in entries for text in re.split(r"(?<=\.) ", table.caption) if text]
+        caption = " ".join(merge_notes(sentences, len(entries)))
+        columns = entries[0][1].text_columns + 1
+        tables.append(Table(title, ("Run", *headers), rows, text_columns=columns, caption=caption))
+    return tuple(tables)
+
+
+def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
     rows = tuple(
         (
-            name,
-            run.record.cell.name,
-            run.model or "none",
-            run.record.cell.dataset.label,
-            str(run.folder.path),
-            when(run),
+            *(name, run.record.cell.name, run.model or "none", run.record.cell.dataset.label, str(run.folder.path)),
+            str(run.environment.get("ended_at") or run.environment.get("started_at") or NONE)[:16].replace("T", " "),
             str(run.metrics.n),
-            ", ".join(f"{number} {unit}" for unit, number in run.benchmark.size(run.metrics).items()),
+            ", ".join(f"{number} {unit}" for unit, number in count_units(run.metrics).items()),
             run.status,
         )
         for run, name in zip(runs, names, strict=True)
     )
     headers = ("Run", "Experiment", "Model", "Data set", "Folder", "When", "n", "Of", "State")
     caption = "n: questions scored. Model none: a control, which asks no model. When: the last time it asked, UTC."
-    return Table("Runs", headers, rows, text_columns=6), caption
+    return Table("Runs", headers, rows, text_columns=6, caption=caption)
 
 
-def when(run: AnyRun) -> str:
-    """Return day and minute at which the run ended, as its environment says; `-` where it does not."""
-    end_time = str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
-    return end_time[:16].replace("T", " ") or NONE
-
-
-def _compared(runs: Sequence[AnyRun]) -> list[PageSection]:
+def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
     """Build one section for each data set that two runs or more were asked."""
-    runs_by_dataset: dict[str, list[AnyRun]] = {}
+    runs_by_dataset: dict[str, list[StoredRun]] = {}
     for run in runs:
         runs_by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
-    sections = []
-    for dataset, group in runs_by_dataset.items():
-        if len(group) > 1:
-            title = "Paired comparison" if len(runs_by_dataset) == 1 else f"Paired comparison on {dataset}"
-            sections.append(_comparison(f"compared-{dataset}", title, group))
-    return sections
+    titles = {dataset: f" on {dataset}" if len(runs_by_dataset) > 1 else "" for dataset in runs_by_dataset}
+    return [
+        _compare(f"Paired comparison{titles[dataset]}", group)
+        for dataset, group in runs_by_dataset.items()
+        if len(group) > 1
+    ]
 
 
-def _comparison(anchor: str, title: str, runs: Sequence[AnyRun]) -> PageSection:
+def _compare(title: str, runs: Sequence[StoredRun]) -> Section:
     try:
-        run_comparison = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
+        comparison = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
     except DatasetError as error:
-        return PageSection(anchor, title, lines=(f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
-    lines, sentences = comparison_lines(run_comparison), verdicts(run_comparison)
-    breakdowns = tuple(run_comparison.statistics.breakdown_tables(run_comparison.names))
-    folds = [Fold(f"By {run_comparison.statistics.breakdown}, every run", breakdowns)] if breakdowns else []
-    if len(sentences) > SAID_PAIRS:
-        folds.insert(0, Fold("In words", lines=tuple(sentences)))
-    else:
-        lines += sentences
-    return PageSection(anchor, title, tuple(overall_tables(run_comparison)), tuple(lines), tuple(folds))
-
-
-def _grouped(captioned: Captioned) -> PageSection:
-    title = captioned[0].title
-    return PageSection(f"by-{title.rsplit(maxsplit=1)[-1].lower()}", title, (captioned,))
-
-
-def _breakdowns(run: AnyRun) -> list[Captioned]:
-    benchmark = run.benchmark
-    tables = benchmark.breakdowns(run.metrics, published=True)
-    legend_text = legend([run])
-    return [(table, legend_text + ("" if place else benchmark.published_legend)) for place, table in enumerate(tables)]
-
-
-def _stacked(
-    anchor: str, title: str, tables_by_run: Sequence[Sequence[Captioned]], names: Sequence[str]
-) -> PageSection:
-    """Stack the tables that each run has, of several runs as one table."""
-    entries = [(name, table, text) for name, tables in zip(names, tables_by_run, strict=True) for table, text in tables]
-    tables = [replace(table, title=title) for _, table, _ in entries]
-    if len(tables_by_run) > 1:
-        tables = stack(tables, [name for name, _, _ in entries])
-    caption = merge_captions([text for _, _, text in entries], [name for name, _, _ in entries])
-    return PageSection(anchor, title, tuple((table, caption) for table in tables))
-
-
-def _details(runs: Sequence[AnyRun], names: Sequence[str], *, several: bool) -> list[Fold]:
-    """Build what the sections above do not show of each run; its settings at least."""
-    folds = []
-    for run, name in zip(runs, names, strict=True):
-        tables = _breakdowns(run) if several else []
-        tables += run.benchmark.details(run.metrics)
-        folds.append(Fold(name, (*tables, (describe_settings(run), ""))))
-    return folds
+        return Section(title, (f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
+    lines, sentences = comparison_lines(comparison), verdicts(comparison)
+    folds = [Section("By group, every run", tables=tuple(breakdown_tables(comparison)))]
+    if len(sentences) > OPEN_PAIRS:
+        folds.insert(0, Section("In words", tuple(sentences)))
+        sentences = []
+    folds = [fold for fold in folds if fold.lines or fold.tables]
+    return Section(title, (*sentences, *lines), tuple(overall_tables(comparison)), tuple(folds))

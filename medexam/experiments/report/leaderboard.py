@@ -1,0 +1,259 @@
+"""Models over benchmarks: one score each, ranked only where all answered the same questions, and what is missing.
+
+A column is a data set, its language and the questions that were asked: runs on other questions have a column of their
+own. A row is a model; it is a program and a model if a model answered the same questions by several programs.
+"""
+
+import hashlib
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from medexam.benchmarks.tables import name_measure
+from medexam.experiments.report.latex import render_latex
+from medexam.experiments.report.markdown import render_markdown
+from medexam.experiments.report.shown import Block, Displayed, write_report
+from medexam.experiments.store.protocol import digest_of, read_protocol
+from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
+from medexam.metrics.results import Measure
+from medexam.tables import NONE, Table, decimal, percent, with_interval
+from medexam.text import count_of
+
+_CAPTION = (
+    "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank and mean "
+    "z: over all columns, among the rows that have a whole score in each; z is the distance from their mean in "
+    "standard deviations. They do not show whether two rows differ: `medexam compare` tests that. *: pending "
+    "questions or mixed models, so not ranked."
+)
+_NUMBERS_CAPTION = (
+    "Protocol: digest of all that can change the number, the model and the harness's version apart; equal digests "
+    "mean equal protocols. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
+)
+NAMED = 4
+"""Rows that a sentence names."""
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """One model, or one program and model."""
+
+    name: str
+    runs: Mapping[str, StoredRun]
+    """Column -> the run that its score is of; a column is left out if it has none."""
+    mean_rank: float | None
+    """1 is the best; None for a row without a whole score in every column."""
+    mean_z: float | None
+    """None for such a row, and if no column tells two rows apart."""
+    missing: tuple[str, ...]
+    """Columns without a whole score."""
+
+
+@dataclass(frozen=True, repr=False)
+class Leaderboard(Displayed):
+    """The rows, the best mean rank first, those without one last."""
+
+    columns: tuple[str, ...]
+    rows: tuple[BoardRow, ...]
+    notes: tuple[str, ...]
+    """What a reader should know, such as runs that are left out."""
+
+    @property
+    def tables(self) -> list[Table]:
+        """The board, and a table of its numbers with their dates and protocols."""
+        headers = ("Model", "Mean rank", "Mean z", *self.columns)
+        rows, best = [], set[tuple[int, int]]()
+        for row in self.rows:
+            scores = (_write(row.runs[column]) if column in row.runs else NONE for column in self.columns)
+            rows.append((row.name, decimal(row.mean_rank), decimal(row.mean_z, 2), *scores))
+        for place, column in enumerate(self.columns, 3):
+            whole = {at: row.runs[column].score for at, row in enumerate(self.rows) if column not in row.missing}
+            highest = max(filter(None, whole.values()), default=None)
+            best |= {(at, place) for at, score in whole.items() if score == highest and len(whole) > 1}
+        board = Table("Leaderboard", headers, tuple(rows), frozenset(best), caption=_CAPTION)
+        headers = ("Model", "Benchmark", "Program", "Measure", "Protocol", "Date", "n", "Score")
+        numbers = tuple(
+            (
+                *(row.name, column, run.program, _measure(run)[0], _protocol(run), _date(run)[:10] or NONE),
+                *(f"{run.metrics.n:,}", _write(run)),
+            )
+            for row in self.rows
+            for column, run in row.runs.items()
+        )
+        return [board, Table("Numbers", headers, numbers, text_columns=6, caption=_NUMBERS_CAPTION)]
+
+    @property
+    def lines(self) -> list[str]:
+        """Which scores are missing, a sentence for the rows that miss the same, and the notes."""
+        names_by_missing: dict[tuple[str, ...], list[str]] = {}
+        for row in self.rows:
+            if row.missing:
+                names_by_missing.setdefault(row.missing, []).append(row.name)
+        return [
+            *(
+                f"{', '.join(names) if len(names) <= NAMED else f'{len(names)} of {len(self.rows)} rows'} "
+                f"{'has' if len(names) == 1 else 'have'} no whole score in {', '.join(columns)}."
+                for columns, names in names_by_missing.items()
+            ),
+            *self.notes,
+        ]
+
+    def blocks(self) -> list[Block]:
+        """Show the board and its sentences; the table of its numbers is on the page and in the files."""
+        return [self.tables[0], *self.lines]
+
+    def markdown(self) -> str:
+        """Render everything as Markdown."""
+        return render_markdown("Leaderboard", [*self.tables, *self.lines])
+
+    def latex(self) -> str:
+        """Render the board in LaTeX; its sentences are comments."""
+        return render_latex([*self.lines, self.tables[0]])
+
+    def write_page(self, path: Path) -> None:
+        """Write the page, of today; raises `RunFolderError` if that fails."""
+        from medexam.experiments.report.page.document import fill_template
+
+        rows = count_of(len(self.rows), "row")
+        about = f"{rows} · {count_of(len(self.columns), 'benchmark')} · {datetime.now(UTC).date().isoformat()}"
+        head = {"kind": "leaderboard", "title": "Leaderboard", "about": about, "findings": ()}
+        write_report("".join(fill_template(**head, tables=self.tables, lines=self.lines)), path, "--html")
+
+    def document(self) -> dict[str, Any]:
+        """Return what `--json` prints; scores are fractions of 1."""
+        return {
+            "columns": list(self.columns),
+            "rows": [
+                {
+                    "name": row.name,
+                    "mean_rank": row.mean_rank,
+                    "mean_z": row.mean_z,
+                    "missing": list(row.missing),
+                    "scores": {column: _score_document(run) for column, run in row.runs.items()},
+                }
+                for row in self.rows
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def make_leaderboard(runs: Sequence[StoredRun]) -> Leaderboard:
+    """Set stored runs of any benchmarks into one board; of runs that would share a cell, the last that is whole."""
+    runs, differences = tell_models_apart(runs)
+    notes = [f"{note[0].upper()}{note[1:]}." for note in differences]
+    names_by_run = _name_columns(runs)
+    columns = tuple(dict.fromkeys(names_by_run))
+    cells: dict[str, dict[str, list[StoredRun]]] = {}
+    for run, name, column in zip(runs, _name_rows(runs, names_by_run), names_by_run, strict=True):
+        cells.setdefault(name, {}).setdefault(column, []).append(run)
+    chosen: dict[str, dict[str, StoredRun]] = {}
+    for name, by_column in cells.items():
+        for column in filter(by_column.__contains__, columns):
+            last = max(by_column[column], key=lambda run: (_is_whole(run), _date(run), run.record.run_id))
+            chosen.setdefault(name, {})[column] = last
+            if others := ", ".join(run.record.run_id for run in by_column[column] if run is not last):
+                notes.append(
+                    f"{name}, {column}: {last.record.run_id} is shown, the last whole run; left out: {others}."
+                )
+    return Leaderboard(columns, tuple(_rank(chosen, columns)), tuple(notes))
+
+
+def _rank(runs_by_row: Mapping[str, Mapping[str, StoredRun]], columns: Sequence[str]) -> list[BoardRow]:
+    """Rank the rows that have a whole score in every column among each other."""
+    missing = {
+        name: tuple(column for column in columns if column not in runs or not _is_whole(runs[column]))
+        for name, runs in runs_by_row.items()
+    }
+    ranked = [name for name in runs_by_row if not missing[name]]
+    ranks: dict[str, list[float]] = {name: [] for name in runs_by_row}
+    distances: dict[str, list[float]] = {name: [] for name in runs_by_row}
+    for column in columns if len(ranked) > 1 else ():
+        values = {name: runs_by_row[name][column].score or 0.0 for name in ranked}
+        mean, deviation = statistics.fmean(values.values()), statistics.stdev(values.values())
+        for name, value in values.items():
+            better = sum(other > value for other in values.values())
+            ranks[name].append(better + (sum(other == value for other in values.values()) + 1) / 2)
+            distances[name] += [(value - mean) / deviation] if deviation else []
+    rows = [
+        BoardRow(
+            name,
+            runs,
+            statistics.fmean(ranks[name]) if ranks[name] else None,
+            statistics.fmean(distances[name]) if distances[name] else None,
+            missing[name],
+        )
+        for name, runs in runs_by_row.items()
+    ]
+    return sorted(rows, key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.name))
+
+
+def _is_whole(run: StoredRun) -> bool:
+    """Return whether the run's score is one model's, on all of its questions."""
+    return run.score is not None and run.complete and not run.mixed
+
+
+def _measure(run: StoredRun) -> tuple[str, Measure]:
+    """Return what the run is known by."""
+    return next(((name_measure(name), measure) for name, measure in run.metrics.measures.items()), (NONE, Measure()))
+
+
+def _write(run: StoredRun) -> str:
+    measure = _measure(run)[1]
+    text = percent(measure.value)
+    if measure.value is None or _is_whole(run):
+        return with_interval(text, measure.interval)
+    return f"{text}* {with_interval('', measure.interval)}".strip()
+
+
+def _date(run: StoredRun) -> str:
+    return str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
+
+
+def _protocol(run: StoredRun) -> str:
+    """Digest how the number came about, apart from the model and the harness's version."""
+    lines = read_protocol(run.record, run.environment)
+    return digest_of({name: line for name, line in lines.items() if name not in ("model", "harness")})
+
+
+def _score_document(run: StoredRun) -> dict[str, Any]:
+    name, measure = _measure(run)
+    return {
+        "run_id": run.record.run_id,
+        "measure": name,
+        "value": measure.value,
+        "interval": measure.interval,
+        "n": run.metrics.n,
+        "status": run.status,
+        "protocol": _protocol(run),
+        "date": _date(run),
+    }
+
+
+def _name_columns(runs: Sequence[StoredRun]) -> list[str]:
+    """Name the column of each run: data set and language, and the questions where these differ."""
+    keys = [(run.record.cell.dataset.label, frozenset(run.record.questions)) for run in runs]
+
+    def name(label: str, questions: frozenset[str]) -> str:
+        others = {other for other_label, other in keys if other_label == label and other != questions}
+        if not others:
+            return label
+        if all(len(other) != len(questions) for other in others):
+            return f"{label} ({len(questions):,})"
+        digest = hashlib.sha256("\n".join(sorted(questions)).encode()).hexdigest()[:6]
+        return f"{label} ({len(questions):,}, {digest})"
+
+    names = {key: name(*key) for key in dict.fromkeys(keys)}
+    return [names[key] for key in keys]
+
+
+def _name_rows(runs: Sequence[StoredRun], columns: Sequence[str]) -> list[str]:
+    """Name the row of each run: its model, or program and model if a model answered a column by several programs."""
+    programs: dict[tuple[str | None, str], set[str]] = {}
+    for run, column in zip(runs, columns, strict=True):
+        programs.setdefault((run.model, column), set()).add(run.program)
+    by_model = all(len(several) == 1 for (model, _), several in programs.items() if model is not None)
+    return [
+        run.program if run.model is None else run.model if by_model else f"{run.program} {run.model}" for run in runs
+    ]

@@ -1,0 +1,320 @@
+"""What a page says of each question: what every run was asked and answered, as one JSON that the page's script unpacks.
+
+It stands under gzip and base64, since a page that is opened from the disk can fetch nothing. What many prompts share,
+such as demonstrations, stands once.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from medexam.benchmarks.tables import name_measure
+from medexam.datasets.pictures.scaling import scale_picture
+from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.parquet import read_own_scores, read_rows
+from medexam.experiments.store.run_folder import PREDICTIONS
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.predictions import Prediction, Status
+from medexam.predictions.calls import ModelCall
+from medexam.predictions.evidence.kinds import evidence_entry
+from medexam.tables import percent, six_digits
+from medexam.text import writable
+
+MOST_QUESTIONS = 20_000
+"""A page of more questions shows some of them: first those that some runs have right and others not."""
+SAMPLE_BYTES = 8_000_000
+"""What the stored answers to these may take, so that the page has 5 MB at most."""
+ALL_TEXTS = 50_000_000
+"""Characters that all replies together may have, some 25 MB of the page; above that the longest lose their middles."""
+LONGEST_TEXT = 8_000
+"""Characters that are kept at most of a prompt, a reply or a rationale."""
+SHORTEST_LIMIT = 400
+"""Characters that are kept at least, however many replies there are."""
+PICTURE_SIDE = 640
+"""Pixels of a picture's longest side."""
+LARGEST_PICTURE = 1_000_000
+"""Characters of a picture as a data URL; a larger one is left out."""
+ALL_PICTURES = 30_000_000
+"""Characters that all pictures together may have; those of later questions are left out."""
+LEVEL = 5
+"""Of gzip: 3 % larger than at 9, in less than half the time."""
+RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
+"""What became of a question in a run; `UNKNOWN` is an answer whose right one nobody here knows."""
+
+
+@dataclass(frozen=True)
+class PackedQuestions:
+    """The questions as the page holds them."""
+
+    data: str
+    notes: tuple[str, ...]
+    """What is left out, in sentences."""
+
+
+@dataclass(frozen=True)
+class RunAnswers:
+    """One run, question by question; all mappings are by key."""
+
+    run: StoredRun
+    name: str
+    """What tells the run from the others of the page."""
+    wordings: Mapping[str, dict[str, Any]]
+    """What was asked, and what is right."""
+    places: Mapping[str, Mapping[str, Any]]
+    """Where each question stands, as its benchmark tells, such as exam and number."""
+    pictures: Mapping[str, str]
+    """What the model was shown, as data URLs."""
+    predictions: Mapping[str, Prediction]
+    scores: Mapping[str, list[tuple[str, str]]]
+    """Measures, and metrics of the user's own, with what an answer has."""
+    digests: Mapping[str, str]
+    """By which a mark is imported; answers without a reply have none."""
+
+    def outcome(self, key: str) -> str:
+        """Return the letter for what became of a question."""
+        prediction, wording = self.predictions.get(key), self.wordings.get(key)
+        if wording is None:
+            return NOT_ASKED
+        if prediction is None:
+            return MISSING
+        if prediction.status is not Status.ANSWERED:
+            return FAILED if prediction.status is Status.FAILED else UNANSWERED
+        if wording["gold"] is None:
+            return UNKNOWN
+        return RIGHT if prediction.answer in (wording["gold"], *wording["others"]) else WRONG
+
+
+def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQuestions:
+    """Pack every question that any run was asked, the first run's first; of too many, some."""
+    every_key = list(dict.fromkeys(key for run in runs for key in run.record.questions))
+    keys, notes, every = every_key, [], None
+    if len(every_key) > MOST_QUESTIONS:
+        rights = [_read_rights(run) for run in runs]
+        keys, note = _draw(every_key, rights, sum(map(_size, runs)) // len(every_key))
+        every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
+        notes.append(note)
+        del rights
+    asked = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
+    longest = text_limit(
+        [text for run in asked for each in run.predictions.values() for text in _written(each) if text]
+    )
+    if longest < LONGEST_TEXT:
+        notes.append(f"Replies of more than {longest:,} characters lose their middle here; predictions.jsonl has them.")
+    asking = [run for run in asked if run.run.model is not None]
+    silent = [run.name for run in asking if not any(each.calls for each in run.predictions.values())]
+    if silent:
+        of = "" if len(silent) == len(asking) else f" of {', '.join(silent)}"
+        notes.append(f"No prompts and replies are stored{of}: what was chosen is shown.")
+    facets = runs[0].benchmark.facets
+    index = {
+        "runs": [
+            {
+                "name": run.name,
+                "dataset": run.run.record.cell.dataset.label,
+                "id": run.run.record.run_id,
+                "folder": str(run.run.folder.path.resolve()),
+                "outcomes": "".join(map(run.outcome, keys)),
+            }
+            for run in asked
+        ],
+        "facets": [{"name": title, "of": [_place(key, asked, name) for key in keys]} for name, title in facets.items()],
+        "every": every,
+    }
+    return PackedQuestions(_pack(index, keys, asked, longest), tuple(notes))
+
+
+def _read_rights(run: StoredRun) -> dict[str, bool]:
+    """Map each scored question to whether it was answered rightly."""
+    rows = read_rows(run.folder, lambda name: name == "right")
+    return {row["question"]: row["right"] for row in rows if row["right"] is not None}
+
+
+def _size(run: StoredRun) -> int:
+    path = run.folder.path / PREDICTIONS
+    return path.stat().st_size if path.exists() else 0
+
+
+def _draw(keys: Sequence[str], rights: Sequence[Mapping[str, bool]], bytes_per_question: int) -> tuple[list[str], str]:
+    """Draw as many questions as a page holds, those that some runs have right first, evenly; and say so."""
+    count = min(MOST_QUESTIONS, SAMPLE_BYTES // max(1, bytes_per_question))
+    flipped = [key for key in keys if len({right[key] for right in rights if key in right}) > 1]
+    others = list(set(keys).difference(flipped)) if len(flipped) < count else []
+    others = [key for key in keys if key in set(others)]
+    drawn = {*_evenly(flipped, count), *_evenly(others, count - len(flipped))}
+    which = f"{'all' if len(flipped) <= count else 'some'} of the {len(flipped):,} that only some runs have right"
+    note = f"{len(drawn):,} of {len(keys):,} questions are shown: {which}, and others drawn evenly."
+    if not flipped:
+        note = f"{len(drawn):,} of {len(keys):,} questions are shown, drawn evenly."
+    return [key for key in keys if key in drawn], f"{note} All scores count every question."
+
+
+def _evenly(keys: Sequence[str], count: int) -> list[str]:
+    if len(keys) <= count:
+        return list(keys)
+    return [keys[place * len(keys) // count] for place in range(count)]
+
+
+def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
+    """Read what a run was asked and answered of the questions of these keys."""
+    benchmark, items = run.benchmark, load_items(run.folder, keys)
+    predictions = run.folder.read_predictions(keys)
+    scores: dict[str, list[tuple[str, str]]] = {}
+    for measure, score_by_key in benchmark.item_scores(items, predictions).items():
+        for key, score in score_by_key.items():
+            scores.setdefault(key, []).append((name_measure(measure), percent(score)))
+    for metric, score_by_key in read_own_scores(run.folder).items():
+        for key, score in score_by_key.items():
+            scores.setdefault(key, []).append((metric, f"{score:.6g}"))
+    places = {item.key: benchmark.place(item) for item in items.questions}
+    wordings = {}
+    for item in items.questions:
+        gold = items.golds[item.key]
+        expected = benchmark.expected(gold)
+        wordings[item.key] = {
+            "language": item.language,
+            "gold": expected if isinstance(expected, int) else None,
+            "others": list(getattr(gold, "others", ())),
+            **{part: places[item.key].get(part) for part in ("exam", "number")},
+            **benchmark.wording(item, gold),
+        }
+    shown = items.questions if run.record.cell.program.pictures is not None else ()
+    pictures = {item.key: item.picture for item in shown if item.picture is not None}
+    digests = {
+        key: answer_digest(prediction, benchmark.expected(items.golds[key]))
+        for key, prediction in predictions.items()
+        if prediction.reply is not None and key in items.golds
+    }
+    return RunAnswers(run, name, wordings, places, pictures, predictions, scores, digests)
+
+
+def answer_digest(prediction: Prediction, expected: Any) -> str:
+    """Hash what a model answered and what was expected, JSON-ready, into eight hexadecimal digits.
+
+    A page gives it to each mark, and the import of marks compares it with the run.
+    """
+    words = json.dumps([prediction.reply, prediction.text, prediction.answer, expected])
+    return hashlib.sha256(words.encode()).hexdigest()[:8]
+
+
+def _place(key: str, asked: Sequence[RunAnswers], name: str) -> Any:
+    return next((run.places[key].get(name) for run in asked if key in run.places), None)
+
+
+def _pack(index: Mapping[str, Any], keys: Sequence[str], asked: Sequence[RunAnswers], longest: int) -> str:
+    turns: dict[tuple[str, str], int] = {}
+    buffer = BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=LEVEL, mtime=0) as stream:
+        stream.write(b'{"questions":[')
+        small: dict[str, str] = {}
+        left = ALL_PICTURES
+        for place, key in enumerate(keys):
+            entry = _entry(key, asked, longest, turns)
+            if url := next((run.pictures[key] for run in asked if key in run.pictures), None):
+                if url not in small:
+                    small[url] = scale_picture(base64.b64decode(url.partition(",")[2]), PICTURE_SIDE, key)
+                if len(small[url]) <= min(LARGEST_PICTURE, left):
+                    entry["picture"] = small[url]
+                    left -= len(small[url])
+            stream.write((b"," if place else b"") + _to_json(entry))
+        stream.write(b'],"turns":%b,"index":%b}' % (_to_json(list(turns)), _to_json(index)))
+    return base64.b64encode(buffer.getbuffer()).decode("ascii")
+
+
+def _to_json(value: Any) -> bytes:
+    """Write `value`, JSON-ready, in UTF-8; half of a surrogate pair becomes its escape."""
+    try:
+        return to_json(value, inf_nan_mode="null")
+    except PydanticSerializationError:
+        return to_json(writable(value), inf_nan_mode="null")
+
+
+def _entry(key: str, asked: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
+    """Build all that the page shows of one question; each wording of it stands once, and so do `turns`."""
+    wordings: list[dict[str, Any]] = []
+    answers: list[dict[str, Any] | None] = []
+    for run in asked:
+        wording = run.wordings.get(key)
+        if wording is None:
+            answers.append(None)
+            continue
+        if wording not in wordings:
+            wordings.append(wording)
+        answer = _answer(run.predictions[key], longest, turns) if key in run.predictions else {}
+        for name, values in (("digest", run.digests), ("measures", run.scores)):
+            answer |= {name: values[key]} if key in values else {}
+        answers.append(answer | {"wording": wordings.index(wording)})
+    return {"key": key, "wordings": wordings, "answers": answers}
+
+
+def text_limit(texts: Sequence[str]) -> int:
+    """Compute how many characters each text may keep, so that all together keep `ALL_TEXTS` at most.
+
+    Short ones leave their share to the others. No less than `SHORTEST_LIMIT`, and no more than `LONGEST_TEXT`.
+    """
+    left = ALL_TEXTS
+    lengths = sorted(min(len(text), LONGEST_TEXT) for text in texts)
+    for place, length in enumerate(lengths):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return max(share, SHORTEST_LIMIT)
+        left -= length
+    return LONGEST_TEXT
+
+
+def _written(prediction: Prediction) -> tuple[str | None, str | None]:
+    """Return the reply, and the rationale where the reply does not hold it already."""
+    reply, rationale = prediction.reply, prediction.rationale
+    if rationale is not None and reply is not None and rationale.strip() in reply:
+        rationale = None
+    return reply, rationale
+
+
+def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
+    """Return what a run made of the question, without what is None."""
+    reply, rationale = _written(prediction)
+    calls = [
+        {"turns": [turns.setdefault((role, _shorten(text, LONGEST_TEXT) or ""), len(turns)) for role, text in sent]}
+        | ({} if call.text is None else {"reply": _shorten(call.text, longest)})
+        for call in prediction.calls
+        if (sent := _sent(call))
+    ]
+    if any("reply" in call for call in calls):
+        reply = rationale = None
+    answer = {
+        "status": prediction.status.value,
+        "reason": prediction.reason.value if prediction.reason else None,
+        "answer": prediction.answer,
+        "text": None if prediction.text == (prediction.reply or "").strip() else _shorten(prediction.text, longest),
+        "reply": _shorten(reply, longest),
+        "rationale": _shorten(rationale, longest),
+        "calls": calls or None,
+        "finish_reason": prediction.finish_reason,
+        "prompt_tokens": prediction.prompt_tokens,
+        "completion_tokens": prediction.completion_tokens,
+        "thinking_tokens": prediction.thinking_tokens,
+        "latency_s": six_digits(prediction.latency_s),
+        "waiting_s": six_digits(prediction.waiting_s),
+        **evidence_entry(prediction),
+    }
+    return {name: value for name, value in answer.items() if value is not None}
+
+
+def _sent(call: ModelCall) -> list[tuple[str, str]]:
+    """Return role and words of each turn that was sent; none where nobody knows what was."""
+    turns = [(turn["role"], turn["content"]) for turn in call.messages]
+    return turns if call.prompt is None else [*turns, ("prompt", call.prompt)]
+
+
+def _shorten(text: str | None, longest: int) -> str | None:
+    if text is None or len(text) <= longest:
+        return text
+    half = longest // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n[… {left_out} characters are left out here; predictions.jsonl has them …]\n{text[-half:]}"
