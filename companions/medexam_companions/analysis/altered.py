@@ -50,7 +50,7 @@ class AlteredRun(FrozenModel):
 
 
 @dataclass(frozen=True)
-class AlteredRuns(ComparisonSection):
+class AlteredRuns:
     """All runs on altered questions, by place; at least one."""
 
     name = "altered"
@@ -99,7 +99,7 @@ class AlteredRuns(ComparisonSection):
         }
 
 
-def find_altered(compared: ComparisonScope) -> AlteredRuns | None:
+def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
     """Find the runs on altered questions; None if no run is on them."""
     records = [folder.read_record() for folder in compared.folders]
     controls: dict[str, tuple[int, Floats]] = {}
@@ -128,7 +128,11 @@ def find_altered(compared: ComparisonScope) -> AlteredRuns | None:
             above_place=mean_value(right - by_place, compared.clusters),
             **beside,
         )
-    return AlteredRuns(runs, compared.statistics.clusters) if runs else None
+    if not runs:
+        return None
+    found, names = AlteredRuns(runs, compared.statistics.clusters), compared.names
+    document = found.document(compared.run_keys)
+    return ComparisonSection(found.name, found.sentences(names), document, found.tables(names))
 
 
 def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:

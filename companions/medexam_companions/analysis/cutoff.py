@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from medexam.errors import DatasetError, SpecError
-from medexam.experiments import ComparisonScope, Finder
-from medexam_companions.analysis.sides import SideWords, TwoSides, contrast_sides
+from medexam.experiments import ComparisonScope, ComparisonSection, Finder
+from medexam_companions.analysis.sides import SideWords, contrast_sides
 
 _DATE = re.compile(r"(?P<year>(?:19|20)\d\d)(?:-(?P<month>0[1-9]|1[0-2]))?")
 
@@ -23,7 +23,7 @@ def at_cutoff(text: str) -> Finder:
     return partial(_find_around, date)
 
 
-def _find_around(date: re.Match[str], compared: ComparisonScope) -> TwoSides:
+def _find_around(date: re.Match[str], compared: ComparisonScope) -> ComparisonSection:
     """Contrast the runs before and after the cutoff; raises `DatasetError` if no exam, or every one, lies before it.
 
     Exams of the cutoff's own year lie before it only if it is that year's end.

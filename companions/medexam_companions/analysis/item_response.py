@@ -62,7 +62,7 @@ def judge_items(
 
 
 @dataclass(frozen=True)
-class ItemResponse(ComparisonSection):
+class ItemResponse:
     """The fitted model."""
 
     fit: ItemFit
@@ -125,7 +125,7 @@ class ItemResponse(ComparisonSection):
         }
 
 
-def find_item_response(compared: ComparisonScope) -> ItemResponse:
+def find_item_response(compared: ComparisonScope) -> ComparisonSection:
     """Fit the model; raises `SpecError` for runs in words, and for fewer than three."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--item-response needs right or wrong answers; these runs answer in words: leave it out")
@@ -135,8 +135,10 @@ def find_item_response(compared: ComparisonScope) -> ItemResponse:
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
-    return ItemResponse(
+    found = ItemResponse(
         fit=fit,
         questions=dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True)),
         golds={key: compared.sets[0].golds[key].number for key in keys},
     )
+    names, run_keys = compared.names, compared.run_keys
+    return ComparisonSection(found.name, found.sentences(names), found.document(run_keys), found.tables(names))

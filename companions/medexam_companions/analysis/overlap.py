@@ -6,8 +6,7 @@ so that what numbers the options counts for nothing. Texts stream by: only the q
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from medexam import Question
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.retrievers import corpus_texts
-from medexam.tables import Captioned
-from medexam_companions.analysis.sides import SideWords, TwoSides, contrast_sides
+from medexam_companions.analysis.sides import SideWords, contrast_sides
 
 WORDS = 13
 """How many words in a row count as shared, as in GPT-3."""
@@ -47,36 +45,7 @@ def _find_grams(text: str, n: int) -> set[int]:
     return {hash(tuple(words[start : start + n])) for start in range(len(words) - n + 1)}
 
 
-@dataclass(frozen=True)
-class Overlap(ComparisonSection):
-    """What of the compared questions stands in a corpus."""
-
-    name = "overlap"
-    counts: Mapping[str, Any]
-    """What `count_overlaps` finds, and the corpus and how many questions are compared."""
-    sides: TwoSides | None
-    """The runs on questions with and without overlap; None if there are none of one sort."""
-
-    def tables(self, names: Sequence[str]) -> list[Captioned]:
-        """Build the tables of both sorts of questions."""
-        return [] if self.sides is None else self.sides.tables(names)
-
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write what may be said of each run, and how many questions overlap."""
-        shared, short = len(self.counts["shared"]), len(self.counts["too_short"])
-        count = self.counts["questions"] - short
-        summary = (
-            f"{shared:,} of {count:,} questions share {self.counts['words']} words in a row with one of the "
-            f"{self.counts['passages']:,} passages of {self.counts['corpus']}; {short:,} more have fewer words."
-        )
-        return [*([] if self.sides is None else self.sides.sentences(names)), summary]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build what `--json` says."""
-        return {**self.counts, "sides": self.sides and self.sides.document(keys)}
-
-
-def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> Overlap:
+def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> ComparisonSection:
     """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `corpus_texts` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
@@ -92,7 +61,16 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> O
         cause="texts like these in its training data",
     )
     sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
-    return Overlap({"corpus": corpus, "questions": len(keys), **found}, sides)
+    counts = {"corpus": corpus, "questions": len(keys), **found}
+    shared, short = len(counts["shared"]), len(counts["too_short"])
+    summary = (
+        f"{shared:,} of {len(keys) - short:,} questions share {counts['words']} words in a row with one of the "
+        f"{counts['passages']:,} passages of {corpus}; {short:,} more have fewer words."
+    )
+    document = {**counts, "sides": sides and sides.document}
+    return ComparisonSection(
+        "overlap", [*(sides.sentences if sides else []), summary], document, sides.tables if sides else []
+    )
 
 
 def _as_printed(compared: ComparisonScope) -> list[Question]:

@@ -58,7 +58,7 @@ class SideMeasure:
 
 
 @dataclass(frozen=True)
-class TwoSides(ComparisonSection):
+class TwoSides:
     """The runs on both sorts of questions."""
 
     name = "cutoff"
@@ -136,7 +136,7 @@ def judge(sentence: str, difference: Difference, cause: str, *, sign: int = 1) -
 
 def contrast_sides(
     words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: ComparisonScope
-) -> TwoSides:
+) -> ComparisonSection:
     """Contrast the runs on the scored items that `first` and `second` select, at least one each."""
     clusters = np.array(compared.clusters)
 
@@ -157,7 +157,7 @@ def contrast_sides(
     measures = {"accuracy": measure(compared.matrix, "accuracy", "percentage points")}
     if (likelihoods := _log_probabilities(compared)) is not None:
         measures["log_probability"] = measure(*likelihoods)
-    return TwoSides(
+    found = TwoSides(
         words,
         measures,
         counts=(int(first.sum()), int(second.sum())),
@@ -165,6 +165,8 @@ def contrast_sides(
         leftover=int((~first & ~second).sum()),
         clusters=compared.statistics.clusters,
     )
+    names, keys = compared.names, compared.run_keys
+    return ComparisonSection(found.name, found.sentences(names), found.document(keys), found.tables(names))
 
 
 def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, str, str] | None:

@@ -11,7 +11,7 @@ from medexam_companions.analysis.bradley_terry import compare_strengths, takes_c
 
 
 @dataclass(frozen=True)
-class Strengths(ComparisonSection):
+class Strengths:
     """The strength of each run, in the order of the runs."""
 
     strengths: Sequence[dict[str, Any]]
@@ -67,9 +67,11 @@ class Strengths(ComparisonSection):
         }
 
 
-def find_strengths(compared: ComparisonScope) -> Strengths:
+def find_strengths(compared: ComparisonScope) -> ComparisonSection:
     """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
     independent = compared.statistics.clusters if takes_clusters(compared.clusters) else "questions within exams"
-    return Strengths(compare_strengths(compared.matrix, compared.clusters), independent)
+    found = Strengths(compare_strengths(compared.matrix, compared.clusters), independent)
+    names, keys = compared.names, compared.run_keys
+    return ComparisonSection(found.name, found.sentences(names), found.document(keys), found.tables(names))

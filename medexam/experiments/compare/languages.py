@@ -5,9 +5,7 @@ answer, rather is something the model does not know. Which of two wrong causes i
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,132 +26,97 @@ SHOWN = 10
 """Questions that a table names; `--json` holds all."""
 
 
-@dataclass(frozen=True)
-class Languages(ComparisonSection):
-    """Runs that differ in language alone, on the questions that all of them have scored."""
-
-    languages: tuple[str, ...]
-    """One a run, in their order."""
-    sheet: Sheet
-    pairs: dict[tuple[int, int], PairedMeasure]
-    """Every two runs, by place -> the second beside the first, after Holm over all of them."""
-    name = "languages"
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        """Row i: which questions are right in language i."""
-        matches: NDArray[np.bool_] = self.sheet.first == 1
-        return matches
-
-    def alone(self, language: int, *, right: bool) -> list[str]:
-        """List the questions that are right in this language and wrong in all others, or the other way."""
-        others = np.delete(self.right, language, axis=0)
-        here = self.right[language] & ~others.any(axis=0) if right else ~self.right[language] & others.all(axis=0)
-        return [self.sheet.keys[place] for place in np.flatnonzero(here)]
-
-    def same_wrong(self, first: int, second: int) -> int:
-        """Count the questions that both have wrong with the same answer."""
-        answers = self.sheet.answers
-        if answers is None:
-            return 0
-        same = (answers[first] == answers[second]) & (answers[first] != NO_ANSWER)
-        return int((same & ~self.right[first]).sum())
-
-    def counts(self) -> list[int]:
-        """Count the questions by the number of languages that they are right in; element `i` is right in `i`."""
-        return [int(n) for n in np.bincount(self.right.sum(axis=0), minlength=len(self.languages) + 1)]
-
-    def tables(self, names: Sequence[str]) -> list[Table]:  # noqa: ARG002
-        """Build each language's scores, every two beside each other, the counts, and the first suspects."""
-        n, places = len(self.sheet.keys), range(len(self.languages))
-        rows = tuple(
-            (
-                language,
-                str(right := int(self.right[place].sum())),
-                with_interval(percent(right / n), rate_interval(right, n)),
-                *(str(len(self.alone(place, right=is_right))) for is_right in (True, False)),
-            )
-            for place, language in enumerate(self.languages)
-        )
-        headers = ("Language", "Right", "Percent", "Right here alone", "Wrong here alone")
-        caption = (
-            f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language "
-            "alone: look at its translation first. The same wrong answer in several: the model may not know it."
-        )
-        counts = tuple((str(place), str(count), percent(count / n)) for place, count in enumerate(self.counts()))
-        tables = [
-            Table(", ".join(self.languages), headers, rows, caption=caption),
-            self._pair_table(),
-            Table("Right in how many languages", ("Languages", "Questions", "Percent"), counts),
-        ]
-        # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
-        alone = [(key, "wrong", self.languages[place]) for place in places for key in self.alone(place, right=False)]
-        alone += [(key, "right", self.languages[place]) for place in places for key in self.alone(place, right=True)]
-        suspects = list({suspect[0]: suspect for suspect in reversed(alone)}.values())[::-1]
-        if suspects:
-            count = f"first {SHOWN} of {len(suspects)}; --json lists all" if len(suspects) > SHOWN else len(suspects)
-            title = f"Right or wrong in one language alone ({count})"
-            tables.append(Table(title, ("Question", "It is", "In"), tuple(suspects[:SHOWN]), text_columns=3))
-        return tables
-
-    def _pair_table(self) -> Table:
-        rows = tuple(
-            (
-                f"{self.languages[first]} and {self.languages[second]}",
-                signed(pair.difference),
-                *map(str, (flips.both_right, flips.right_to_wrong, flips.wrong_to_right, flips.both_wrong)),
-                str(self.same_wrong(first, second)),
-                percent(flips.same_answer),
-                NONE if flips.kappa is None else coefficient(flips.kappa),
-                p_value(pair.p_adjusted or 0.0),
-            )
-            for (first, second), pair in self.pairs.items()
-            if (flips := pair.flips) is not None
-        )
-        headers = ("Languages", "Difference", "Both", "Only 1st", "Only 2nd", "Neither", "Same wrong")
-        caption = (
-            "Difference: accuracy of the second language minus the first's, in points, with a 95 % interval. Both to "
-            "Same wrong: questions right in both, in one, in neither, and wrong with the same answer. Same answer: "
-            "percent, right or wrong; kappa: Cohen's, of the answers. p: McNemar's exact test, after Holm over all."
-        )
-        return Table("Every two languages", (*headers, "Same answer", "Kappa", "p Holm"), rows, caption=caption)
-
-    def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Write how many questions are right everywhere and nowhere."""
-        counts = self.counts()
-        return [f"{counts[-1]} questions are right in every language, {counts[0]} in none."]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build what `--json` says; runs stand under their languages."""
-        n, places = len(self.sheet.keys), range(len(self.languages))
-        return {
-            "runs": dict(zip(keys, self.languages, strict=True)),
-            "accuracy": {self.languages[place]: int(self.right[place].sum()) / n for place in places},
-            "right_in_how_many": self.counts(),
-            "right_alone": {self.languages[place]: self.alone(place, right=True) for place in places},
-            "wrong_alone": {self.languages[place]: self.alone(place, right=False) for place in places},
-            "pairs": [
-                {
-                    "languages": [self.languages[first], self.languages[second]],
-                    **document_of({"": pair})[""],
-                    "neither_with_the_same_answer": self.same_wrong(first, second),
-                }
-                for (first, second), pair in self.pairs.items()
-            ],
-        }
-
-
-def find_languages(compared: ComparisonScope) -> Languages:
+def find_languages(compared: ComparisonScope) -> ComparisonSection:
     """Set runs side by side that differ in language alone; raises `SpecError` if they differ in more."""
     languages = _check_languages(compared)
     sheet, places = compared.statistics.sheet, range(len(languages))
-    pairs = {
-        (first, second): next(iter(compare_pair(sheet, first, second).values()))
-        for first in places
-        for second in places[first + 1 :]
+    found = {(i, j): next(iter(compare_pair(sheet, i, j).values())) for i in places for j in places[i + 1 :]}
+    pairs = adjust_all([found])[0]
+    same_wrong = {(i, j): _same_wrong(sheet, i, j) for i, j in pairs}
+    right = sheet.first == 1
+    counts = [int(n) for n in np.bincount(right.sum(axis=0), minlength=len(languages) + 1)]
+    alone, wrong = (
+        {language: _alone(sheet, each, place) for place, language in enumerate(languages)} for each in (right, ~right)
+    )
+    n, rights = len(sheet.keys), right.sum(axis=1).tolist()
+    document = {
+        "runs": dict(zip(compared.run_keys, languages, strict=True)),
+        "accuracy": {language: count / n for language, count in zip(languages, rights, strict=True)},
+        "right_in_how_many": counts,
+        "right_alone": alone,
+        "wrong_alone": wrong,
+        "pairs": [
+            {
+                "languages": [languages[i], languages[j]],
+                **document_of({"": pair})[""],
+                "neither_with_the_same_answer": same_wrong[i, j],
+            }
+            for (i, j), pair in pairs.items()
+        ],
     }
-    named = adjust_all([pairs])
-    return Languages(languages, sheet, named[0])
+    rows = tuple(
+        (
+            language,
+            str(count),
+            with_interval(percent(count / n), rate_interval(count, n)),
+            *(str(len(each[language])) for each in (alone, wrong)),
+        )
+        for language, count in zip(languages, rights, strict=True)
+    )
+    headers = ("Language", "Right", "Percent", "Right here alone", "Wrong here alone")
+    caption = (
+        f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language alone: "
+        "look at its translation first. The same wrong answer in several: the model may not know it."
+    )
+    tables = [
+        Table(", ".join(languages), headers, rows, caption=caption),
+        _pair_table([f"{languages[i]} and {languages[j]}" for i, j in pairs], pairs.values(), same_wrong.values()),
+    ]
+    # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
+    suspects = {key: (key, "right", language) for language in languages for key in alone[language]}
+    suspects |= {key: (key, "wrong", language) for language in reversed(languages) for key in wrong[language]}
+    shown = [suspects[key] for key in sheet.keys if key in suspects]
+    if shown:
+        count = f"first {SHOWN} of {len(shown)}; --json lists all" if len(shown) > SHOWN else len(shown)
+        title = f"Right or wrong in one language alone ({count})"
+        tables.append(Table(title, ("Question", "It is", "In"), tuple(shown[:SHOWN]), text_columns=3))
+    sentence = f"{counts[-1]} questions are right in every language, {counts[0]} in none."
+    return ComparisonSection("languages", [sentence], document, tables)
+
+
+def _alone(sheet: Sheet, marks: NDArray[np.bool_], language: int) -> list[str]:
+    """List the questions that have the mark in this language and in no other."""
+    return [sheet.keys[place] for place in np.flatnonzero(marks[language] & (marks.sum(axis=0) == 1))]
+
+
+def _same_wrong(sheet: Sheet, first: int, second: int) -> int:
+    """Count the questions that both have wrong with the same answer."""
+    if sheet.answers is None:
+        return 0
+    same = (sheet.answers[first] == sheet.answers[second]) & (sheet.answers[first] != NO_ANSWER)
+    return int((same & (sheet.first[first] == 0)).sum())
+
+
+def _pair_table(names: Iterable[str], pairs: Iterable[PairedMeasure], same_wrong: Iterable[int]) -> Table:
+    rows = tuple(
+        (
+            name,
+            signed(pair.difference),
+            *map(str, (flips.both_right, flips.right_to_wrong, flips.wrong_to_right, flips.both_wrong, same)),
+            percent(flips.same_answer),
+            NONE if flips.kappa is None else coefficient(flips.kappa),
+            p_value(pair.p_adjusted or 0.0),
+        )
+        for name, pair, same in zip(names, pairs, same_wrong, strict=True)
+        if (flips := pair.flips) is not None
+    )
+    headers = ("Languages", "Difference", "Both", "Only 1st", "Only 2nd", "Neither", "Same wrong")
+    caption = (
+        "Difference: accuracy of the second language minus the first's, in points, with a 95 % interval. Both to Same "
+        "wrong: questions right in both, in one, in neither, and wrong with the same answer. Same answer: percent, "
+        "right or wrong; kappa: Cohen's, of the answers. p: McNemar's exact test, after Holm over all."
+    )
+    return Table("Every two languages", (*headers, "Same answer", "Kappa", "p Holm"), rows, caption=caption)
 
 
 def _check_languages(compared: ComparisonScope) -> tuple[str, ...]:

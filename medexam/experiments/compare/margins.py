@@ -1,16 +1,12 @@
 """`medexam compare --equivalent-within`, by one-sided tests beside the paired interval; and the margin of its gate."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from medexam.benchmarks.measures import signed
 from medexam.benchmarks.paired import Pair
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.metrics.paired.margins import MarginTest, Told, cluster_test, judge_margin, score_test
+from medexam.metrics.paired.margins import Told, cluster_test, judge_margin, score_test
 from medexam.metrics.paired.significance import adjust_holm
 from medexam.tables import NONE, Table, decimal, equals, p_value, with_interval
 
@@ -21,85 +17,50 @@ _PHRASES: dict[Told, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Equivalence(ComparisonSection):
-    """Whether runs differ from the baseline by less than a margin, either way, however the replies are read."""
-
-    margin: float
-    """A fraction of 1, over 0."""
-    pairs: tuple[Pair, ...]
-    tests: list[MarginTest]
-    """Of each pair as it is scored."""
-    p_adjusted: list[float]
-    """The p-value of each, the largest of all ways to read the replies, after Holm over all pairs."""
-    name = "equivalence"
-
-    @property
-    def verdicts(self) -> list[Told]:
-        """What may be said of each pair."""
-        found: list[Told] = []
-        for pair, p in zip(self.pairs, self.p_adjusted, strict=True):
-            views = (pair.first, *pair.views.values())
-            told = {judge_margin(each.difference, self.margin, p) for each in views}
-            found.append(told.pop() if len(told) == 1 else "not shown")
-        return found
-
-    def tables(self, names: Sequence[str]) -> list[Table]:
-        """Build a row for each pair."""
-        rows = tuple(
-            (
-                name,
-                signed(pair.first.difference),
-                NONE if test.interval is None else with_interval("", test.interval).strip(),
-                *map(p_value, (test.p_worse, test.p_better, p)),
-            )
-            for name, pair, test, p in zip(names[1:], self.pairs, self.tests, self.p_adjusted, strict=True)
-        )
-        headers = ("Run", "Difference", "Score interval", "p not worse", "p not better", "p Holm")
-        methods = ", ".join(dict.fromkeys(test.method for test in self.tests))
-        caption = (
-            f"The run minus the baseline, percentage points. p not worse, p not better: one-sided ({methods}). p Holm: "
-            "the larger of both however the replies are read, adjusted for all rows. Equivalent only if p Holm < 0.025 "
-            "and the 95 % interval of the difference lies within the margin."
-        )
-        return [Table(f"Equivalent to {names[0]} within {_points(self.margin)}", headers, rows, caption=caption)]
-
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write a sentence for each pair."""
-        return [
-            f"{name} {_PHRASES[verdict]} {names[0]} within {_points(self.margin)}: {signed(pair.first.difference)}, "
-            f"p {equals(p)} of two one-sided tests{' after Holm' if len(names) > 2 else ''}."
-            for name, verdict, pair, p in zip(names[1:], self.verdicts, self.pairs, self.p_adjusted, strict=True)
-        ]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build the margin, and the tests of each pair by run; differences are fractions of 1."""
-        found = zip(keys[1:], self.tests, self.p_adjusted, self.verdicts, strict=True)
-        return {
-            "margin": self.margin,
-            "pairs": {
-                key: {**test.model_dump(mode="json"), "p": test.p, "p_adjusted": p, "verdict": verdict}
-                for key, test, p, verdict in found
-            },
-        }
-
-
-def find_equivalence(points: float, compared: ComparisonScope) -> Equivalence:
-    """Test every pair against a margin of that many percentage points."""
-    margin, pairs = points / 100, compared.statistics.pairs
+def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSection:
+    """Test whether runs differ from the baseline by less than so many percentage points, however replies are read."""
+    margin, pairs, (baseline, *names) = points / 100, compared.statistics.pairs, compared.names
+    views = [(pair.first, *pair.views.values()) for pair in pairs]
     if compared.benchmark.right_or_wrong:
-        views = [
-            [view.flips for view in (pair.first, *pair.views.values()) if view.flips is not None] for pair in pairs
-        ]
-        tests = [
-            [score_test(each.right_to_wrong, each.wrong_to_right, each.n, margin) for each in flips] for flips in views
-        ]
+        flips = [[view.flips for view in each if view.flips is not None] for each in views]
+        tests = [[score_test(f.right_to_wrong, f.wrong_to_right, f.n, margin) for f in each] for each in flips]
     else:
         rows, clusters = compared.matrix, np.array(compared.clusters)
         changes = [[(run - rows[0])[clusters == each].tolist() for each in dict.fromkeys(clusters)] for run in rows[1:]]
         tests = [[cluster_test(each, margin)] for each in changes]
-    p_values = [max(test.p for test in each) for each in tests]
-    return Equivalence(margin, pairs, [first for first, *_ in tests], adjust_holm(p_values))
+    p_values = adjust_holm([max(test.p for test in each) for each in tests])
+    verdicts: list[Told] = []
+    for each, p in zip(views, p_values, strict=True):
+        told = {judge_margin(view.difference, margin, p) for view in each}
+        verdicts.append(told.pop() if len(told) == 1 else "not shown")
+    found = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
+    cells = tuple(
+        (
+            name,
+            signed(pair.first.difference),
+            NONE if test.interval is None else with_interval("", test.interval).strip(),
+            *map(p_value, (test.p_worse, test.p_better, p)),
+        )
+        for name, pair, test, p, _ in found
+    )
+    headers = ("Run", "Difference", "Score interval", "p not worse", "p not better", "p Holm")
+    methods = ", ".join(dict.fromkeys(test.method for _, _, test, _, _ in found))
+    caption = (
+        f"The run minus the baseline, percentage points. p not worse, p not better: one-sided ({methods}). p Holm: the "
+        "larger of both however the replies are read, adjusted for all rows. Equivalent only if p Holm < 0.025 and the "
+        "95 % interval of the difference lies within the margin."
+    )
+    table = Table(f"Equivalent to {baseline} within {_points(margin)}", headers, cells, caption=caption)
+    sentences = [
+        f"{name} {_PHRASES[verdict]} {baseline} within {_points(margin)}: {signed(pair.first.difference)}, p "
+        f"{equals(p)} of two one-sided tests{' after Holm' if len(names) > 1 else ''}."
+        for name, pair, _, p, verdict in found
+    ]
+    documents = {
+        key: {**test.model_dump(mode="json"), "p": test.p, "p_adjusted": p, "verdict": verdict}
+        for key, (_, _, test, p, verdict) in zip(compared.run_keys[1:], found, strict=True)
+    }
+    return ComparisonSection("equivalence", sentences, {"margin": margin, "pairs": documents}, [table])
 
 
 def parse_gate(text: str) -> float:

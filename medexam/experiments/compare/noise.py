@@ -1,7 +1,6 @@
 """The noise floor of a comparison: how far runs vary that were asked again by `medexam run --repeat`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,11 @@ import numpy as np
 from medexam.benchmarks import Benchmark
 from medexam.benchmarks.measures import signed
 from medexam.benchmarks.registry import find_stored_benchmark
-from medexam.experiments.compare.section import ComparisonSection
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.metrics.paired.repeats import Noise, measure_noise
-from medexam.metrics.paired.results import Difference
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Item
 from medexam.tables import Table, decimal, percent
@@ -24,37 +22,23 @@ ENOUGH = 0.9
 Predictions = Mapping[str, Prediction]
 
 
-@dataclass(frozen=True)
-class NoiseFloor(ComparisonSection):
-    """The noise of each run, and the floor of each pair."""
-
-    runs: tuple[Noise | None, ...]
-    """None: it was not asked again."""
-    floors: tuple[float | None, ...]
-    """Of each pair, a fraction of 1; None if neither run was asked again."""
-    differences: tuple[Difference, ...]
-    name = "noise"
-
-    def tables(self, names: Sequence[str]) -> list[Table]:
-        """Build a row for each run that was asked again."""
-        return noise_tables(names, self.runs)
-
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write the floor of each pair that has one, and whether the difference lies under it."""
-        return [
-            f"{name} against {names[0]}: the noise floor is {decimal(100 * floor)} percentage points, and the "
-            f"difference {signed(difference)} is {'not ' if abs(difference.value) <= floor else ''}more."
-            for name, floor, difference in zip(names[1:], self.floors, self.differences, strict=True)
-            if floor is not None
-        ]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build the noise of each run that was asked again, and the floor of each pair."""
-        noises = zip(keys, self.runs, strict=True)
-        return {
-            "runs": {key: noise.model_dump(mode="json") for key, noise in noises if noise is not None},
-            "floors": dict(zip(keys[1:], self.floors, strict=True)),
-        }
+def find_noise(compared: ComparisonScope) -> ComparisonSection | None:
+    """Write the noise floor of each pair, and whether its difference lies under it; None if no run was asked again."""
+    names, pairs = compared.names, compared.statistics.pairs
+    if not any(compared.noises):
+        return None
+    sentences = []
+    for name, pair in zip(names[1:], pairs, strict=True):
+        if pair.floor is not None:
+            floor, difference = decimal(100 * pair.floor), pair.first.difference
+            told = f"the difference {signed(difference)} is {'not ' * (abs(difference.value) <= pair.floor)}more"
+            sentences.append(f"{name} against {names[0]}: the noise floor is {floor} percentage points, and {told}.")
+    noises = zip(compared.run_keys, compared.noises, strict=True)
+    document = {
+        "runs": {key: noise.model_dump(mode="json") for key, noise in noises if noise is not None},
+        "floors": {key: pair.floor for key, pair in zip(compared.run_keys[1:], pairs, strict=True)},
+    }
+    return ComparisonSection("noise", sentences, document, noise_tables(names, compared.noises))
 
 
 def run_noise(folder: RunFolder) -> Noise | None:

@@ -20,8 +20,6 @@ class Comparison:
 
     runs: tuple[StoredRun, ...]
     """The baseline first. Their metrics are those of the compared questions and of no others."""
-    names: tuple[str, ...]
-    """What tells each run from the others."""
     pending: tuple[int, ...]
     """Questions that each run was asked for and has not scored: failed, or not asked yet."""
     scope: ComparisonScope
@@ -34,6 +32,11 @@ class Comparison:
     """Of each pair, the user's own metrics that all runs were scored by; empty if there is none."""
     sections: tuple[ComparisonSection, ...]
     """Further parts that were asked for."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What tells each run from the others."""
+        return self.scope.names
 
     @property
     def statistics(self) -> Paired:
@@ -51,7 +54,7 @@ class Comparison:
         Scores are fractions of 1 but for `points`, and differences are the run's score minus the baseline's. Runs are
         named by their `key`.
         """
-        keys, paired = run_keys(self.runs), self.statistics
+        keys, paired = self.scope.run_keys, self.statistics
         alone = count_alone(paired.sheet) if paired.sheet.answers is not None else []
         document = paired_document(paired, self.scope.sets[0].golds, keys)
         for place, (name, pair) in enumerate(zip(self.names[1:], document["pairs"], strict=True)):
@@ -76,7 +79,7 @@ class Comparison:
                 )
             ],
             **document,
-            **{section.name: section.document(keys) for section in self.sections},
+            **{section.name: section.document for section in self.sections},
         }
 
 
@@ -97,7 +100,7 @@ def describe_dropped(exclusions: LeftOut) -> str:
     return f"Dropped: {reasons}" if reasons else "None dropped"
 
 
-def run_keys(runs: Sequence[StoredRun]) -> tuple[str, ...]:
+def name_documents(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """Return what `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
     ids = tuple(run.record.run_id for run in runs)
     return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)

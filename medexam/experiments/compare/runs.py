@@ -19,8 +19,8 @@ from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.equal_runs import describe_unequal
-from medexam.experiments.compare.noise import NoiseFloor, measure_repeats
-from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
+from medexam.experiments.compare.noise import find_noise, measure_repeats
+from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped, name_documents
 from medexam.experiments.compare.section import ComparisonScope, Finder, LeftOut
 from medexam.experiments.score.own import score_own, with_own
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
@@ -100,7 +100,6 @@ def _compare_folders(
 ) -> Comparison:
     scope = find_scope(folders, reading)
     benchmark, paired = scope.benchmark, scope.statistics
-    sections = (scope.noise, *(find(scope) for find in finders))
     scores = list(map(score_own, folders, scope.sets, scope.predictions))
     scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
     metrics = [
@@ -111,10 +110,11 @@ def _compare_folders(
     failed = [any(outcome.status is Status.FAILED for outcome in answers.values()) for answers in outcomes]
     failures = [answers if fails else {} for answers, fails in zip(scope.predictions, failed, strict=True)]
     runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
+    scope = replace(scope, names=run_names(runs), run_keys=name_documents(runs))
+    sections = [find(scope) for find in (find_noise, *finders)]
     doubts = (*mixed_notes(runs), *describe_unequal(runs))
     return Comparison(
         runs=tuple(runs),
-        names=run_names(runs),
         pending=tuple(
             len(pending(record.questions, answers)) for record, answers in zip(scope.records, outcomes, strict=True)
         ),
@@ -173,11 +173,9 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
         measure_repeats(benchmark, folder, data, items, answers)
         for folder, data, answers in zip(folders, sets, predictions, strict=True)
     ]
-    floors = [noise_floor(noises[0], other) for other in noises[1:]]
-    differences = tuple(each.first.difference for each in paired.pairs)
     return ComparisonScope(
         benchmark=benchmark,
-        statistics=paired.with_floors(floors),
+        statistics=paired.with_floors([noise_floor(noises[0], other) for other in noises[1:]]),
         folders=folders,
         records=records,
         sets=sets,
@@ -185,7 +183,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
         predictions=predictions,
         exclusions=exclusions,
         corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
-        noise=NoiseFloor(tuple(noises), tuple(floors), differences) if any(noises) else None,
+        noises=tuple(noises),
     )
 
 

@@ -3,11 +3,10 @@
 It knows none of the parts; each is a module beside this one.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from medexam.benchmarks.answers import RunAnswers
 from medexam.benchmarks.paired import Paired
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.metrics.paired.pairs import Sheet
+from medexam.metrics.paired.repeats import Noise
 from medexam.questions import AnySet, Item
 from medexam.tables import Captioned
 
@@ -52,8 +52,12 @@ class ComparisonScope:
     exclusions: LeftOut
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
-    noise: "ComparisonSection | None"
-    """How far runs vary that were asked again; None if none was."""
+    noises: tuple[Noise | None, ...]
+    """How far each run varies; None: it was not asked again."""
+    names: Sequence[str] = ()
+    """What tables call the runs."""
+    run_keys: Sequence[str] = ()
+    """What `--json` calls them."""
 
     @cached_property
     def _scored(self) -> Sheet:
@@ -76,23 +80,17 @@ class ComparisonScope:
         return tuple(self._scored.clusters)
 
 
-class ComparisonSection(ABC):
+@dataclass(frozen=True)
+class ComparisonSection:
     """What was found."""
 
-    name: ClassVar[str]
+    name: str
     """Its key in `--json`."""
-
-    def tables(self, names: Sequence[str]) -> Sequence[Captioned]:  # noqa: ARG002
-        """Build its tables, each with its caption, if it has any; `names` are those of the runs."""
-        return []
-
-    @abstractmethod
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write what may be said."""
-
-    @abstractmethod
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build what `--json` says; `keys` are those of the runs."""
+    sentences: Sequence[str]
+    """What may be said."""
+    document: Mapping[str, Any]
+    """What `--json` says, where runs are called by their keys."""
+    tables: Sequence[Captioned] = ()
 
 
 Finder = Callable[[ComparisonScope], ComparisonSection | None]

@@ -27,7 +27,7 @@ def overall_tables(comparison: Comparison) -> list[Table]:
     if comparison.own:
         title = f"Own metrics against {names[0]}"
         tables.append(paired_tables.difference_table(comparison.own, names, scope.statistics.clusters, title))
-    return [*tables, *(table for section in comparison.sections for table in section.tables(names))]
+    return [*tables, *(table for section in comparison.sections for table in section.tables)]
 
 
 def breakdown_tables(comparison: Comparison) -> list[Table]:
@@ -69,7 +69,7 @@ def verdicts(comparison: Comparison) -> list[str]:
             for name, measures in zip(names[1:], comparison.own, strict=False)
             for metric, measure in measures.items()
         ),
-        *(sentence for section in comparison.sections for sentence in section.sentences(names)),
+        *(sentence for section in comparison.sections for sentence in section.sentences),
     ]
 
 
