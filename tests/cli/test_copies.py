@@ -5,8 +5,10 @@ that a run has: killed with failures, then widened and finished, then narrowed. 
 so that the folder holds the files of an earlier state.
 """
 
+import csv
 import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -68,10 +70,9 @@ def check_mlflow(client, folder: RunFolder, metrics: dict, values: dict[str, flo
     """One run, with these numbers and the counts, once each; its status and files are the folder's."""
     values = values | {name: metrics[name] for name in ("n", "unanswered", "failed", "missing")}
     experiments = [each.experiment_id for each in client.search_experiments()]
-    (run,) = client.search_runs(experiments, f"tags.`medexam.run_id` = '{folder.name}'")
+    (run,) = client.search_runs(experiments)
     assert {name: run.data.metrics[name] for name in values} == pytest.approx(values)
     assert all(len(client.get_metric_history(run.info.run_id, name)) == 1 for name in values)
-    assert run.data.tags["medexam.status"] == ("complete" if complete else "incomplete")
     assert (run.info.status == "FINISHED") is complete
     artifacts = Path(run.info.artifact_uri.removeprefix("file://"))
     held = {path.name: path.read_bytes() for path in folder.path.iterdir() if not path.name.startswith(".")}
@@ -103,12 +104,15 @@ def test_the_numbers_of_an_exam_are_the_folders_everywhere(show, client, tmp_pat
     for state, selection, answer, first in STATES:
         exams = load_exam_set(DatasetSpec(name="headqa_sample", **selection))
         folder = write_run(tmp_path / "run", exams, {"kind": "zero_shot"}, answer, dataset=selection, scored=False)
-        computed = compute_metrics(exams.questions, exams.golds, folder.read_predictions())
+        scoring = find_benchmark(DatasetSpec(name="headqa_sample")).scoring
+        computed = compute_metrics(exams.questions, exams.golds, folder.read_predictions(), scoring)
         metrics = computed.model_dump(mode="json")
         assert (computed.failed > 0) == (computed.missing > 0) == (state == "partial")
         shown = check_documents(show(folder, first), folder, metrics)
-        values = {name: metrics[name] for name in ("accuracy", "exam_score", "unanswered_ratio")}
-        values |= {f"accuracy.{group}": found["accuracy"] for group, found in metrics["by"]["discipline"].items()}
+        shares = ("accuracy", "exam_score", "unanswered_ratio")
+        values = {name: metrics["measures"][name]["value"] for name in shares}
+        disciplines = metrics["by"]["discipline"].items()
+        values |= {f"accuracy.{group}": found["measures"]["accuracy"]["value"] for group, found in disciplines}
         low, high = metrics["measures"]["accuracy"]["interval"]
         check_texts(shown, values | {"low": low, "high": high})
         check_mlflow(client, folder, metrics, values, complete=state != "partial")
@@ -164,3 +168,143 @@ def test_the_numbers_of_answers_in_words_are_the_folders_everywhere(show, client
         for name, measure in metrics["measures"].items():
             found = [row[f"score_{name}"] for row in rows if row[f"score_{name}"] is not None]
             assert (len(found), sum(found) / len(found)) == pytest.approx((measure["n"], measure["value"]))
+
+
+FIGURE = re.compile(r"^\**(-?[\d.]+)\**(?: \[(-?[\d.]+), (-?[\d.]+)\])?\**$")
+SHOWN = {"Accuracy": "accuracy", "Exam score": "exam_score", "Points": "points"}
+"""Columns of a table of runs -> the measures that they show."""
+
+
+def parse_figure(text: str) -> tuple[float | None, ...]:
+    """A number of a table and the ends of its interval."""
+    match = FIGURE.match(" ".join(text.split()))
+    assert match is not None, text
+    return tuple(None if part is None else float(part) for part in match.groups())
+
+
+def as_shown(measure: dict, interval: bool = True) -> tuple[float | None, ...]:
+    """The same of a measure in `--json`."""
+    scale = 1 if measure["unit"] == "points" else 100
+    ends = measure["interval"] if interval and measure["interval"] else (None, None)
+    return tuple(None if end is None else round(scale * end, 1) + 0.0 for end in (measure["value"], *ends))
+
+
+def markdown_tables(text: str) -> list[list[list[str]]]:
+    """The rows of each table, its headers first."""
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
+    return [[[cell.strip() for cell in line[1:-1].split(" | ")] for line in (each[0], *each[2:])] for each in blocks]
+
+
+def latex_tables(text: str) -> list[list[list[str]]]:
+    """The same of LaTeX."""
+    tables = []
+    for body in re.findall(r"\\toprule\n(.*?)\\bottomrule", text, re.DOTALL):
+        plain = re.sub(r"\{\\scriptsize (.*?)\}|\\textbf\{(.*?)\}", r"\1\2", body.replace("$-$", "-"))
+        plain = plain.replace("\\_", "_").replace("\\midrule\n", "").replace("\\addlinespace\n", "")
+        tables.append([line.removesuffix(" \\\\").split(" & ") for line in plain.strip().splitlines()])
+    return tables
+
+
+class PageTables(HTMLParser):
+    """The same of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self._is_cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr" and self.tables:
+            self.tables[-1].append([])
+        elif tag in ("td", "th") and self.tables:
+            self.tables[-1][-1].append("")
+            self._is_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_cell = self._is_cell and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self._is_cell:
+            self.tables[-1][-1][-1] += data
+
+
+def check_tables(tables: list[list[list[str]]], documents: dict[str, dict], *, matrices: bool) -> None:
+    """The table of runs shows each run's measures; with `matrices`, others show its accuracy by each facet."""
+    overview = next(
+        each for each in tables if each[0][:3] == ["Program", "Model", "n"] or each[0][:2] == ["Program", "n"]
+    )
+    headers, *rows = overview
+    assert {row[0] for row in rows} == {*documents}
+    for row in rows:
+        measures = documents[row[0]]["metrics"]["measures"]
+        for header, name in SHOWN.items():
+            found = parse_figure(row[headers.index(header)])
+            assert found == as_shown(measures[name], interval=name != "points"), (row[0], name)
+    for facet, header in (("discipline", "Discipline"), ("year", "Year"), ("negation", "Negation")) if matrices else ():
+        headers, *rows = next(each for each in tables if each[0][0] == header and documents.keys() <= {*each[0]})
+        for row in rows:
+            for program, document in documents.items():
+                measure = document["metrics"]["by"][facet][row[0]]["measures"]["accuracy"]
+                assert parse_figure(row[headers.index(program)]) == as_shown(measure), (program, facet, row[0])
+
+
+def check_csv(path: Path, documents: dict[str, dict]) -> None:
+    """A row a run and group has every measure in a column of its own, and the ends of its interval in two more."""
+    with path.open(newline="") as file:
+        rows = {(row["program"], row["facet"], row["group"]): row for row in csv.DictReader(file)}
+    for program, document in documents.items():
+        metrics = document["metrics"]
+        parts = {("", ""): metrics} | {
+            (facet, group): scores for facet, groups in metrics["by"].items() for group, scores in groups.items()
+        }
+        for (facet, group), scores in parts.items():
+            row = rows.pop((program, facet, group))
+            assert [int(row[name]) for name in ("n", "right", "wrong")] == [
+                scores["n"],
+                scores["right"],
+                scores["wrong"],
+            ]
+            for name, measure in scores["measures"].items():
+                low, high = measure["interval"] or (None, None)
+                for column, value in ((name, measure["value"]), (f"{name}_low", low), (f"{name}_high", high)):
+                    found = row.get(column) or None
+                    assert (found and float(found)) == (value and pytest.approx(value, rel=1e-5)), (program, column)
+    assert not rows
+
+
+def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, spec, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    kinds = [{"kind": "zero_shot"}, {"kind": "longest"}, *({"kind": "blind", "option": each} for each in (1, 2, 3, 4))]
+    run(spec("{Answer: 2}", program=None, matrix={"program": kinds}), "--limit", 90)
+    files = {name: tmp_path / f"runs.{name}" for name in ("md", "tex", "csv", "html")}
+    options = {"md": "--markdown", "tex": "--latex", "csv": "--csv", "html": "--html"}
+    flags = [part for name, path in files.items() for part in (options[name], path)]
+    code, out, err = medexam("report", "runs", "--by", "negation", *flags, "--json")
+    assert code == 0, err
+    documents = {document["program"]: document for document in json.loads(out)}
+    assert len(documents) == 6
+    check_tables(markdown_tables(files["md"].read_text()), documents, matrices=False)
+    check_tables(latex_tables(files["tex"].read_text()), documents, matrices=True)
+    check_tables(PageTables(files["html"].read_text()).tables, documents, matrices=True)
+    check_csv(files["csv"], documents)
+    terminal = medexam("report", "runs")[1]
+    for program, document in documents.items():
+        (line,) = (line for line in terminal.splitlines() if re.match(rf"{program} +(?:- +)?(?:scripted +)?\d", line))
+        value, low, high = as_shown(document["metrics"]["measures"]["accuracy"])
+        assert f" {value} [{low}, {high}] " in line
+    assert medexam("track", "runs", "--tracking-uri", uri)[0] == 0
+    copies = client.search_runs([each.experiment_id for each in client.search_experiments()])
+    for copy in copies:
+        metrics = documents[copy.data.params["program"]]["metrics"]
+        expected = {name: measure["value"] for name, measure in metrics["measures"].items()}
+        expected |= {
+            f"{name}_low": each["interval"][0] for name, each in metrics["measures"].items() if each["interval"]
+        }
+        for facet in ("discipline", "year"):
+            groups = metrics["by"][facet].items()
+            expected |= {f"accuracy.{group}": scores["measures"]["accuracy"]["value"] for group, scores in groups}
+        assert {name: copy.data.metrics[name] for name in expected} == pytest.approx(expected)
+    assert len(copies) == 6
