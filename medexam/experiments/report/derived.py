@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunBusyError, RunFolderError
@@ -31,48 +30,40 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
             if checked.text_note is None:
                 begin_run(folder, replace(folder.read_record(), **describe_items(checked.items)), checked.items)
             run = score_cell(folder, checked.items, code=code, note=checked.text_note)
-    except RunBusyError:
-        run = _score(folder, code)
-        if run.complete:
-            return run
-        metrics = run.metrics
-        answered = metrics.selected - metrics.missing - metrics.failed
-        return replace(run, note=f"{RUNNING}: {answered:,} of {metrics.selected:,} questions answered")
     except RunFolderError as error:
-        run = _score(folder, code)
-        say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
+        checked = check_items(folder)
+        run = score_cell(folder, checked.items, code=code, note=checked.text_note, in_memory=True)
+        if not isinstance(error, RunBusyError):
+            say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
+        elif not run.complete:
+            answered = run.metrics.selected - run.metrics.missing - run.metrics.failed
+            note = f"{RUNNING}: {answered:,} of {run.metrics.selected:,} questions answered"
+            run = replace(run, note=note)
         return run
     say(checked.gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
     return run
 
 
-def _score(folder: RunFolder, code: Collection[str]) -> StoredRun:
-    """Score the run in `folder`; nothing is written."""
-    checked = check_items(folder)
-    with folder.opened_predictions(prompts=False) as predictions:
-        scored = score_all(folder, _benchmark_of(folder, checked.items), checked.items, predictions, code)
-        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {})
-    return replace(run, note=checked.text_note, files_fresh=False)
-
-
-def score_cell(folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None) -> StoredRun:
-    """Score the predictions in `folder` on all of these items and write what is made of them.
+def score_cell(
+    folder: RunFolder, items: AnySet, *, code: Collection[str] = (), note: str | None = None, in_memory: bool = False
+) -> StoredRun:
+    """Score the predictions in `folder` on all of these items, and write what is made of them unless `in_memory`.
 
     These are `metrics.json`, `report.md`, the Parquet file, and what they were made from. `items` are those that the
     folder holds; the metrics in `code` are run; `note` is what a reader should know. The folder must be locked where
     others may write it. Raises `RunFolderError` where it cannot be written, and `EngineError` where what a benchmark
     is scored with is not installed.
     """
-    benchmark = _benchmark_of(folder, items)
+    dataset = folder.read_record().cell.dataset
+    benchmark = find_stored_benchmark(dataset, in_words=items.in_words)
     with folder.opened_predictions(prompts=False) as predictions:
         scored = score_all(folder, benchmark, items, predictions, code)
+        run = stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {})
+        run = replace(run, note=note, files_fresh=not in_memory)
+        if in_memory:
+            return run
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)
-        run = replace(stored_run(folder, scored.metrics, predictions if scored.metrics.failed else {}), note=note)
         folder.write_text(REPORT, run_report(run))
-    record_made(folder, digest_data(items, folder.read_record().cell.dataset), note)
+    record_made(folder, digest_data(items, dataset), note)
     return run
-
-
-def _benchmark_of(folder: RunFolder, items: AnySet) -> Any:
-    return find_stored_benchmark(folder.read_record().cell.dataset, in_words=items.in_words)
