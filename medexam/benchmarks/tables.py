@@ -168,9 +168,11 @@ def group_tables(title: str, header: str, groups: Mapping[str, Scores], *, publi
     return tables
 
 
-def matrices(benchmark: Benchmark[Any, Any], runs: Sequence[TableRun]) -> list[Table]:
-    """Show the first measure of several runs by each facet: a row a group, a column a run."""
-    facets = list(dict.fromkeys(facet for run in runs for facet in run.metrics.by))
+def matrices(
+    benchmark: Benchmark[Any, Any], runs: Sequence[TableRun], facets: Sequence[str] | None = None
+) -> list[Table]:
+    """Show the first measure of several runs by `facets`, or by each: a row a group, a column a run."""
+    facets = facets or list(dict.fromkeys(facet for run in runs for facet in run.metrics.by))
     return [_matrix(name_facet(benchmark, facet), runs, facet) for facet in facets]
 
 

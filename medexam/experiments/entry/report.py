@@ -12,7 +12,7 @@ from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.plots.drawing import write_plots
 from medexam.experiments.report.plots.runs import plot_runs
 from medexam.experiments.report.protocol_tables import protocol_tables
-from medexam.experiments.report.run_blocks import comparison_report, facet_matrices, report_blocks, run_report
+from medexam.experiments.report.run_blocks import facet_matrices, report_blocks, run_report
 from medexam.experiments.report.run_tables import Added, find_added_tables
 from medexam.experiments.report.scores_csv import render_scores
 from medexam.experiments.report.shown import Block, Displayed
@@ -65,9 +65,7 @@ class Report(Displayed):
 
     def markdown(self) -> str:
         """Render the report as Markdown."""
-        if len(self.runs) == 1:
-            return run_report(self.runs[0], self._extra)
-        return comparison_report(self.runs, self._extra, self.by)
+        return run_report(*self.runs, added=self._extra, by=self.by)
 
     def latex(self) -> str:
         """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""

@@ -17,23 +17,17 @@ MOST_ROWS = 45
 _PREAMBLE = r"\usepackage{booktabs,graphicx,longtable}"
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Shrinks what is wider than the line, and leaves the rest as it is."""
-_GREEK = ("alpha", "beta", "gamma", "delta", "kappa", "mu", "sigma", "omega")
-_MATH = {
-    **dict(zip("<>\u2212≤≥±\u00d7µ", ("<", ">", "-", r"\leq", r"\geq", r"\pm", r"\times", r"\mu"), strict=True)),
-    **{unicodedata.lookup(f"greek small letter {name}"): f"\\{name}" for name in _GREEK},
-}
+_MATH = {"<": "<", ">": ">", "\u2212": "-", "≤": r"\leq", "≥": r"\geq", "→": r"\rightarrow", "µ": r"\mu"}
 _NAMED = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum", "|": "textbar"}
-_NAMED |= {"·": "textperiodcentered", "…": "ldots", "°": "textdegree"}
 _SPECIAL = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{sign: f"${name}$" for sign, name in _MATH.items()},
     **{sign: f"\\{name}{{}}" for sign, name in _NAMED.items()},
-    "\u2013": "--",
-    "\u2014": "---",
     "\xa0": "~",
     '"': "''",
 }
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)|(?<=\s)-(?=\s)")
+_GREEK = re.compile(r"GREEK SMALL LETTER ([A-Z]+)")
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -58,9 +52,14 @@ def render_latex(blocks: Iterable[Block]) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape the text for LaTeX; signs that no rule knows stay, which XeLaTeX, LuaLaTeX and Tectonic print."""
+    """Escape the text for LaTeX; signs that no rule knows stay, which the engine prints if it can."""
     normal = _MINUS.sub("\u2212", unicodedata.normalize("NFC", " ".join(text.split())))
-    return "".join(_SPECIAL.get(sign, sign) for sign in normal)
+    return "".join(_SPECIAL.get(sign) or _greek(sign) for sign in normal)
+
+
+def _greek(sign: str) -> str:
+    match = _GREEK.fullmatch(unicodedata.name(sign, ""))
+    return sign if match is None else f"$\\{match[1].lower().replace('lamda', 'lambda')}$"
 
 
 def _render_table(table: Table, caption: str, label: str) -> str:
@@ -68,7 +67,16 @@ def _render_table(table: Table, caption: str, label: str) -> str:
     legend = _CODE.sub(r"\\texttt{\1}", escape(" ".join(filter(None, [title, caption]))))
     legend = f"\\caption{{{legend}}}\\label{{tab:{label}}}"
     columns = "@{}" + "l" * table.text_columns + "r" * (len(table.headers) - table.text_columns) + "@{}"
-    head, rows = _line(map(escape, table.headers)), _rows(table)
+    head, rows = (
+        _line(map(escape, table.headers)),
+        [
+            _line(
+                _cell(text, is_number=column >= table.text_columns, is_best=(row, column) in table.best)
+                for column, text in enumerate(texts)
+            )
+            for row, texts in enumerate(table.rows)
+        ],
+    )
     if len(table.rows) > MOST_ROWS:
         lines = [rf"\begin{{longtable}}{{{columns}}}", rf"{legend}\\", r"\toprule", head, r"\midrule\endfirsthead"]
         lines += [r"\toprule", head, r"\midrule\endhead", r"\bottomrule\endfoot", *rows, r"\end{longtable}"]
@@ -76,24 +84,6 @@ def _render_table(table: Table, caption: str, label: str) -> str:
     lines = [r"\begin{table}[tbp]", r"\centering\small", legend, r"\par\smallskip", _FIT]
     lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
     return "\n".join([*lines, r"\end{tabular}}", r"\end{table}"])
-
-
-def _rows(table: Table) -> list[str]:
-    """Render the rows; a name that the first column repeats is printed once, with a space above the next."""
-    lines: list[str] = []
-    names_repeat = table.text_columns > 1 and len({row[0] for row in table.rows}) < len(table.rows)
-    for row, texts in enumerate(table.rows):
-        cells = [
-            _cell(text, is_number=column >= table.text_columns, is_best=(row, column) in table.best)
-            for column, text in enumerate(texts)
-        ]
-        if names_repeat and row:
-            if texts[0] == table.rows[row - 1][0]:
-                cells[0] = ""
-            else:
-                lines.append(r"\addlinespace")
-        lines.append(_line(cells))
-    return lines
 
 
 def _cell(text: str, *, is_number: bool, is_best: bool) -> str:

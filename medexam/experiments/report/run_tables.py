@@ -18,6 +18,8 @@ SHOWN_CHARACTERS = 160
 """Of a failure's message."""
 REPORT_TABLES = "medexam.report_tables"
 """The group: functions of runs that return what `--json` says of each of them, and tables."""
+_COSTS = {f"{name}_tokens": f"{name.capitalize()} tokens" for name in ("prompt", "completion", "thinking")}
+_COSTS |= {"seconds": "Seconds", "gpu_seconds": "GPU-seconds", "usd": "US dollars"}
 _ELSEWHERE = ("vllm", "litellm")
 """Engines whose models run on machines of others."""
 Added = tuple[list[dict[str, Any]], list[Table]]
@@ -36,6 +38,14 @@ def describe_state(run: StoredRun) -> str:
             f"{metrics.missing} not asked yet. They do not count; `{run.folder.resume_command}` asks them."
         )
     return state if not run.mixed else f"{state} **Mixed models:** {describe_answerers(run.answerers)}."
+
+
+def describe_warnings(runs: Sequence[StoredRun]) -> list[str]:
+    """List what a reader should know of the runs, a sentence each; usually empty."""
+    names = [f"{run.title}: " if len(runs) > 1 else "" for run in runs]
+    lines = [f"Warning: {name}{text}" for run, name in zip(runs, names, strict=True) for text in run.warnings]
+    lines += dict.fromkeys(f"Note: {note}" for run in runs for note in run.metrics.notes)
+    return [f"{' '.join(line.split()).rstrip('.')}." for line in lines]
 
 
 def own_tables(runs: Sequence[StoredRun]) -> list[Table]:
@@ -59,27 +69,20 @@ def own_tables(runs: Sequence[StoredRun]) -> list[Table]:
 def cost_tables(run: StoredRun) -> list[Table]:
     """Build the table of what a run took a question and a right answer; empty for a control or if nothing is known."""
     costs = run.costs
-    if costs is None:
+    if costs is None or not any(getattr(costs, name) for name in _COSTS):
         return []
-    names = ("prompt_tokens", "completion_tokens", "thinking_tokens", "seconds", "gpu_seconds", "usd")
-    labels = ("Prompt tokens", "Completion tokens", "Thinking tokens", "Seconds", "GPU-seconds", "US dollars")
-    cost_by_label = {label: getattr(costs, name) for name, label in zip(names, labels, strict=True)}
-    if not any(cost_by_label.values()):
-        return []
-    shown = {label: cost for label, cost in cost_by_label.items() if cost is not None or label in labels[:2]}
+    shown = {label: getattr(costs, name) for name, label in _COSTS.items()}
     rows = tuple(
         (label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
         for label, cost in shown.items()
+        if cost is not None or label in ("Prompt tokens", "Completion tokens")
     )
+    notes = ["Tokens are those of the scored questions."]
     if costs.counted is not None:
-        notes = [
-            f"Tokens and dollars are those of {costs.counted:,} of {run.metrics.n:,} questions: the server reported no "
-            "tokens of the other replies."
-        ]
-    elif None in shown.values():
+        replies = f"{costs.counted:,} of {run.metrics.n:,} questions"
+        notes = [f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."]
+    elif costs.prompt_tokens is None or costs.completion_tokens is None:
         notes = ["-: the server reported no tokens, so tokens and dollars are not known."]
-    else:
-        notes = ["Tokens are those of the scored questions."]
     if costs.thinking_tokens is not None:
         notes.append("Thinking tokens are part of the completions'.")
     if costs.questions_per_s is not None:
@@ -115,26 +118,21 @@ def failure_tables(run: StoredRun, advice: str = "") -> list[Table]:
 def describe_settings(run: StoredRun) -> Table:
     """List what was asked for and what ran, for the end of a report."""
     record = run.record
-    rows = {
-        "run": record.run_id,
-        "spec digest": record.spec_digest,
-        "data set version": record.dataset_version,
-        "data set source": record.dataset_source,
-        "data set SHA-256": record.dataset_fingerprint,
-    }
+    names = {"dataset_version": "version", "dataset_source": "source", "dataset_fingerprint": "SHA-256"}
+    rows = {"run": record.run_id, "spec digest": record.spec_digest}
+    rows |= {f"data set {label}": getattr(record, name) for name, label in names.items()}
     if record.dataset_as_published is not None:
         n = count_of(len(record.dataset_corrected), "question")
         rows["data set SHA-256 as published"] = record.dataset_as_published
         rows["corrected"] = f"{n}, in which private-use characters are read as the signs that they stand for"
     rows["golds SHA-256"] = record.dataset_golds or "in that of the data set"
-    parts = {"dataset", "program"} | ({"model"} if record.cell.program.asks_model else set())
-    settings = record.cell.model_dump(mode="json", include=parts)
-    for part in ("dataset", "program", "model"):
-        rows |= flatten({part: settings.get(part)})
+    for part in ("dataset", "program", *(["model"] if record.cell.program.asks_model else [])):
+        rows |= flatten(record.cell.model_dump(mode="json", include={part}))
     for place, description in enumerate(describe_models(run.answerers, read_models(run.folder))):
         rows["answered by" if place == 0 else f"and by ({place})"] = description
-    rows |= flatten(run.environment, "ran.")
-    return Table("Settings", ("Setting", "Value"), tuple(rows.items()), text_columns=2)
+    return Table(
+        "Settings", ("Setting", "Value"), tuple((rows | flatten(run.environment, "ran.")).items()), text_columns=2
+    )
 
 
 def find_added_tables(runs: Sequence[StoredRun]) -> Added:
