@@ -76,9 +76,9 @@ def test_no_correlation_where_it_is_undefined(judge, scores, outcomes) -> None:
     assert judge(outcomes, _one_each(scores)).score_correctness is None
 
 
-def test_a_perfect_correlation(judge) -> None:
+def test_a_perfect_correlation_has_no_interval(judge) -> None:
     found = judge("wwrr", _one_each([0.0, 0.0, 1.0, 1.0])).score_correctness
-    assert (found.r, found.interval, found.p) == (1.0, [1.0, 1.0], 0.0)
+    assert (found.r, found.interval, found.p) == (1.0, None, 0.0)
 
 
 def test_a_score_on_a_border_is_below_it_and_equal_scores_stay_together(judge) -> None:

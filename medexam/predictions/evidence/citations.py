@@ -13,9 +13,9 @@ ENTAILED = 0.5
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions with a legal answer of a program that cites; None if it cites nothing.
 
-    Answers that have `named` a passage, or `refused`: say that none supports them. `scored` citations, by a reader;
-    `entailing` ones, whose passage entails the answer with a probability of `ENTAILED` or more; `mean_support`, their
-    mean probability.
+    `named`: answers that name a passage. `refused`: those that say that none supports them. `scored`: citations that a
+    reader scored. `entailing`: those of them whose passage entails the answer with a probability of `ENTAILED` or more.
+    `mean_support`: their mean probability.
     """
     if all(one.cited is None for one, _ in rows):
         return None
@@ -36,7 +36,7 @@ def measure(rows: Rows) -> Figures | None:
 
 def tables(figures: Figures) -> list[Table]:
     """Show what the answers cite, in one row."""
-    n, named, refused, scored = (figures[name] for name in ("n", "named", "refused", "scored"))
+    n, citing, refusing, scored = (figures[name] for name in ("n", "named", "refused", "scored"))
     share = with_interval(percent(figures["entailing"] / scored if scored else None), figures["entailing_interval"])
     caption = (
         f"Counts of n = {n:,} answers. Entailing: percent of the scored citations whose passage entails the answer "
@@ -45,5 +45,5 @@ def tables(figures: Figures) -> list[Table]:
     if figures["mean_support"] is not None:
         caption += f" Mean probability: {figures['mean_support']:.3f}."
     headers = ("Name a passage", "Say that none supports", "No citation", "Scored", "Entailing")
-    row = (str(named), str(refused), str(n - named - refused), str(scored), share)
+    row = (str(citing), str(refusing), str(n - citing - refusing), str(scored), share)
     return [Table("Citations", headers, (row,), caption=caption)]

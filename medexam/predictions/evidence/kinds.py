@@ -135,5 +135,5 @@ def evidence_entry(prediction: Prediction) -> dict[str, Any]:
 
 def _shown(passage: RetrievedPassage) -> list[Any]:
     """List what the page shows of a passage."""
-    judged = [] if passage.kept is None else [passage.kept]
-    return [passage.id, passage.source, six_digits(passage.score), *judged]
+    verdict = [] if passage.kept is None else [passage.kept]
+    return [passage.id, passage.source, six_digits(passage.score), *verdict]

@@ -34,14 +34,15 @@ class Order(NamedTuple):
 def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     """Measure the questions whose options were scored, answered or not; None if there are none.
 
-    The option that is judged is the likeliest one, the first of equals, even where the program abstained. Its share of
-    the probability (the softmax of the scores) is the question's confidence. `brier_score`: the mean over the questions
-    of the sum over the options of (probability - [right option])^2, from 0 to 2 (Brier 1950). `label_mass`: the mean
-    probability that the next token is any of the option numbers; None if no numbers were read. `tied`: questions in
-    which several options share the best score. `by_shown_position`: whether every question was shown in several orders,
-    so that `positions` are places. `flip_rate`: the share of the questions in several orders that do not choose the
-    same option in all of them; None if there are none. Where a data set declares how many wrong answers are
-    `cancelling` a right one, `best_threshold` is that of the highest exam score, the lowest of equals.
+    The option that is judged is the likeliest one, the first of equals, even where the program abstained. The
+    question's confidence is its share of the probability (the softmax of the scores).
+
+    `brier_score`: the mean of the sum over the options of (probability - [right option])^2, from 0 to 2 (Brier 1950).
+    `label_mass`: the mean probability that the next token is any of the option numbers; None if no numbers were read.
+    `tied`: questions in which several options share the best score. `flip_rate`: of the questions in several orders,
+    the share that does not choose the same option in all; None if there are none. `by_shown_position`: whether
+    `positions` are places, for every question was shown in several orders. `best_threshold`: that of the highest exam
+    score, the lowest of equals; None unless a data set declares how many wrong answers are `cancelling` a right one.
     """
     scored = [(one, one.option_scores, gold) for one, gold in rows if one.option_scores]
     if not scored:
@@ -116,22 +117,22 @@ def expected_calibration_error(bins: Sequence[Figures]) -> float:
 def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None], *, by_place: bool) -> list[Figures]:
     """Find what each place in the order shown draws, else each printed number, over the questions that have it.
 
-    `mean_probability` of its options, and the shares of the questions whose likeliest option (`chosen`) and whose right
-    one (`gold`) stand there. A question weighs the same however many options, and so orders, it has.
+    `mean_probability`: that of its options. `chosen`, `gold`: the shares of the questions whose likeliest option, and
+    whose right one, stands there. A question weighs the same however many orders it has.
     """
     labels: list[int] = []
     names = ("mean_probability", "chosen", "gold")
     columns: dict[str, list[float]] = {name: [] for name in names}
     for orders, right in zip(questions, rights, strict=True):
         printed = orders[0].numbers
-        chosen, gold = [0] * len(printed), [0] * len(printed)
+        choice_counts, gold_counts = [0] * len(printed), [0] * len(printed)
         for order in orders:
-            chosen[order.numbers.index(order.choice)] += 1
+            choice_counts[order.numbers.index(order.choice)] += 1
             if right is not None:
-                gold[order.numbers.index(right)] += 1
+                gold_counts[order.numbers.index(right)] += 1
         labels += range(1, len(printed) + 1) if by_place else printed
         sums = map(fsum, zip(*(order.shares for order in orders), strict=True))
-        for name, values in zip(names, (sums, chosen, gold), strict=True):
+        for name, values in zip(names, (sums, choice_counts, gold_counts), strict=True):
             columns[name] += [value / len(orders) for value in values]
     all_labels, arrays = np.array(labels), {name: np.array(column) for name, column in columns.items()}
     masks = {position: all_labels == position for position in sorted(set(labels))}

@@ -15,11 +15,11 @@ from medexam.tables import Table, equals, percent, with_interval
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions that were shown in several orders; None if none was.
 
-    `orders`: the most of a question; `answered`: orders of all questions whose answer is legal. `places`: the share of
-    these whose answer (`chosen`) and whose right option (`right`) stand there. `chi_square`, `degrees` and `p`: see
-    `homogeneity`. `single_accuracy`: the accuracy of one order, averaged over those of a question; `consistent`: the
-    share of the questions to which all orders give the same legal answer; `right_in_all` and `right_in_any`: of those
-    that are answered rightly in every order, and in at least one.
+    `orders`: the most of a question. `answered`: orders of all questions whose answer is legal. `places`: the shares of
+    these whose answer (`chosen`), and whose right option (`right`), stand there. `chi_square`, `degrees` and `p`: see
+    `homogeneity`. `single_accuracy`: that of one order, averaged over those of a question. `consistent`: the share of
+    the questions to which all orders give the same legal answer. `right_in_all`, `right_in_any`: the share that is
+    answered rightly in every order, and in at least one.
     """
     cases = [(one.orders, _answers(one), gold) for one, gold in rows if one.orders]
     if not cases:
@@ -37,15 +37,16 @@ def measure(rows: Rows) -> Figures | None:
     n, in_all = len(cases), sum(map(all, rights))
     pairs = np.array([pair for cluster in clusters for pair in cluster], dtype=int).reshape(-1, 2)
     most = max(len(orders[0]) for orders, _, _ in cases)
-    chosen, right = (np.bincount(column, minlength=most) / max(1, len(pairs)) for column in pairs.T)
+    choice_shares, gold_shares = (np.bincount(column, minlength=most) / max(1, len(pairs)) for column in pairs.T)
+    shares = zip(choice_shares.tolist(), gold_shares.tolist(), strict=True)
     statistic, degrees, p = homogeneity(clusters)
     return {
         "n": n,
         "orders": max(len(orders) for orders, _, _ in cases),
         "answered": len(pairs),
         "places": [
-            {"place": place, "chosen": share, "right": right_share}
-            for place, (share, right_share) in enumerate(zip(chosen.tolist(), right.tolist(), strict=True), start=1)
+            {"place": place, "chosen": choice_share, "right": gold_share}
+            for place, (choice_share, gold_share) in enumerate(shares, start=1)
         ],
         "chi_square": statistic,
         "degrees": degrees,

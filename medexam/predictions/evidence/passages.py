@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL, WILSON, beta_share
 from medexam.predictions.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
-from medexam.tables import NONE, Table, coefficient, equals, percent
+from medexam.tables import NONE, Table, coefficient, equals, percent, with_interval
 
 _FEWEST = 4
 """Questions for which Fisher's interval is finite."""
@@ -26,13 +26,14 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions whose prediction says what was found; None if there are none.
 
-    The best passage is the first one; no answer is not right. `n` questions with passages, and `without_passages`,
-    whose query found none and which enter no other number; `cut`: those whose passages were cut, in part or all of
-    them, because the context was too small. `score_correctness`: see there. `borders`: the quartiles of the best
-    passages' scores (`numpy.quantile`, linear); a score on one belongs to the group below it, and equal scores stay
-    together. `quartiles`: each group's range of scores and accuracy. `by_source`, the most frequent first: how many
-    `passages` of it were found (one found by two questions counts twice), their `share`, and the accuracy of the `n`
-    questions whose best passage is of it.
+    The best passage is the first one; no answer is not right.
+
+    `n`: questions with passages. `without_passages`: those whose query found none, which enter no other number. `cut`:
+    those whose passages were cut, in part or all of them, because the context was too small. `score_correctness`: see
+    there. `borders`: the quartiles of the best passages' scores (`numpy.quantile`, linear). `quartiles`: the range of
+    scores and the accuracy of each group between them; a score on a border belongs to the group below it, and equal
+    scores stay together. `by_source`, the most frequent first: `passages` of it, where one that two questions found
+    counts twice, their `share`, and the accuracy of the `n` questions whose best passage is of it.
     """
     looked_up = [(one, one.passages, gold) for one, gold in rows if one.passages is not None]
     if not looked_up:
@@ -61,19 +62,18 @@ def measure(rows: Rows) -> Figures | None:
 def score_correctness(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> Figures | None:
     """Correlate each question's score with whether it is right: Pearson's `r` (point-biserial), `interval` and `p`.
 
-    The interval is by Fisher's transformation, `p` two-sided. None with fewer than four questions, and where the scores
-    (but for rounding) or the outcomes are all the same. Correa-Guillén et al. (2025) report r = 0.07 for MedCPT.
+    The interval is by Fisher's transformation and None where `r` is 1 or -1; `p` is two-sided. All None with fewer than
+    four questions, and where the scores (but for rounding) or the outcomes are all the same. Correa-Guillén et al.
+    (2025) report r = 0.07 for MedCPT.
     """
     if len(scores) < _FEWEST or len(set(right.tolist())) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
         return None
     r = float(np.clip(np.corrcoef(scores, right.astype(float))[0, 1], -1, 1))
-    # The transformation of a correlation of 1 is infinite, and its interval a point.
-    with np.errstate(divide="ignore"):
-        middle = np.arctanh(r)
     half = NormalDist().inv_cdf((1 + LEVEL) / 2) / math.sqrt(len(scores) - 3)
+    ends = None if abs(r) == 1 else [math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)]
     # The t-test of no correlation: degrees / (degrees + t * t) is 1 - r * r.
     p = beta_share((len(scores) - 2) / 2, 0.5, (1 - r) * (1 + r), r * r)
-    return {"r": r, "interval": np.tanh([middle - half, middle + half]).tolist(), "p": p}
+    return {"r": r, "interval": ends, "p": p}
 
 
 def _quartile(scores: NDArray[np.float64], rights: NDArray[np.bool_]) -> Figures:
@@ -98,9 +98,9 @@ def _quartiles(figures: Figures) -> Table:
     )
     caption = f"The score's correlation with being right cannot be computed, n = {figures['n']}."
     if (correlation := figures["score_correctness"]) is not None:
-        r, low, high = (coefficient(value) for value in (correlation["r"], *correlation["interval"]))
+        r = with_interval(coefficient(correlation["r"]), correlation["interval"], coefficient)
         caption = (
-            f"r = {r} [{low}, {high}], p {equals(correlation['p'])}, n = {figures['n']}: correlation of the score with "
+            f"r = {r}, p {equals(correlation['p'])}, n = {figures['n']}: correlation of the score with "
             "being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
         )
     caption += " Groups by the best passage's score, in the retriever's own unit"

@@ -9,8 +9,8 @@ from medexam.tables import Table, decimal
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions of a program that writes queries; None if it writes none.
 
-    `rounds` with a query, `queries` and different `passages` of a question on average; `none`: questions for which no
-    query was written.
+    `rounds`: those with a query, of a question on average; `queries` and different `passages` likewise. `none`:
+    questions for which no query was written.
     """
     searches = [(one, one.rounds) for one, _ in rows if one.rounds is not None]
     if not searches:

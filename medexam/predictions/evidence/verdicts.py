@@ -8,24 +8,24 @@ from medexam.tables import Table, percent
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions whose passages were judged; None if none was.
 
-    `passages` that were judged, `kept` of them, and `none_kept`: questions without a kept one. `supported` and
-    `unsupported` hold the questions of each verdict on the answer: how many there are, how many of their answers were
+    `passages`: those that were judged. `kept`: those of them that were kept. `none_kept`: questions without a kept one.
+    `supported` and `unsupported`: the questions of each verdict on the answer, how many of their answers were
     `withdrawn`, and the accuracy of those that stand.
     """
-    judged = [
+    cases = [
         (one, gold, [passage.kept for passage in one.passages or () if passage.kept is not None]) for one, gold in rows
     ]
-    judged = [case for case in judged if case[0].supported is not None or case[2]]
-    if not judged:
+    cases = [case for case in cases if case[0].supported is not None or case[2]]
+    if not cases:
         return None
     figures: Figures = {
-        "n": len(judged),
-        "passages": sum(len(verdicts) for _, _, verdicts in judged),
-        "kept": sum(sum(verdicts) for _, _, verdicts in judged),
-        "none_kept": sum(not any(verdicts) for _, _, verdicts in judged),
+        "n": len(cases),
+        "passages": sum(len(verdicts) for _, _, verdicts in cases),
+        "kept": sum(sum(verdicts) for _, _, verdicts in cases),
+        "none_kept": sum(not any(verdicts) for _, _, verdicts in cases),
     }
     for name, verdict in (("supported", True), ("unsupported", False)):
-        answers = [(one.answer, gold) for one, gold, _ in judged if one.supported is verdict]
+        answers = [(one.answer, gold) for one, gold, _ in cases if one.supported is verdict]
         rights = [gold.accepts(answer) for answer, gold in answers if answer is not None]
         withdrawn = len(answers) - len(rights)
         figures[name] = {**accuracy_of(sum(rights), len(rights)), "n": len(answers), "withdrawn": withdrawn}
@@ -38,10 +38,10 @@ def tables(figures: Figures) -> list[Table]:
         (name, str(figures[name]["n"]), str(figures[name]["withdrawn"]), show_accuracy(figures[name]))
         for name in ("supported", "unsupported")
     )
-    passages, dropped = figures["passages"], figures["passages"] - figures["kept"]
-    share = f" ({percent(dropped / passages)} %)" if passages else ""
+    passages, drop_count = figures["passages"], figures["passages"] - figures["kept"]
+    share = f" ({percent(drop_count / passages)} %)" if passages else ""
     caption = (
-        f"The verifier dropped {dropped:,} of {passages:,} passages{share}; none was left for "
+        f"The verifier dropped {drop_count:,} of {passages:,} passages{share}; none was left for "
         f"{figures['none_kept']:,} of n = {figures['n']:,} questions. Accuracy: percent of the answers that stand "
         f"({WILSON})."
     )

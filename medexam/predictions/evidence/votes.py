@@ -15,10 +15,10 @@ Ballots = Sequence[tuple[tuple[int | None, ...], list[bool]]]
 def measure(rows: Rows) -> Figures | None:
     """Measure the questions that have votes; None if none has.
 
-    `samples` replies to a question; `agreement`, the winner's share of them on average; `unanimous`, the share of the
-    questions whose replies all give the same answer; `no_answer`, the share of the replies without a legal one.
-    `curve` tells from one reply to all of them how a run would score with so many: the accuracy of the commonest
-    answer among the first of them (no answer is not right), and `pass_at` (see `pass_at`).
+    `samples`: replies to a question. `agreement`: the winner's share of them on average. `unanimous`: the share of the
+    questions whose replies all give the same answer. `no_answer`: the share of the replies without a legal one.
+    `curve`: how a run would score with one reply, two, and so on. Its `accuracy` is that of the commonest answer among
+    the first replies, where no answer is not right; for `pass_at` see there.
     """
     ballots = [(one.votes, [gold.accepts(vote) for vote in one.votes]) for one, gold in rows if one.votes]
     if not ballots:
