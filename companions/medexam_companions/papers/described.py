@@ -76,7 +76,7 @@ def describe(entry: PaperEntry, overrides: Mapping[str, Any], say: Callable[[str
         name, count = next(iter(specialties.items()))
         top = Table("Top specialty", ("Specialty", "Documents"), ((name, f"{count:,}"),))
         document = {**comparison.document(), "top_specialty": {"name": name, "documents": count}}
-        return Product(entry, [comparison.table, (top, "")], document)
+        return Product(entry, [comparison.table, top], document)
     items = find_benchmark(spec).load(spec)
     if shows == "tokens":
         comparison = Beside(title, tokens(items.questions), entry.figures, entry.paper.arxiv)
@@ -124,9 +124,9 @@ def _map(entry: PaperEntry, dataset: DatasetSpec, retriever: RetrieverSpec, say:
     corpus_map = make_map(folder, dataset, say)
     rows = [("passages", source, f"{count:,}") for source, count in corpus_map.passages.counts.items()]
     rows += [("questions", discipline, f"{count:,}") for discipline, count in corpus_map.questions.counts.items()]
-    table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2)
+    table = Table(entry.heading, ("Drawn", "Of", "n"), tuple(rows), text_columns=2, caption=corpus_map.caption)
     picture = corpus_map.plot(entry.item.part)
-    return Product(entry, [(table, corpus_map.caption)], corpus_map.document(), [picture])
+    return Product(entry, [table], corpus_map.document(), [picture])
 
 
 def questions_by_year(statistics: Statistics) -> Grid:

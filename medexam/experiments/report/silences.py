@@ -43,8 +43,8 @@ def _silence(run: StoredRun, name: str) -> str | None:
     counts: Counter[Reason] = Counter()
     examples: dict[Reason, str] = {}
     for prediction in run.folder.scan_predictions():
-        cause = prediction.reason
-        if prediction.question in questions and prediction.status is Status.UNANSWERED and cause in CAUSES:
+        is_blank = prediction.question in questions and prediction.status is Status.UNANSWERED
+        if is_blank and (cause := prediction.reason) is not None and cause in CAUSES:
             counts[cause] += 1
             if reply := " ".join((prediction.reply or "").split()):
                 examples.setdefault(cause, f', such as "{shorten(reply, 60)}"')

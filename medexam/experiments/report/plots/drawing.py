@@ -46,13 +46,17 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     # No date, so that equal runs give equal files.
-    metadata = {".pdf": {"Subject": plot.caption, "CreationDate": None}, ".svg": {"Date": None}}
+    metadata: dict[str, dict[str, str | None]] = {
+        ".png": {"Description": plot.caption},
+        ".pdf": {"Subject": plot.caption, "CreationDate": None},
+        ".svg": {"Description": plot.caption, "Date": None},
+    }
+    style: dict[Any, Any] = {**STYLE, "svg.hashsalt": plot.name, **settings}
     buffer = io.BytesIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": plot.name, **settings}), quiet_matplotlib():
+    with matplotlib.rc_context(style), quiet_matplotlib():
         figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150, layout="constrained")
         plot.draw(figure)
-        described = {"Description": plot.caption} if ending != ".pdf" else {}
-        figure.savefig(buffer, format=ending[1:], metadata=described | metadata.get(ending, {}))
+        figure.savefig(buffer, format=ending[1:], metadata=metadata[ending])
     return buffer.getvalue()
 
 

@@ -148,18 +148,16 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        cells = [[groups.get(name) for name in names] for groups in (*scored.values(), chance)]
-        nothing = float("nan")
-        values = [[nothing if cell is None or cell.value is None else cell.value for cell in row] for row in cells]
+        cells = [[groups.get(name, Measure()) for name in names] for groups in (*scored.values(), chance)]
+        values = [[float("nan") if cell.value is None else cell.value for cell in row] for row in cells]
         image = axes.imshow(values, cmap="cividis", aspect="auto")
         for row, column in product(range(len(cells)), range(len(names))):
-            cell, value = cells[row][column], values[row][column]
-            red, green, blue, _ = image.cmap(image.norm(value)) if value == value else (1, 1, 1, 1)
+            cell = cells[row][column]
+            red, green, blue, _ = (1, 1, 1, 1) if cell.value is None else image.cmap(image.norm(cell.value))
             color = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-            ends = cell and cell.interval
-            text = with_interval(percent(cell and cell.value), ends, lambda end: decimal(100 * end, 0))
-            text = text.replace(" [", "\n[")
-            axes.text(column, row, text, ha="center", va="center", fontsize="small", color=color)
+            text = with_interval(percent(cell.value), cell.interval, lambda end: decimal(100 * end, 0))
+            style = {"ha": "center", "va": "center", "fontsize": "small", "color": color}
+            axes.text(column, row, text.replace(" [", "\n["), **style)
         counts = {name: [measure.n for measure in by_name[name]] for name in names}
         heads = [f"{wrap(name, 80 // len(names))}\nn = {span(counts[name])}" for name in names]
         axes.set_xticks(range(len(names)), heads)
@@ -265,8 +263,9 @@ def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
 
 
 def thresholds(run_looks: Sequence[RunStyle]) -> Plot | None:
-    """Plan the exam score where questions of less confidence than a threshold are left blank."""
-    scored = _by_evidence(run_looks, "option_scores")
+    """Plan the exam score where questions of less confidence than a threshold are left blank, where one is declared."""
+    by_run = _by_evidence(run_looks, "option_scores")
+    scored = {look: figures for look, figures in by_run.items() if figures["best_threshold"] is not None}
     if not scored:
         return None
     ring = {
