@@ -15,7 +15,6 @@ from medexam.experiments.entry.report import Report
 from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.shown import print_blocks
-from medexam.experiments.report.tables import check_plots
 from medexam.experiments.store.paths import default_runs_dir, run_paths
 from medexam.experiments.store.run_folder import find_runs
 from medexam.plugins import load_object
@@ -43,7 +42,6 @@ def report_runs(settings: ReportSettings) -> None:
     if html is not None:
         sys.stderr.write(f"{new_report.write_page(html)}\n")
     if settings.plots is not None:
-        check_plots(stored_runs)
         sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(settings.plots))
     if settings.markdown is not None:
         write_file(new_report.markdown(), settings.markdown)

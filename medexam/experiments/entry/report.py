@@ -16,7 +16,7 @@ from medexam.experiments.report.run_blocks import facet_matrices, report_blocks,
 from medexam.experiments.report.run_tables import Added, find_added_tables
 from medexam.experiments.report.scores_csv import render_scores
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.report.tables import check_one_family
+from medexam.experiments.report.tables import split_families
 from medexam.experiments.score.breakdowns import break_down
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, run_document, tell_models_apart
@@ -79,7 +79,8 @@ class Report(Displayed):
         """Write one page with tables, pictures and every question (HTML); return what was written, as a line."""
         from medexam.experiments.report.page import write_page
 
-        check_one_family(self.runs, "--html")
+        if len(split_families(self.runs)) > 1:
+            raise SpecError("--html takes runs of one benchmark, or of exams: report each of them separately")
         size = write_page(self.runs, path)
         return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
 

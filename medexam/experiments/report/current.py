@@ -26,8 +26,7 @@ def current_run(folder: RunFolder, say: Say) -> StoredRun:
     keeps no questions, and `EngineError` where what it is scored with is not installed.
     """
     freshness = find_changes(folder)
-    run = _as_found(folder, freshness)
-    if run is not None:
+    if (run := fresh_run(folder, freshness)) is not None:
         return run
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
@@ -35,9 +34,13 @@ def current_run(folder: RunFolder, say: Say) -> StoredRun:
     return renew(folder, ", ".join(freshness.changed), say)
 
 
-def fresh_run(folder: RunFolder) -> StoredRun | None:
+def fresh_run(folder: RunFolder, freshness: Freshness | None = None) -> StoredRun | None:
     """Load the run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
-    return _as_found(folder, find_changes(folder))
+    freshness = freshness or find_changes(folder)
+    try:
+        return None if freshness.changed else replace(load_run(folder), note=freshness.note)
+    except RunFolderError:
+        return None
 
 
 def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool = False) -> StoredRun:
@@ -64,13 +67,3 @@ def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool
         with folder.locked():
             folder.write_record(before)
         raise
-
-
-def _as_found(folder: RunFolder, freshness: Freshness) -> StoredRun | None:
-    if freshness.changed:
-        return None
-    try:
-        run = load_run(folder)
-    except RunFolderError:
-        return None
-    return replace(run, note=freshness.note)

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medexam.benchmarks import tables as benchmark_tables
 from medexam.benchmarks.paired import TableRun
-from medexam.errors import SpecError
+from medexam.benchmarks.tables import breakdowns, legend, overview
 from medexam.experiments.compare.ranking import describe_difference, find_standing
 from medexam.experiments.compare.runs import label_rows, run_names
 from medexam.experiments.report.run_tables import own_tables
@@ -24,19 +23,16 @@ def overview_tables(runs: Sequence[StoredRun]) -> list[Table]:
 
 def comparison(runs: Sequence[StoredRun]) -> Table:
     """Build runs of one family side by side, the scores of the best stressed; what they share goes into the title."""
-    table = benchmark_tables.overview(label_runs(runs)[0], table_runs(runs))
-    return replace(table, caption=f"{legend(runs)} {BOLD}" if table.best else legend(runs))
-
-
-def legend(runs: Sequence[StoredRun], *, published: bool = False) -> str:
-    """Describe how to read the tables of runs of one family; `published`: as a paper prints them too."""
-    return benchmark_tables.legend(runs[0].benchmark, [run.metrics for run in runs], published=published)
+    table = overview(label_runs(runs)[0], table_runs(runs))
+    caption = legend(runs[0].benchmark, [run.metrics for run in runs])
+    return replace(table, caption=f"{caption} {BOLD}" if table.best else caption)
 
 
 def facet_tables(run: StoredRun) -> list[Table]:
     """Build tables of the scores of one run by each facet."""
-    first, *others = benchmark_tables.breakdowns(run.benchmark, run.metrics, published=True) or [None]
-    return [] if first is None else [replace(first, caption=legend([run], published=True)), *filter(None, others)]
+    first, *others = breakdowns(run.benchmark, run.metrics, published=True) or [None]
+    caption = legend(run.benchmark, [run.metrics], published=True)
+    return [] if first is None else [replace(first, caption=caption), *filter(None, others)]
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
@@ -73,17 +69,3 @@ def label_runs(runs: Sequence[StoredRun]) -> tuple[str, dict[str, list[str]]]:
     if "Data set" not in labels:
         title.append(runs[0].record.cell.dataset.label)
     return " · ".join(title), labels
-
-
-def check_one_family(runs: Sequence[StoredRun], option: str) -> None:
-    """Raise `SpecError` if no table holds all `runs`, of which `option` writes one."""
-    if len(split_families(runs)) > 1:
-        raise SpecError(f"{option} takes runs of one benchmark, or of exams: report each of them separately")
-
-
-def check_plots(runs: Sequence[StoredRun]) -> None:
-    """Raise `SpecError` if a run's benchmark has no plots."""
-    if not all(run.benchmark.plots for run in runs):
-        raise SpecError(
-            "--plots needs exams, and these runs answer in words: leave it out, or use --html or --markdown"
-        )

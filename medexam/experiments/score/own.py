@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from medexam.benchmarks import Benchmark
 from medexam.experiments.store.freshness import answers_unchanged
@@ -17,7 +17,6 @@ from medexam.specs.experiment import is_entry
 
 Predictions = Mapping[str, Prediction]
 AnyBenchmark = Benchmark[Any, Any]
-M = TypeVar("M", bound=Metrics)
 
 
 def score_own(folder: RunFolder, items: AnySet, predictions: Predictions, code: Collection[str] = ()) -> OwnScores:
@@ -46,7 +45,9 @@ def score_all(
     return replace(scored, own=own)
 
 
-def with_own(metrics: M, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, scores: OwnScores) -> M:
+def with_own(
+    metrics: Metrics, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, scores: OwnScores
+) -> Metrics:
     """Return `metrics` with the mean of each of the user's own over the scored questions of `items`."""
     keys = scored_keys(items, predictions)
     clusters = {item.key: benchmark.cluster(item) for item in items.questions}

@@ -149,7 +149,7 @@ def test_other_texts_are_not_scored_and_what_was_asked_is_still_shown(run) -> No
     for _ in range(2):
         found = run.read()
         assert (found.n, found.accuracy) == (12, 1.0)
-        assert "The texts of its data have changed since it was asked" in medexam.report(found).markdown()
+        assert "the texts of its data have changed since it was asked" in medexam.report(found).markdown()
     run.data.write_bytes(SAMPLE.read_bytes())
     assert "have changed" not in medexam.report(run.read()).markdown()
 

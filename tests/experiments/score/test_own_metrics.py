@@ -68,7 +68,7 @@ def test_scores_stand_in_metrics_table_report_and_page_and_ask_nothing_again(run
     assert (own["sometimes"]["n"], own["sometimes"]["skipped"], own["sometimes"]["value"]) == (first, 12 - first, 1.0)
     table = pq.read_table(longest.folder / "predictions.parquet").to_pydict()
     assert table["own_right"] == [float(right) for right in table["right"]]
-    assert "| right | 12 | 0 |" in (longest.folder / "report.md").read_text()
+    assert "| right | longest | 12 | 0 |" in (longest.folder / "report.md").read_text()
     medexam.report(longest, html=tmp_path / "page.html")
     assert "Own metrics" in (tmp_path / "page.html").read_text()
 
@@ -76,7 +76,9 @@ def test_scores_stand_in_metrics_table_report_and_page_and_ask_nothing_again(run
 def test_runs_are_compared_by_them_in_pairs(run) -> None:
     compared = medexam.compare(*run("right", "shape"))
     (pair,) = compared.document()["pairs"]
-    assert pair["own"]["right"]["difference"]["value"] == pytest.approx(pair["accuracy"]["value"])
+    assert pair["own"]["right"]["difference"]["value"] == pytest.approx(
+        pair["measures"]["accuracy"]["difference"]["value"]
+    )
     assert pair["own"]["shape.options"]["verdict"] == "not told apart"
     assert "in right: " in " ".join(repr(compared).split())
 
@@ -127,7 +129,7 @@ def test_a_score_stays_as_it_was_made_until_its_code_is_run_or_the_answers_chang
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:9]))
     assert own_of(medexam.load_run(found.folder)) == {}
     said = (found.folder / "report.md").read_text()
-    assert "Metric right is not scored: `medexam report --rescore" in said
+    assert "metric right is not scored: `medexam report --rescore" in said
 
 
 def test_words_are_scored_by_the_same_code(tmp_path, code) -> None:
