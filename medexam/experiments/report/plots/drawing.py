@@ -43,6 +43,7 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
     try:
         with quiet_matplotlib():
             import matplotlib.figure
+            from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         raise MedExamError("plots need matplotlib: pip install 'medexam[plots]'") from None
     # No date, so that equal runs give equal files.
@@ -54,8 +55,10 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
     style: dict[Any, Any] = {**STYLE, "svg.hashsalt": plot.name, **settings}
     buffer = io.BytesIO()
     with matplotlib.rc_context(style), quiet_matplotlib():
-        figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150, layout="constrained")
+        figure: Any = matplotlib.figure.Figure(figsize=plot.size, dpi=150)
         plot.draw(figure)
+        # A figure that has a layout engine is drawn three times.
+        ConstrainedLayoutEngine().execute(figure)
         figure.savefig(buffer, format=ending[1:], metadata=metadata[ending])
     return buffer.getvalue()
 

@@ -3,6 +3,7 @@
 Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, product
 from types import MappingProxyType
@@ -93,24 +94,29 @@ def years(run_looks: Sequence[RunStyle], *, together: bool = False) -> Plot | No
     scored = _by_facet(run_looks, "year")
     if not scored:
         return None
-    panels = [[look] for look in scored] if len(scored) > TOGETHER and not together else [[*scored]]
+    is_alone = len(scored) > TOGETHER and not together
+    panels = [[look] for look in scored] if is_alone else [[*scored]]
     columns = min(4, len(panels))
     chance = {int(year): measure.chance for groups in scored.values() for year, measure in groups.items()}
+    levels = {year: 100 * level for year, level in sorted(chance.items()) if level is not None}
+    others: list[tuple[float, float]] = []
+    for groups in scored.values():
+        others += [(int(year), 100 * (measure.value or 0.0)) for year, measure in groups.items()]
+        # What is not a number breaks the line.
+        others.append((math.nan, math.nan))
 
     def draw(figure: Any) -> None:
         grid = split_panels(figure, len(panels), columns)
         for axes, panel in zip(grid, panels, strict=True):
-            for groups in () if len(panels) == 1 else scored.values():
-                axes.plot([*map(int, groups)], [100 * (m.value or 0) for m in groups.values()], **OTHERS)
+            if is_alone:
+                axes.plot(*zip(*others, strict=True), **OTHERS)
+                axes.set_title(f"{wrap(panel[0].name, 28)}\nn = {panel[0].n:,}", fontsize="small")
             for place, look in enumerate(panel):
                 shift = SPREAD * ((place + 0.5) / len(panel) - 0.5)
                 values, bars = with_bars([(each.value or 0.0, each.interval) for each in scored[look].values()])
                 axes.errorbar([int(year) + shift for year in scored[look]], values, yerr=bars, **look.line, **BARS)
-            for year, level in chance.items():
-                if level is not None:
-                    axes.hlines(100 * level, year - 0.38, year + 0.38, zorder=1, **CHANCE)
-            if len(panels) > 1:
-                axes.set_title(f"{wrap(panel[0].name, 28)}\nn = {panel[0].n:,}", fontsize="small")
+            ends = [[year + end for year in levels] for end in (-0.38, 0.38)]
+            axes.hlines([*levels.values()], *ends, zorder=1, **CHANCE)
             axes.set_xticks(sorted(chance), map(str, sorted(chance)))
             axes.grid(axis="y", alpha=0.3)
         for axes in grid[::columns]:
@@ -124,13 +130,9 @@ def years(run_looks: Sequence[RunStyle], *, together: bool = False) -> Plot | No
         f"Accuracy by exam year, {describe_n([look.n for look in scored])}; bars are 95 % intervals ({WILSON}) of a "
         "year's questions. The axis need not begin at 0."
     )
-    lines = (
-        [(OTHERS, "other runs")]
-        if len(panels) > 1
-        else [(look.line, f"{look.name} (n = {look.n:,})") for look in scored]
-    )
-    size = (WIDTH, 0.7 + (2.3 if len(panels) > 1 else 3.6) * -(-len(panels) // columns))
-    title, legend = "Accuracy by exam year", [*lines, (CHANCE, "chance")]
+    lines = [(look.line, f"{look.name} (n = {look.n:,})") for look in scored]
+    legend = [*([(OTHERS, "other runs")] if is_alone else lines), (CHANCE, "chance")]
+    title, size = "Accuracy by exam year", (WIDTH, 0.7 + (2.3 if is_alone else 3.6) * -(-len(panels) // columns))
     return plan("accuracy_by_year", title, caption, size, scored, draw, legend)
 
 
@@ -149,7 +151,7 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         cells = [[groups.get(name, Measure()) for name in names] for groups in (*scored.values(), chance)]
-        values = [[float("nan") if cell.value is None else cell.value for cell in row] for row in cells]
+        values = [[math.nan if cell.value is None else cell.value for cell in row] for row in cells]
         image = axes.imshow(values, cmap="cividis", aspect="auto")
         for row, column in product(range(len(cells)), range(len(names))):
             cell = cells[row][column]
