@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 from pydantic import TypeAdapter
 
 from medexam.datasets.fingerprints import digest_files
+from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import whole_file, write_whole
@@ -61,35 +62,56 @@ def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
 def read_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
     """Read the questions that the run was last asked, or those of `keys`, with what is expected of them.
 
-    Raises `RunFolderError` where the file is missing or damaged.
+    Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the file is missing or
+    damaged.
     """
     path = folder.path / ITEMS
-    pictures: dict[str, str] = {}
-    questions, golds = [], {}
     try:
-        with open_parquet(path) as file:
-            described = json.loads((file.schema_arrow.metadata or {})[_SET])
-            form = described.pop("form")
-            item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
-            for row in parquet_rows(file):
-                if keys is not None and row["key"] not in keys:
-                    continue
-                if name := row.get("picture"):
-                    if name not in pictures:
-                        pictures[name] = _read_picture(folder.path, name)
-                    row["picture"] = pictures[name]
-                gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-                questions.append(item_type.validate_python(row))
-                golds[questions[-1].key] = gold_type.validate_python(gold)
-        described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
-        keys: Any = AnswerKey(golds) if form == "choice" else golds
-        return ItemSet(**described, questions=tuple(questions), golds=keys)
+        if keys is not None:
+            return _read_rows(path, keys)
+        with path.open("rb") as stream:
+            return _read_once(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path))
     except FileNotFoundError as error:
         raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunFolderError(
             f"{path} holds no questions that can be read ({first_line(error)}): restore it, or run the spec again"
         ) from None
+
+
+@dataclass(frozen=True)
+class _ItemsFile:
+    """A file of questions, equal to others of the same bytes."""
+
+    digest: str
+    path: Path = field(compare=False)
+
+
+@keep(worth=lambda _: True)
+def _read_once(file: _ItemsFile) -> AnySet:
+    return _read_rows(file.path)
+
+
+def _read_rows(path: Path, keys: Container[str] | None = None) -> AnySet:
+    pictures: dict[str, str] = {}
+    questions, golds = [], {}
+    with open_parquet(path) as file:
+        described = json.loads((file.schema_arrow.metadata or {})[_SET])
+        form = described.pop("form")
+        item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
+        for row in parquet_rows(file):
+            if keys is not None and row["key"] not in keys:
+                continue
+            if name := row.get("picture"):
+                if name not in pictures:
+                    pictures[name] = _read_picture(path.parent, name)
+                row["picture"] = pictures[name]
+            gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
+            questions.append(item_type.validate_python(row))
+            golds[questions[-1].key] = gold_type.validate_python(gold)
+    described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
+    expected: Any = AnswerKey(golds) if form == "choice" else golds
+    return ItemSet(**described, questions=tuple(questions), golds=expected)
 
 
 def _write_items(folder: Path, items: AnySet) -> None:
