@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from medexam.specs.base import Spec
 
@@ -160,6 +160,6 @@ class PublishedSpec(Spec):
     licence: str = ""
     citation: str = ""
     """How they ask to be cited."""
-    layouts: Annotated[tuple[ColumnsSpec, ...], Field(exclude_if=lambda layouts: not layouts)] = ()
+    layouts: tuple[ColumnsSpec, ...] = ()
     """The columns of the authors' own files. They are tried if `path` names a file without the columns of the hub's
     copy."""

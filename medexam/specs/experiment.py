@@ -35,7 +35,7 @@ class CellSpec(Spec):
     """The experiment's name; runs and the MLflow experiment carry it."""
     dataset: DatasetSpec = DatasetSpec()
     model: ModelSpec = ModelSpec()
-    models: dict[ModelName, ModelSpec] = Field(default_factory=dict, exclude_if=lambda models: not models)
+    models: dict[ModelName, ModelSpec] = Field(default_factory=dict)
     """Further models by name, which steps of a program ask by `model`."""
     program: AnyProgram = ZeroShotSpec(kind="zero_shot")
     metrics: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.plugins import is_live_name, load_object
 from medexam.specs.base import Spec
 from medexam.specs.extra_body import check_extra_body
-from medexam.specs.names import ENGINES, Args, part_name, short_name
+from medexam.specs.names import ENGINES, part_name, short_name
 from medexam.specs.secret_values import INSTEAD, is_variable
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
@@ -28,7 +28,7 @@ class ModelSpec(Spec):
     """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
     model that litellm knows. `scripted`: replies from a table, for dry runs. Or one that an installed package adds,
     or a class of one's own, `./file.py:Name` or `module:Name`."""
-    args: Args = Field(default_factory=dict)
+    args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of an engine of one's own."""
     name: str | None = None
     """Hub id, or the name a server or provider knows the model by. None: SmolLM2-135M-Instruct when embedded; when

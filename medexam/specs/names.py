@@ -2,9 +2,6 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
 
 from medexam.plugins import added_names, is_own_name, ships
 from medexam.text import nearest
@@ -15,9 +12,6 @@ BENCHMARKS = "medexam.benchmarks"
 OWN_METRICS = "medexam.metrics"
 PROGRAMS = "medexam.programs"
 """The entry point groups of short names, by what they name."""
-
-Args = Annotated[dict[str, Any], Field(exclude_if=lambda args: not args)]
-"""Keyword arguments of a class of the user's own; left out of what is stored if there are none."""
 
 
 def part_name(name: str, shipped: Collection[str], group: str) -> str:

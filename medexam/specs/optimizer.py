@@ -1,13 +1,13 @@
 """How a program is improved: the `optimizer` part of a spec, which `medexam optimize` reads."""
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec, Split
 from medexam.specs.model import ModelSpec
-from medexam.specs.names import OWN_METRICS, Args, class_name, part_name
+from medexam.specs.names import OWN_METRICS, class_name, part_name
 
 OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
 Metric = Literal["accuracy", "exam_score", "log_probability"]
@@ -48,7 +48,7 @@ class OptimizerSpec(Spec):
     replies of the model that led to the right answer. `random_search`: several bootstrapped sets, the best of which is
     kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone. Any other optimizer of DSPy's or
     one's own is named by its class, such as `dspy.SIMBA`."""
-    args: Args = Field(default_factory=dict)
+    args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of a class; `trainset`, `valset`, `metric` and models that write instructions are set by
     medexam."""
     train: PartSpec = PartSpec(split="train")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, field_validator, model_validator
 
 from medexam.specs.base import Spec
-from medexam.specs.names import RETRIEVERS, Args, part_name, short_name
+from medexam.specs.names import RETRIEVERS, part_name, short_name
 
 RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
 
@@ -21,7 +21,7 @@ class RetrieverSpec(Spec):
     """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25` and `tfidf`: words;
     `fusion`: `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
     name of one that an installed package adds."""
-    args: Args = Field(default_factory=dict)
+    args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
     corpus: str | Path | None = None
     """A folder or file of passages, or a hub data set; None: `corpus/passages.jsonl.gz` in `$MEDEXAM_DATA`."""

@@ -5,7 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import yaml
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from medexam.errors import SpecError
 from medexam.questions import Language
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
     AnyWords = ProgramSpec
 
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
-LEFT_OUT = Field(default=None, exclude_if=lambda value: value is None)
 _TEXT_FILES = (".txt", ".md")
 BY = ("predict", "chain_of_thought", "react", "likelihood")
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
@@ -37,6 +44,11 @@ class StepSpec(Spec):
     step: ClassVar[str]
     """The field that tells the step from the others."""
 
+    @model_serializer(mode="wrap")
+    def _leave_none_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write what a step says: most say little of what they may."""
+        return {name: value for name, value in write(self).items() if value is not None}
+
     @property
     def branches(self) -> "Mapping[str, tuple[StepSpec, ...]]":
         """The steps inside this one, by their place in it; empty if it has none."""
@@ -47,23 +59,23 @@ class StepSpec(Spec):
 class AskingStep(StepSpec):
     """Base of the steps that ask; each field but the first changes how."""
 
-    model: str | None = LEFT_OUT
+    model: str | None = None
     """One of the experiment's `models`; None: its `model`."""
-    samples: Annotated[int, Field(ge=2, le=1000)] | None = LEFT_OUT
+    samples: Annotated[int, Field(ge=2, le=1000)] | None = None
     """Replies to each question, of which the commonest legal answer is taken; None: one."""
-    orders: Orders | None = LEFT_OUT
+    orders: Orders | None = None
     """Ask once for each of several orders of the options, as `orders` of `zero_shot` does; None: the exam's alone."""
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = LEFT_OUT
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """That of this step; None: the model's."""
-    max_tokens: PositiveInt | None = LEFT_OUT
+    max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the program's own, or the model's."""
-    answer_format: AnswerFormat | None = LEFT_OUT
+    answer_format: AnswerFormat | None = None
     """`free` or `guided`; None: the program's own."""
-    rename: Annotated[FieldName | None, Field(alias="as")] = LEFT_OUT
+    rename: Annotated[FieldName | None, Field(alias="as")] = None
     """What the step's one output is called among the fields; None: as the signature says."""
-    add: FieldName | None = LEFT_OUT
+    add: FieldName | None = None
     """A list that the step's one output is added to, which is empty at first; None: the output is a field itself."""
-    instructions: str | dict[Language, str] | None = LEFT_OUT
+    instructions: str | dict[Language, str] | None = None
     """What the model is told: a text, a file (`./judge.txt` or `.md`), or one of both for each language."""
 
     @model_validator(mode="after")
@@ -106,15 +118,15 @@ class AskStep(AskingStep):
     step: ClassVar[str] = "ask"
     ask: str
     """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
-    by: str = Field(default="predict", exclude_if=lambda by: by == "predict")
+    by: str = "predict"
     """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), `likelihood` (take the
     likeliest value of each choice), or a module class that takes a signature."""
-    demos: tuple[dict[str, Any], ...] | str = Field(default=(), exclude_if=lambda demos: not demos)
+    demos: tuple[dict[str, Any], ...] | str = ()
     """Solved examples, each a mapping of the signature's fields; or a YAML or JSON file of them."""
-    words: "AnyWords | None" = LEFT_OUT
+    words: "AnyWords | None" = None
     """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
     is asked beside the question, such as `helps`; None: in DSPy's words."""
-    answer_form: AnswerForm | None = LEFT_OUT
+    answer_form: AnswerForm | None = None
     """`braces` or `angles`, with `words`; None: that of the words."""
 
     @model_validator(mode="after")
@@ -176,7 +188,7 @@ class UseStep(AskingStep):
     step: ClassVar[str] = "use"
     use: "AnyProgram"
     """Any program, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps."""
-    answer_form: AnswerForm | None = LEFT_OUT
+    answer_form: AnswerForm | None = None
     """`braces` or `angles`; None: the program's own."""
 
     @model_validator(mode="after")

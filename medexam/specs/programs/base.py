@@ -206,7 +206,7 @@ class WordsSpec(ProgramSpec):
     if TYPE_CHECKING:
         prompt: str | Path  # A field of each kind's own, with a default of its own.
 
-    name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+    name: str | None = None
     """What it is called in tables and folders; None: its kind."""
     prompt_language: Language | None = None
     """The language of the prompt's words, such as `en` for words in English around questions in any language; None:

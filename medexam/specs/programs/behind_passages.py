@@ -81,12 +81,12 @@ class RetrieveThenAnswerSpec(BehindPassagesSpec, RetrievingSpec):
     """Show passages of a corpus before the question (the paper's section 3.2.2), then ask."""
 
     kind: Literal["retrieve_then_answer"] = "retrieve_then_answer"
-    cite: Annotated[bool, Field(exclude_if=lambda cite: not cite)] = False
+    cite: bool = False
     """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`; guided
     where the answer is."""
-    reader: Annotated[str | Path | None, Field(exclude_if=lambda reader: reader is None)] = None
+    reader: str | Path | None = None
     """A folder or a hub id of a model of natural language inference that scores each citation; None scores none."""
-    revision: Annotated[str | None, Field(exclude_if=lambda revision: revision is None)] = None
+    revision: str | None = None
     """Revision of a hub reader; None takes the newest."""
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name
 from medexam.questions import Language
-from medexam.specs.names import PROGRAMS, Args, class_name, part_name, short_name
+from medexam.specs.names import PROGRAMS, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import AnswerFormat, EngineNeeds
@@ -37,7 +37,7 @@ class ModuleSpec(LookUpSpec):
     adapter: str = "chat"
     """DSPy's adapter for its predictors: `chat`, `json`, `xml`, or a class such as `dspy.TwoStepAdapter` or
     `./file.py:Name`. Guided answers use the chat adapter."""
-    adapter_args: Args = Field(default_factory=dict)
+    adapter_args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the adapter, such as `use_native_function_calling: true`. An `extraction_model` is the run's
     model."""
     max_tokens: PositiveInt | None = None
@@ -55,7 +55,7 @@ class ModuleSpec(LookUpSpec):
             raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter and adapter_args out")
         return self
 
-    timeout_s: Annotated[float | None, Field(gt=0, exclude_if=lambda timeout: timeout is None)] = None
+    timeout_s: Annotated[float, Field(gt=0)] | None = None
     """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
     other. None: any time. No digest depends on it."""
     logprobs: bool = False
@@ -109,7 +109,7 @@ class OwnSpec(ModuleSpec):
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the class or function."""
-    plain: Annotated[bool, Field(exclude_if=lambda plain: not plain)] = False
+    plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
 
     @field_validator("kind")
@@ -147,7 +147,7 @@ class SignatureSpec(ModuleSpec):
     """`chain_of_thought` has the model reason before the outputs."""
     instructions: str = ""
     """What the model is told; empty takes DSPy's own words for the signature."""
-    name: Annotated[str | None, Field(exclude_if=lambda name: name is None)] = None
+    name: str | None = None
     """What it is called in tables and folders; None: its kind."""
 
     @property

@@ -37,28 +37,26 @@ class ReplySpec(WordsSpec):
     legal option, so no question stays unanswered."""
     answer_form: AnswerForm = "braces"
     """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
-    reading: Annotated[Reading, Field(exclude_if=lambda reading: reading == "strict")] = "strict"
+    reading: Reading = "strict"
     """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
     the format is missing. Both are always reported, and no answer depends on it."""
     prompt: str | Path = "paper"
     """A named set of words (`paper`) or a path to a YAML file with one's own."""
-    samples: Annotated[int, Field(ge=1, le=1000, exclude_if=lambda samples: samples == 1)] = 1
+    samples: Annotated[int, Field(ge=1, le=1000)] = 1
     """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
     `model.temperature`."""
-    orders: Annotated[Orders, Field(exclude_if=lambda orders: orders == "given")] = "given"
+    orders: Orders = "given"
     """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
     `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
-    answer_after_budget: Annotated[bool, Field(exclude_if=lambda closes: not closes)] = False
+    answer_after_budget: bool = False
     """If a free reply is cut off in its thinking, close the thinking and choose among the options in one further
     call."""
-    images: Annotated[Literal["hidden", "shown", "only"], Field(exclude_if=lambda images: images == "hidden")] = (
-        "hidden"
-    )
+    images: Literal["hidden", "shown", "only"] = "hidden"
     """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees; `only` is
     `shown` with `dataset.images: with`: it asks only the questions that have a picture."""
-    image_side: Annotated[PositiveInt, Field(exclude_if=lambda side: side == PICTURE_SIDE)] = PICTURE_SIDE
+    image_side: PositiveInt = PICTURE_SIDE
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
     load: Path | None = None
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the

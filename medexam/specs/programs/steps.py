@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from medexam.questions import Language
 from medexam.specs.names import PROGRAMS, part_name
 from medexam.specs.programs.asides import SIDE_WORDS
-from medexam.specs.programs.asking_steps import LEFT_OUT, AskStep, FieldName, StepSpec, UseStep
+from medexam.specs.programs.asking_steps import AskStep, FieldName, StepSpec, UseStep
 from medexam.specs.programs.base import PositiveInt
 from medexam.specs.programs.needs import Query
 
@@ -29,14 +29,14 @@ class RetrieveStep(StepSpec):
     """The field that is looked up: a text, or a list of texts."""
     k: PositiveInt = 2
     """Passages for each text."""
-    rename: Annotated[FieldName | None, Field(alias="as")] = LEFT_OUT
+    rename: Annotated[FieldName | None, Field(alias="as")] = None
     """What the passages are called; None: `passages`."""
-    add: FieldName | None = LEFT_OUT
+    add: FieldName | None = None
     """A list that they are added to, each passage once."""
-    query: Query = Field(default="stem", exclude_if=lambda query: query == "stem")
+    query: Query = "stem"
     """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option` looks up the stem with
     each option and takes the best passages over all."""
-    query_language: Language | None = LEFT_OUT
+    query_language: Language | None = None
     """Of the same: look up the same question in this language, found by its key; None: the language that is asked."""
 
 
@@ -48,9 +48,9 @@ class EachStep(StepSpec):
     """A list among the fields."""
     name: FieldName = "entry"
     """What an entry is called in the steps."""
-    most: PositiveInt | None = LEFT_OUT
+    most: PositiveInt | None = None
     """Entries at most, the first ones; None for passages: all that were looked up."""
-    keep: FieldName | None = LEFT_OUT
+    keep: FieldName | None = None
     """Keep the entries for which the steps make this field true; None keeps all."""
     do: "Steps"
 
@@ -61,9 +61,9 @@ class RepeatStep(StepSpec):
     step: ClassVar[str] = "repeat"
     repeat: Annotated[int, Field(ge=1, le=100)]
     """How often at most."""
-    until: FieldName | None = LEFT_OUT
+    until: FieldName | None = None
     """The field that ends it once it is true; None: never."""
-    as_long_as: Annotated[FieldName | None, Field(alias="while")] = LEFT_OUT
+    as_long_as: Annotated[FieldName | None, Field(alias="while")] = None
     """The field that ends it once it is false or empty; None: never."""
     do: "Steps"
 
@@ -72,7 +72,7 @@ class ConditionStep(StepSpec):
     """Base of the steps that do others if a field says so."""
 
     do: "Steps"
-    otherwise: Annotated["Steps | None", Field(alias="else")] = LEFT_OUT
+    otherwise: Annotated["Steps | None", Field(alias="else")] = None
     """Steps that are done if it does not; None does none."""
 
     @property
@@ -107,7 +107,7 @@ class AllStep(StepSpec):
     step: ClassVar[str] = "all"
     all: Annotated[tuple["Branch", ...], AfterValidator(_at_least_two)]
     """Branches: a step each, or a list of steps."""
-    combine: str | None = LEFT_OUT
+    combine: str | None = None
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
     and the branches' predictions; None: each branch writes names of its own."""
 

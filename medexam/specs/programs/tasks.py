@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, get_args
-
-from pydantic import Field
+from typing import ClassVar, Literal, get_args
 
 from medexam.specs.catalogue import Form
 from medexam.specs.dataset import Format
@@ -66,7 +64,7 @@ class TaskSpec(WordsSpec):
 class TaskLookUpSpec(TaskSpec, LookUpSpec):
     """Base of the programs that answer in words after passages, if a retriever is named."""
 
-    k: Annotated[PositiveInt, Field(exclude_if=lambda k: k == 2)] = 2
+    k: PositiveInt = 2
     """Passages a question."""
 
     @property
