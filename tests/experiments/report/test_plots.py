@@ -99,5 +99,7 @@ def test_the_page_draws_the_scores_of_each_run_in_its_own_colours(make_run, tmp_
             low, high = accuracy["interval"]
             assert f"{100 * accuracy['value']:.1f}" in by_discipline
             assert f"[{100 * low:.0f}, {100 * high:.0f}]" in by_discipline
+    # What stands on a cell's colour does not follow the page into the dark.
+    assert {"#111111", "#fefefe"} & set(re.findall(r"#[0-9a-f]{6}", plots[1]))
     # Lost answers, and those gained from wrong ones or from none.
     assert {"2", "8 (4 unanswered)", "both right 8, neither 2", "accuracy +30.0 pp [0.0, 55.0]"} <= set(flips)

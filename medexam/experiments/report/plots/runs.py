@@ -155,8 +155,10 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
         image = axes.imshow(values, cmap="cividis", aspect="auto")
         for row, column in product(range(len(cells)), range(len(names))):
             cell = cells[row][column]
-            red, green, blue, _ = (1, 1, 1, 1) if cell.value is None else image.cmap(image.norm(cell.value))
-            color = "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+            red, green, blue, _ = image.cmap(image.norm(cell.value or 0.0))
+            is_bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+            # Not quite black and white, which follow the page into the dark, as a cell's colour does not.
+            color = "black" if cell.value is None else "#111111" if is_bright else "#fefefe"
             text = with_interval(percent(cell.value), cell.interval, lambda end: decimal(100 * end, 0))
             style = {"ha": "center", "va": "center", "fontsize": "small", "color": color}
             axes.text(column, row, text.replace(" [", "\n["), **style)
