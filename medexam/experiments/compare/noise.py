@@ -83,7 +83,9 @@ def measure_repeats(
     None without such repeats.
     """
     repeats = [repeat.read_predictions() for repeat in find_repeats(folder)]
-    most = ENOUGH * len(_scored(items, [first])) if repeats else 0
+    if not repeats:
+        return None
+    most = ENOUGH * len(_scored(items, [first]))
     same = (repeat for repeat in repeats if _models(repeat) == _models(first))
     askings = [first, *(repeat for repeat in same if len(_scored(items, [repeat])) >= most)]
     keys = _scored(items, askings)

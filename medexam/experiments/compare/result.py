@@ -1,17 +1,25 @@
 """What `medexam compare` finds of several runs, as one value: tables and `--json` are made from it."""
 
-from collections.abc import Sequence, Sized
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 from medexam.benchmarks.paired import Paired, count_alone
 from medexam.benchmarks.paired_tables import document_of, paired_document
 from medexam.distributions import LEVEL
-from medexam.experiments.compare.section import ComparisonScope, ComparisonSection, LeftOut
+from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.metrics.intervals import RESAMPLES, SEED
 from medexam.metrics.paired.pairs import Measured
 from medexam.metrics.results import Resampling
+
+DROPPED = {
+    "not_in_every_run": "not in every run",
+    "failed": "failed in at least one",
+    "not_asked_yet": "not asked yet in at least one",
+    "other_gold": "with another text or right answer in another run's data",
+}
+"""Why a question is not compared -> its words."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Comparison:
             "baseline": keys[0],
             "questions": len(self.questions),
             paired.clusters.replace(" ", "_"): paired.cluster_count,
-            "dropped": asdict(self.scope.exclusions),
+            "dropped": dict(self.scope.dropped),
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
@@ -88,15 +96,9 @@ def describe_all(runs: Sized) -> str:
     return "both runs" if len(runs) == 2 else f"all {len(runs)} runs"
 
 
-def describe_dropped(exclusions: LeftOut) -> str:
+def describe_dropped(dropped: Mapping[str, int]) -> str:
     """Describe how many questions are dropped for which reasons."""
-    counts = {
-        "not in every run": exclusions.not_in_every_run,
-        "failed in at least one": exclusions.failed,
-        "not asked yet in at least one": exclusions.not_asked_yet,
-        "with another text or right answer in another run's data": exclusions.other_gold,
-    }
-    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items() if count)
+    reasons = ", ".join(f"{count} {DROPPED[reason]}" for reason, count in dropped.items() if count)
     return f"Dropped: {reasons}" if reasons else "None dropped"
 
 

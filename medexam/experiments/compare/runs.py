@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -20,8 +21,8 @@ from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.noise import find_noise, measure_repeats
-from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped, name_documents
-from medexam.experiments.compare.section import ComparisonScope, Finder, LeftOut
+from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
+from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.score.own import score_own, with_own
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
 from medexam.experiments.store.data_changes import check_items
@@ -139,13 +140,13 @@ def find_scope(folders: Sequence[RunFolder], reading: Reading | None = None) -> 
 def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> ComparisonScope:
     records = [folder.read_record() for folder in folders]
     _check_same_data(records)
-    checked = list(map(check_items, folders))
+    checked = list(map(_read_items, folders))
     sets = [each.items for each in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
-    predictions = [_answers(folder, record, reading) for folder, record in zip(folders, records, strict=True)]
+    predictions = [_read_answers(folder, reading) for folder in folders]
     one_key = len({exam_set.golds_fingerprint for exam_set in sets}) == 1
     texts_agree = _compare_texts(records, sets)
-    items, exclusions = find_common(
+    items, dropped = find_common(
         sets[0].questions,
         records,
         [answers.outcomes for answers in predictions],
@@ -154,7 +155,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
     if not items:
         raise DatasetError(
             f"there is nothing to compare: no question is scored by {describe_all(folders)} "
-            f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
+            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )
     compared = replace(sets[0], questions=tuple(items))
@@ -164,10 +165,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
 
     paired, views = pair(predictions), {}
     if any(metrics.readings for metrics in paired.metrics):
-        views = {
-            f"read {way}ly": pair([_answers(*each, way) for each in zip(folders, records, strict=True)])
-            for way in get_args(Reading)
-        }
+        views = {f"read {way}ly": pair([_read_answers(folder, way) for folder in folders]) for way in get_args(Reading)}
     paired = paired.with_views(views)
     noises = [
         measure_repeats(benchmark, folder, data, items, answers)
@@ -181,7 +179,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
         sets=sets,
         items=items,
         predictions=predictions,
-        exclusions=exclusions,
+        dropped=dropped,
         corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
         noises=tuple(noises),
     )
@@ -213,7 +211,12 @@ def _check_same_data(records: Sequence[RunRecord]) -> None:
             )
 
 
-def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> RunAnswers:
+_read_items = keep(worth=lambda _: True)(check_items)
+"""Once for all comparisons of a command."""
+
+
+@keep(worth=lambda _: True)
+def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
         return RunAnswers(
@@ -225,7 +228,7 @@ def _answers(folder: RunFolder, record: RunRecord, reading: Reading | None) -> R
     metrics = None
     with suppress(RunFolderError):
         metrics = stored_metrics(folder)
-    return RunAnswers(folder.read_predictions, outcomes, record.questions, metrics)
+    return RunAnswers(folder.read_predictions, outcomes, folder.read_record().questions, metrics)
 
 
 def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: Sequence[OwnScores]) -> list[Measured]:
@@ -270,31 +273,22 @@ def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
 def run_names(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """Name each run by the cells of its row in `label_rows`, as short as tells all apart.
 
-    Its folder where that is a cell; else its program, with the experiment, the model, the language or all where they
-    are needed. Behind it stands whether it mixes models.
+    Its program, with the model, the experiment, the language or the data set where they are needed; else its folder.
+    Behind it stands whether it mixes models.
     """
     rows = label_rows(runs)
-    programs = Counter(rows["Program"])
-    languages = [" ".join([run.record.cell.dataset.language, *run.record.cell.dataset.changes]) for run in runs]
-    models, blank = rows.get("Model", [""] * len(runs)), [""] * len(runs)
-    models = ["" if name == NONE else name for name in models]
-    experiments = rows.get("Experiment", blank)
-    for columns in (
-        [blank],
-        [experiments],
-        [models],
-        [languages],
-        [models, languages],
-        [experiments, models, languages],
-    ):
-        names = [" ".join(filter(None, parts)) for parts in zip(rows["Program"], *columns, strict=True)]
+    programs, folders = rows.pop("Program"), rows.pop("Run", [run.folder.name for run in runs])
+    datasets = [run.record.cell.dataset for run in runs]
+    columns = [*rows.values(), [" ".join([dataset.language, *dataset.changes]) for dataset in datasets]]
+    columns.sort(key=lambda cells: cells is rows.get("Data set"))
+    for more in chain.from_iterable(combinations(columns, size) for size in range(len(columns) + 1)):
+        parts = zip(programs, *more, strict=True)
+        names = [" ".join(part for part in each if part != NONE) for each in parts]
         if len(set(names)) == len(names):
             return tuple(map(mark_mixed, runs, names))
-    folders = rows.get("Run", [run.folder.name for run in runs])
-    alone = [
-        program if programs[program] == 1 else name for program, name in zip(rows["Program"], folders, strict=True)
-    ]
-    return tuple(map(mark_mixed, runs, alone))
+    times = Counter(programs)
+    names = [program if times[program] == 1 else folder for program, folder in zip(programs, folders, strict=True)]
+    return tuple(map(mark_mixed, runs, names))
 
 
 def mark_mixed(run: StoredRun, name: str) -> str:
@@ -316,29 +310,28 @@ def find_common(
     records: Sequence[RunRecord],
     outcomes: Sequence[Mapping[str, Answered]],
     data_agree: Callable[[str], bool],
-) -> tuple[list[Q], LeftOut]:
+) -> tuple[list[Q], dict[str, int]]:
     """Find the baseline's questions that every run has scored on the same text and gold, and count the others.
 
     `data_agree` is asked by the keys of questions that every run was asked for.
     """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
-    common_items, counts = [], Counter[str]()
+    common_items, dropped = [], dict.fromkeys(DROPPED, 0)
+    dropped["not_in_every_run"] = len(in_any) - len(in_all)
     for question in baseline:
         if question.key not in in_all:
             continue
         statuses = [None if (outcome := run.get(question.key)) is None else outcome.status for run in outcomes]
         if Status.FAILED in statuses:
-            counts["failed"] += 1
+            dropped["failed"] += 1
         elif None in statuses:
-            counts["not_asked_yet"] += 1
+            dropped["not_asked_yet"] += 1
         elif not data_agree(question.key):
-            counts["other_gold"] += 1
+            dropped["other_gold"] += 1
         else:
             common_items.append(question)
-    return common_items, LeftOut(
-        len(in_any) - len(in_all), counts["failed"], counts["not_asked_yet"], counts["other_gold"]
-    )
+    return common_items, dropped
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:

@@ -22,20 +22,6 @@ from medexam.tables import Captioned
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Questions that at least one run was asked for and that are not compared, each counted under its first reason."""
-
-    not_in_every_run: int
-    """At least one run was not asked for the question."""
-    failed: int
-    """Every run was asked for it, and in at least one the asking failed."""
-    not_asked_yet: int
-    """Every run was asked for it, and at least one has no prediction yet."""
-    other_gold: int
-    """The runs' data sets do not agree on its right answer."""
-
-
-@dataclass(frozen=True)
 class ComparisonScope:
     """What a part may be found from: runs, and the items that all of them have scored."""
 
@@ -49,7 +35,8 @@ class ComparisonScope:
     items: Sequence[Item]
     predictions: Sequence[RunAnswers]
     """The whole run's, also of items that are not compared."""
-    exclusions: LeftOut
+    dropped: Mapping[str, int]
+    """Reason -> questions that at least one run was asked for and that are not compared, each under its first one."""
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
     noises: tuple[Noise | None, ...]
