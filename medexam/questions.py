@@ -74,7 +74,7 @@ class Scoring:
     @property
     def cancelling(self) -> float:
         """How many wrong answers cancel a right one."""
-        return 1 / self.penalty if self.penalty else float("inf")
+        return 1 / self.penalty
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

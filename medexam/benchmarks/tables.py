@@ -129,10 +129,8 @@ def breakdowns(benchmark: Benchmark[Any, Any], metrics: Metrics, *, published: b
     """
     tables = []
     for place, (facet, groups) in enumerate(metrics.by.items()):
-        shown = published and place == 0
-        tables += group_tables(
-            f"By {name_facet(benchmark, facet).lower()}", name_facet(benchmark, facet), groups, published=shown
-        )
+        header, is_first = name_facet(benchmark, facet), place == 0
+        tables += group_tables(f"By {header.lower()}", header, groups, published=published and is_first)
     for title, counts in metrics.tallies.items():
         kinds = list(dict.fromkeys(kind for each in counts.values() for kind in each))
         rows = tuple(
@@ -159,9 +157,9 @@ def group_tables(title: str, header: str, groups: Mapping[str, Scores], *, publi
             columns |= {"No answer": [str(group.unanswered) for group in scores], **unscored_columns(scores)}
         columns |= _measure_columns(scores, names[begin : begin + COLUMNS])
         if published and begin == 0:
-            shown = [name for name in AVERAGES if any(name in group.measures for group in scores)]
+            averages = [name for name in AVERAGES if any(name in group.measures for group in scores)]
             columns |= {
-                AVERAGES[name][1]: [show_measure(group.measures.get(name)) for group in scores] for name in shown
+                AVERAGES[name][1]: [show_measure(group.measures.get(name)) for group in scores] for name in averages
             }
         rows = tuple(zip(*columns.values(), strict=True))
         tables.append(Table(title if begin == 0 else f"{title}, continued", tuple(columns), rows))
@@ -203,18 +201,18 @@ def metric_values(metrics: Metrics) -> dict[str, float]:
     A measure has `_low` and `_high`, and stands again as `measure.group` for the groups of each facet but exams: the
     first one of answers that are right or wrong, and all of others.
     """
-    found: dict[str, float | None] = {**run_values(metrics), **evidence_values(metrics.evidence)}
+    values: dict[str, float | None] = {**run_values(metrics), **evidence_values(metrics.evidence)}
     first = next(iter(metrics.measures), None)
     if first is not None:
-        found[f"chance_{first}"] = metrics.measures[first].chance
+        values[f"chance_{first}"] = metrics.measures[first].chance
     for facet, groups in metrics.by.items():
         for group, scores in groups.items() if facet != "exam" else ():
             ending = f".options_{group}" if facet == "option_count" else f".{group}"
             if metrics.right is None:
-                found |= measure_values(scores.measures, ending=ending)
+                values |= measure_values(scores.measures, ending=ending)
             elif first is not None:
-                found[f"{first}{ending}"] = scores.measure(first).value
-    return {name: float(value) for name, value in found.items() if value is not None}
+                values[f"{first}{ending}"] = scores.measure(first).value
+    return {name: float(value) for name, value in values.items() if value is not None}
 
 
 def count_units(metrics: Metrics) -> dict[str, int]:

@@ -129,11 +129,10 @@ def _percentiles(rows: Any) -> list[Interval]:
 def _gains(cancelling: float) -> Floats:
     """Return the points of a question that is right, wrong and unanswered."""
     gains = np.zeros(UNANSWERED + 1)
-    gains[RIGHT], gains[WRONG] = (cancelling, -1) if np.isfinite(cancelling) else (1, 0)
+    gains[RIGHT], gains[WRONG] = cancelling, -1
     return gains
 
 
 def _means(cancelling: float) -> Statistic:
     """Return what computes row 0, the pooled exam score, and row 1, the mean of the exams' points."""
-    most = cancelling if np.isfinite(cancelling) else 1
-    return lambda points, n, exams: np.stack([points / (most * n), points / exams])
+    return lambda points, n, exams: np.stack([points / (cancelling * n), points / exams])

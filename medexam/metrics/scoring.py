@@ -106,7 +106,6 @@ class ItemTable:
         share, cancelling = max(n, 1), None if self.scoring is None else self.scoring.cancelling
         measures: Measures = {
             "accuracy": measure(right / share, by_chance / share, interval=rate_interval(right, n)),
-            "unanswered_ratio": measure(unanswered / share, interval=rate_interval(unanswered, n)),
         }
         if cancelling is not None:
             chance = (by_chance - (n - by_chance) / cancelling) / share
@@ -115,6 +114,7 @@ class ItemTable:
             points = cancelling * exams[:, RIGHT] - exams[:, WRONG]
             size, chance = max(len(exams), 1), cancelling * by_chance - (n - by_chance)
             measures["points"] = measure(float(points.sum()) / size, chance / size, Unit.POINTS)
+        measures["unanswered_ratio"] = measure(unanswered / share, interval=rate_interval(unanswered, n))
         if self.scoring is not None and self.scoring.as_headqa_v1:
             each = list(zip(exams[:, RIGHT].tolist(), exams.sum(axis=1).tolist(), strict=True))
             values = headqa_v1_accuracy(each), headqa_v1_points((3 * exams[:, RIGHT] - exams[:, WRONG]).tolist())
@@ -124,18 +124,18 @@ class ItemTable:
 
     def score_whole(self) -> Scores:
         """Score all questions, with the intervals that resample exams or questions."""
-        scores, measures = self.score(), {}
-        if "exam_score" in scores.measures:
-            cancelling = self.scoring.cancelling if self.scoring else None
-            exams = self.exam_counts()
-            found = dict(zip(("exam_score", "points"), score_intervals(exams, cancelling or 1), strict=True))
-            if not self.has_exams:
-                found = {"exam_score": question_interval(self.outcomes, cancelling or 1)}
-            measures = {
-                name: scores.measures[name].model_copy(update={"interval": interval, "resampled": kind})
-                for name, (interval, kind) in found.items()
-                if name in scores.measures
-            }
+        scores = self.score()
+        if self.scoring is None:
+            return scores
+        if self.has_exams:
+            intervals = score_intervals(self.exam_counts(), self.scoring.cancelling)
+        else:
+            intervals = [question_interval(self.outcomes, self.scoring.cancelling)]
+        # Without exams there are no points, and one interval.
+        measures = {
+            name: scores.measures[name].model_copy(update={"interval": interval, "resampled": kind})
+            for name, (interval, kind) in zip(("exam_score", "points"), intervals, strict=False)
+        }
         return scores.model_copy(update={"measures": scores.measures | measures})
 
     def score_by(self, facets: Facets | None = None) -> dict[str, dict[str, Scores]]:

@@ -102,7 +102,7 @@ def _read_fraction(value: Any) -> Any:
 class ScoringSpec(Spec):
     """How answers with numbered options are scored."""
 
-    penalty: Annotated[float, BeforeValidator(_read_fraction), Field(ge=0, le=1)]
+    penalty: Annotated[float, BeforeValidator(_read_fraction), Field(gt=0, le=1)]
     """What a wrong answer takes off, where a right one gives 1: a number, or a fraction such as `1/3`."""
 
 

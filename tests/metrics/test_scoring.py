@@ -101,8 +101,6 @@ def test_what_a_data_set_does_not_declare_is_no_measure(make_exam, key_of, predi
     charged = compute_metrics(questions, key_of(questions), predictions, Scoring(penalty=0.25))
     assert charged.measure("exam_score").value == pytest.approx((5 - 5 / 4) / 10)
     assert "points" not in charged.measures
-    free = compute_metrics(questions, key_of(questions), predictions, Scoring(penalty=0))
-    assert free.measure("exam_score").value == free.measure("accuracy").value
 
 
 def test_two_exams_of_one_name_stay_two(make_exam, key_of, predict) -> None:
