@@ -124,10 +124,16 @@ async def test_a_pause_that_a_server_asks_for_is_read(header: str, seconds: floa
     assert caught.value.retry_after == (seconds if seconds is None else pytest.approx(seconds, abs=600 * (seconds > 9)))
 
 
-async def test_a_pause_is_waited_for_and_without_one_waits_double(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_pause_is_waited_for_up_to_the_longest_and_without_one_waits_double(monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "attempts", 4)
     monkeypatch.setattr(TIMING, "first_wait_s", 0.1)
-    for headers, least in (({"Retry-After": "0.3"}, [0.3, 0.3, 0.3]), ({}, [0.05, 0.1, 0.2])):
+    monkeypatch.setattr(TIMING, "longest_hint_s", 0.4)
+    cases: tuple[tuple[dict[str, str], list[float]], ...] = (
+        ({"Retry-After": "0.3"}, [0.3, 0.3, 0.3]),
+        ({"Retry-After": "30"}, [0.4, 0.4, 0.4]),
+        ({}, [0.05, 0.1, 0.2]),
+    )
+    for headers, least in cases:
         with serving(Refusing(said="{}", headers=headers)) as wire:
             async with reaching(wire) as engine:
                 wire.status = 429
@@ -137,3 +143,4 @@ async def test_a_pause_is_waited_for_and_without_one_waits_double(monkeypatch: p
             later - earlier >= wait for earlier, later, wait in zip(wire.times, wire.times[1:], least, strict=False)
         )
         assert len(wire.times) == 4
+        assert wire.times[-1] - wire.times[0] < 30
