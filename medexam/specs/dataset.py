@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
+    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
@@ -102,7 +103,19 @@ def _read_fraction(value: Any) -> Any:
 class ScoringSpec(Spec):
     """How answers with numbered options are scored."""
 
-    penalty: Annotated[float, BeforeValidator(_read_fraction), Field(gt=0, le=1)]
+    penalty: Annotated[
+        float,
+        BeforeValidator(_read_fraction),
+        Field(gt=0, le=1),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                    {"type": "string", "pattern": "^[0-9]+/[1-9][0-9]*$"},
+                ]
+            }
+        ),
+    ]
     """What a wrong answer takes off, where a right one gives 1: a number, or a fraction such as `1/3`."""
 
 
