@@ -39,8 +39,6 @@ class Benchmark(ABC, Generic[I, G]):
     """Runs of one family share a table."""
     right_or_wrong: bool = False
     """Whether every answer is right or wrong, so that runs have traces, flips, and languages side by side."""
-    plots: tuple[str, ...] = ()
-    """The plots of its runs, in the order of a report; empty if it has none."""
     scoring: Scoring | None = None
     """What a wrong answer costs, where the data set declares it; None: answers are right or wrong, or more or less."""
     clusters: str = "questions"

@@ -21,7 +21,6 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
 
     family = "exams"
     right_or_wrong = True
-    plots = ("strategies", "years", "disciplines", "flips", "reliability", "thresholds", "relevance")
     clusters = "exams"
     facets = MappingProxyType({"discipline": "Discipline", "year": "Year"})
 

@@ -49,11 +49,11 @@ QUARTILES = ("1, lowest", "2", "3", "4, highest")
 def strategies(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan accuracy and exam score of each run, side by side."""
     scored = {look: look.run.metrics.measures for look in run_looks if look.n}
-    if describe_difference([look.run for look in scored]) is None:
-        scored = dict(sorted(scored.items(), key=lambda pair: -(pair[0].run.score or 0)))
     names = [name for name in ("accuracy", "exam_score") if any(name in measures for measures in scored.values())]
     if not names:
         return None
+    if describe_difference([look.run for look in scored]) is None:
+        scored = dict(sorted(scored.items(), key=lambda pair: -(pair[0].run.score or 0)))
 
     def draw(figure: Any) -> None:
         grid = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
@@ -79,7 +79,7 @@ def strategies(run_looks: Sequence[RunStyle]) -> Plot | None:
     rules = f"accuracy: {WILSON}"
     if "exam_score" in names:
         ways = [measures["exam_score"].resampled for measures in scored.values() if "exam_score" in measures]
-        clusters = run_looks[0].run.benchmark.clusters
+        clusters = next(iter(scored)).run.benchmark.clusters
         rules += f"; exam score: {describe_resampling(ways, 'bootstrap', clusters)}"
     caption = (
         f"{' and '.join(names).capitalize().replace('_', ' ')} of each run, {describe_n([look.n for look in scored])}; "
@@ -172,7 +172,7 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
         axes.vlines([at - 0.5 for at in range(1, len(names))], -0.5, len(scored) + 0.5, "white", linewidth=1.5)
         axes.hlines([at - 0.5 for at in range(1, len(cells))], -0.5, len(names) - 0.5, "white", linewidth=1.5)
 
-    group_name = next(iter(scored)).run.benchmark.facets["discipline"].lower()
+    group_name = next(iter(scored)).run.benchmark.facets.get("discipline", "discipline").lower()
     caption = (
         f"Accuracy by {group_name} in percent, {describe_n([look.n for look in scored])}; in brackets 95 % "
         f"intervals ({WILSON}). The last row is what choosing at random would score."
@@ -316,7 +316,7 @@ def relevance(run_looks: Sequence[RunStyle]) -> Plot | None:
             parts = {place + shift: part for place, part in enumerate(figures["quartiles"]) if part["n"]}
             values, bars = with_bars([(part["accuracy"], part["accuracy_interval"]) for part in parts.values()])
             axes.errorbar([*parts], values, yerr=bars, **look.line, **BARS)
-        chance = next(iter(pairs)).run.metrics.measures["accuracy"].chance
+        chance = next(iter(pairs)).run.metrics.measure("accuracy").chance
         if chance is not None:
             axes.axhline(100 * chance, **CHANCE)
         axes.set_xticks(range(4), QUARTILES)
@@ -344,10 +344,9 @@ PLOTS: Mapping[str, Callable[..., Plot | None]] = MappingProxyType(
 
 
 def plot_runs(runs: Sequence[StoredRun]) -> list[Plot]:
-    """Plan the plots that runs of one benchmark have data for."""
-    run_looks = looks(runs)
-    plots = [PLOTS[name](run_looks) for name in runs[0].benchmark.plots]
-    return [plot for plot in plots if plot is not None]
+    """Plan the plots of those runs whose answers are right or wrong, where they have the data."""
+    run_looks = looks([run for run in runs if run.benchmark.right_or_wrong])
+    return [plot for draw in PLOTS.values() if run_looks and (plot := draw(run_looks)) is not None]
 
 
 def _by_facet(run_looks: Sequence[RunStyle], facet: str) -> dict[RunStyle, dict[str, Measure]]:
