@@ -4,7 +4,7 @@ Scores come in as fractions of 1 and go out as percent with one decimal.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,11 +12,6 @@ Interval = tuple[float, float]
 
 NONE = "-"
 """Written if there is no score."""
-STARS = "*: p < 0.05, **: p < 0.01, ***: p < 0.001."
-
-
-Captioned = Any
-"""A `Table`, or a pair of a table and its caption."""
 
 
 class Number(str):
@@ -46,18 +41,8 @@ class Table:
     best: frozenset[tuple[int, int]] = frozenset()
     text_columns: int = 1
     """How many columns, from the left, hold words and not numbers."""
-    stars: tuple[tuple[int, int, int], ...] = ()
-    """(row, column, how many) of the stars that a printed table has behind a number; `STARS` is their legend."""
-    spans: tuple[str, ...] = ()
-    """What a printed table has above each header, once over neighbours that share it; empty for a single line of
-    headers."""
     caption: str = ""
     """How to read it."""
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the table and its caption."""
-        yield self
-        yield self.caption
 
     def columns(self) -> tuple[list[str], list[list[str | float | None]]]:
         """Return headers and rows with one column a number: ends of intervals stand in columns of their own."""
@@ -128,11 +113,6 @@ def with_interval(text: str, interval: Interval | None, write: Callable[[float],
 def p_value(p: float) -> Number:
     """Write three decimals, and no less than can be told in them."""
     return Number("<0.001" if p < 0.001 else f"{p:.3f}", p)
-
-
-def count_stars(p: float) -> int:
-    """Return how many stars `STARS` gives a p."""
-    return sum(p < level for level in (0.05, 0.01, 0.001))
 
 
 def coefficient(value: float) -> Number:

@@ -16,7 +16,7 @@ from medexam.metrics.paired.pairs import NO_ANSWER, Measured
 from medexam.metrics.paired.power import detectable_difference
 from medexam.metrics.paired.results import PairedMeasure
 from medexam.metrics.results import Resampling, Unit
-from medexam.tables import NONE, Table, coefficient, count_stars, p_value, percent
+from medexam.tables import NONE, Table, coefficient, p_value, percent
 
 AnyBenchmark = Benchmark[Any, Any]
 
@@ -122,12 +122,9 @@ def breakdown_tables(benchmark: AnyBenchmark, paired: Paired, names: Sequence[st
 
 
 def _stress(table: Table, cells: Sequence[PairedMeasure]) -> Table:
-    """Stress the differences that are shown, and give printed tables their stars."""
+    """Stress the differences that are shown."""
     best = frozenset((row, 5) for row, each in enumerate(cells) if each.verdict != "not told apart")
-    stars = tuple(
-        (row, 5, count_stars(each.p_adjusted)) for row, each in enumerate(cells) if each.p_adjusted is not None
-    )
-    return replace(table, best=best, stars=stars)
+    return replace(table, best=best)
 
 
 def _p(p: float | None) -> str:
@@ -170,15 +167,15 @@ def flipped_tables(paired: Paired, golds: Mapping[str, Any], names: Sequence[str
     sheet, places = paired.sheet, _flipped(paired)
     if not len(places):
         return []
-    shown = places[:limit]
+    first = places[:limit]
     count = str(len(places)) if len(places) <= limit else f"first {limit} of {len(places)}"
-    answers = [(sheet.keys[place], _answers(paired, place)) for place in shown]
+    answers = [(sheet.keys[place], _answers(paired, place)) for place in first]
     rows = tuple(
-        (key, str(golds[key].number), *(NONE if answer is None else str(answer) for answer in chosen))
-        for key, chosen in answers
+        (key, str(golds[key].number), *(NONE if answer is None else str(answer) for answer in row))
+        for key, row in answers
     )
     right = frozenset(
-        (row, 2 + run) for row, place in enumerate(shown) for run in np.flatnonzero(sheet.first[:, place]).tolist()
+        (row, 2 + run) for row, place in enumerate(first) for run in np.flatnonzero(sheet.first[:, place]).tolist()
     )
     caption = "Questions that some runs have right and others wrong, with each run's answer; right answers are marked."
     if len(places) > limit:

@@ -12,7 +12,7 @@ from medexam.experiments import ComparisonScope, ComparisonSection, RunRecord
 from medexam.frozen_model import FrozenModel
 from medexam.metrics import Difference
 from medexam.specs import differing_keys
-from medexam.tables import NONE, Captioned, Table, percent
+from medexam.tables import NONE, Table, percent
 from medexam_companions.analysis.contrasts import Floats, mean_value, right_by_place
 from medexam_companions.analysis.sides import CAVEAT, judge
 
@@ -57,7 +57,7 @@ class AlteredRuns:
     runs: Mapping[int, AlteredRun]
     clusters: str
 
-    def tables(self, names: Sequence[str]) -> list[Captioned]:
+    def tables(self, names: Sequence[str]) -> list[Table]:
         """Build one table with a row for each run on altered questions."""
         contrasts = {place: (run.above_place, run.change, run.against_control) for place, run in self.runs.items()}
         rows = tuple(
@@ -79,7 +79,7 @@ class AlteredRuns:
             f"change of the first run with the same alteration. {CAVEAT}"
         )
         headers = ("Run", "Unaltered", "Altered", "By place", "Above it", "Change", "Against control")
-        return [(Table("Contamination: altered questions", headers, rows), caption)]
+        return [Table("Contamination: altered questions", headers, rows, caption=caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write what may be said of each run, but of continued questions, whose meaning tells the second half."""
@@ -130,9 +130,9 @@ def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
         )
     if not runs:
         return None
-    found, names = AlteredRuns(runs, compared.statistics.clusters), compared.names
-    document = found.document(compared.run_keys)
-    return ComparisonSection(found.name, found.sentences(names), document, found.tables(names))
+    part, names = AlteredRuns(runs, compared.statistics.clusters), compared.names
+    document = part.document(compared.run_keys)
+    return ComparisonSection(part.name, part.sentences(names), document, part.tables(names))
 
 
 def _find_plain(record: RunRecord, records: Sequence[RunRecord]) -> int | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
-from medexam.tables import NONE, Captioned, Table, percent
+from medexam.tables import NONE, Table, percent
 from medexam_companions.analysis.fitting import Floats, ItemFit, fit_items
 
 SHOWN = 10
@@ -71,7 +71,7 @@ class ItemResponse:
     golds: Mapping[str, int]
     name = "item_response"
 
-    def tables(self, names: Sequence[str]) -> list[Captioned]:  # noqa: ARG002
+    def tables(self, names: Sequence[str]) -> list[Table]:  # noqa: ARG002
         """List suspicious, useless and hard questions."""
         rows = [
             (
@@ -91,7 +91,7 @@ class ItemResponse:
             "uniform choice, by the model. SE: of the discrimination. Strongest: percent, of the strongest run."
         )
         columns = ("Question", "Kind", "Gold", "Chosen", "Right in", "Discrimination", "SE", "Strongest")
-        return [(Table("Questions to review", columns, tuple(rows), text_columns=2), caption)] if rows else []
+        return [Table("Questions to review", columns, tuple(rows), text_columns=2, caption=caption)] if rows else []
 
     def sentences(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
         """Write how sound the fit is, and how many questions there are of each kind."""
@@ -135,10 +135,10 @@ def find_item_response(compared: ComparisonScope) -> ComparisonSection:
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
     chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
     fit = fit_items(right)
-    found = ItemResponse(
+    part = ItemResponse(
         fit=fit,
         questions=dict(zip(keys, judge_items(fit, right, answers, [chances[key] for key in keys]), strict=True)),
         golds={key: compared.sets[0].golds[key].number for key in keys},
     )
     names, run_keys = compared.names, compared.run_keys
-    return ComparisonSection(found.name, found.sentences(names), found.document(run_keys), found.tables(names))
+    return ComparisonSection(part.name, part.sentences(names), part.document(run_keys), part.tables(names))

@@ -14,7 +14,7 @@ from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.frozen_model import FrozenModel
 from medexam.metrics import Difference
-from medexam.tables import NONE, Captioned, Table, percent
+from medexam.tables import NONE, Table, percent
 from medexam_companions.analysis.contrasts import Floats, difference_of_means
 
 CAVEAT = "None of this shows what a model was trained on: exams differ in difficulty, and stated cutoffs may be wrong."
@@ -74,7 +74,7 @@ class TwoSides:
     clusters: str
     """What the intervals resample if there are enough."""
 
-    def tables(self, names: Sequence[str]) -> list[Captioned]:
+    def tables(self, names: Sequence[str]) -> list[Table]:
         """Build one table for each measure, a row for each run."""
         questions = " and ".join(
             f"{count:,} questions {phrase} ({exams:,} {self.clusters})"
@@ -96,7 +96,7 @@ class TwoSides:
                 (name, *map(percent, row.means), *(signed(contrast) if contrast else NONE for contrast in both))
                 for name, row, both in zip(names, measure.rows, contrasts, strict=True)
             )
-            tables.append((Table(f"Contamination: {self.words.title}, {measure.noun}", headers, rows), caption))
+            tables.append(Table(f"Contamination: {self.words.title}, {measure.noun}", headers, rows, caption=caption))
         return tables
 
     def sentences(self, names: Sequence[str]) -> list[str]:
@@ -157,7 +157,7 @@ def contrast_sides(
     measures = {"accuracy": measure(compared.matrix, "accuracy", "percentage points")}
     if (likelihoods := _log_probabilities(compared)) is not None:
         measures["log_probability"] = measure(*likelihoods)
-    found = TwoSides(
+    part = TwoSides(
         words,
         measures,
         counts=(int(first.sum()), int(second.sum())),
@@ -166,7 +166,7 @@ def contrast_sides(
         clusters=compared.statistics.clusters,
     )
     names, keys = compared.names, compared.run_keys
-    return ComparisonSection(found.name, found.sentences(names), found.document(keys), found.tables(names))
+    return ComparisonSection(part.name, part.sentences(names), part.document(keys), part.tables(names))
 
 
 def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, str, str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import ComparisonScope, ComparisonSection
-from medexam.tables import NONE, Captioned, Table
+from medexam.tables import NONE, Table
 from medexam_companions.analysis.bradley_terry import compare_strengths, takes_clusters
 
 
@@ -24,7 +24,7 @@ class Strengths:
         """Positions of the runs, the strongest first."""
         return sorted(range(len(self.strengths)), key=lambda position: -self.strengths[position]["strength"])
 
-    def tables(self, names: Sequence[str]) -> list[Captioned]:
+    def tables(self, names: Sequence[str]) -> list[Table]:
         """Build a row for each run, the strongest first."""
         place = {position: number for number, position in enumerate(self.order, start=1)}
         rows = tuple(
@@ -42,7 +42,7 @@ class Strengths:
             "runs whose difference in strength may be 0, at 95 % for all pairs at once."
         )
         headers = ("No.", "Run", "Wins", "Losses", "Strength", "Not separable from")
-        return [(Table("Strengths of all runs", headers, rows, text_columns=2), caption)]
+        return [Table("Strengths of all runs", headers, rows, text_columns=2, caption=caption)]
 
     def sentences(self, names: Sequence[str]) -> list[str]:
         """Write how many pairs are separable, and which runs may be the strongest."""
@@ -72,6 +72,6 @@ def find_strengths(compared: ComparisonScope) -> ComparisonSection:
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
     independent = compared.statistics.clusters if takes_clusters(compared.clusters) else "questions within exams"
-    found = Strengths(compare_strengths(compared.matrix, compared.clusters), independent)
+    part = Strengths(compare_strengths(compared.matrix, compared.clusters), independent)
     names, keys = compared.names, compared.run_keys
-    return ComparisonSection(found.name, found.sentences(names), found.document(keys), found.tables(names))
+    return ComparisonSection(part.name, part.sentences(names), part.document(keys), part.tables(names))

@@ -8,7 +8,7 @@ from typing import Any
 from medexam.distributions import LEVEL
 from medexam.experiments import StoredRun, cost_tables
 from medexam.metrics import RESAMPLES, SEED
-from medexam.tables import NONE, Captioned, Table, coefficient, percent
+from medexam.tables import NONE, Table, coefficient, percent
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
 from medexam_companions.audit.folder import ASPECTS, CORRECTNESS
 from medexam_companions.audit.items import AuditItem
@@ -100,7 +100,7 @@ def _means_by(
     }
 
 
-def audit_tables(document: Document) -> list[Captioned]:
+def audit_tables(document: Document) -> list[Table]:
     """Build sheets, marks, raters and measures, in this order."""
     heads = tuple(aspect.capitalize() for aspect in ASPECTS)
     sheets = tuple(
@@ -117,13 +117,18 @@ def audit_tables(document: Document) -> list[Captioned]:
         for name, part in document[f"by_{kind}"].items()
     )
     tables = [
-        (
-            Table("Sheets", ("Rater", "Rows", *(head for aspect in heads for head in (aspect, "Mean"))), sheets),
-            "Rows of each sheet, how many of them are marked, and the mean mark.",
+        Table(
+            "Sheets",
+            ("Rater", "Rows", *(head for aspect in heads for head in (aspect, "Mean"))),
+            sheets,
+            caption="Rows of each sheet, how many of them are marked, and the mean mark.",
         ),
-        (
-            Table("Marks", ("Name", "Kind", "Answers", *heads), marks, text_columns=2),
-            "Mean marks from 1 to 5 of the answers that are marked; an answer's mark is the mean of its raters'.",
+        Table(
+            "Marks",
+            ("Name", "Kind", "Answers", *heads),
+            marks,
+            text_columns=2,
+            caption="Mean marks, 1 to 5, of the answers that are marked; an answer's mark is the mean of its raters'.",
         ),
     ]
     if document["raters"]:
@@ -131,7 +136,7 @@ def audit_tables(document: Document) -> list[Captioned]:
         cells = ((_agreement_cells(row), row) for row in document["raters"])
         raters = tuple((first, row["aspect"], *further, *_coefficients(row)) for (first, *further), row in cells)
         caption = f"Answers that both marked; percent with the same mark; Cohen's kappa with quadratic weights. {_HOW}"
-        tables.append((Table("Raters against each other", names, raters, text_columns=2), caption))
+        tables.append(Table("Raters against each other", names, raters, text_columns=2, caption=caption))
     if measures := document["measures"]:
         parts = [part for part in ("by_group", "by_run") if len(document[part]) > 1]
         rows = tuple(
@@ -139,13 +144,13 @@ def audit_tables(document: Document) -> list[Captioned]:
             for each in measures
             for name, correlation in (("all", each["overall"]), *(pair for p in parts for pair in each[p].items()))
         )
-        table = Table("Measures against the raters", ("Measure", "Of", "Answers", *_COEFFICIENTS), rows, text_columns=2)
+        headers = ("Measure", "Of", "Answers", *_COEFFICIENTS)
         caption = f"Each automatic measure against the mean of the raters' correctness, by group and by run. {_HOW}"
-        tables.append((table, caption))
+        tables.append(Table("Measures against the raters", headers, rows, text_columns=2, caption=caption))
     return tables
 
 
-def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Document]) -> list[Captioned]:
+def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Document]) -> list[Table]:
     """Build the tables of kinds by run, of agreement if people judged, and of what the judge cost."""
     metrics = run.metrics
     parts = {"All": metrics, **metrics.by.get("group", {})}
@@ -155,11 +160,13 @@ def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Docum
     )
     count = next((measure.n for measure in metrics.measures.values()), 0)
     caption = f"Percent of the wrong answers that {run.model} judged: {count:,} of {metrics.selected:,}."
-    tables = [(Table("Kinds of errors", ("Kind", *groups), rows), caption)]
+    tables = [Table("Kinds of errors", ("Kind", *groups), rows, caption=caption)]
     if agreements:
         pairs = tuple(map(_agreement_cells, agreements))
         caption = "Answers that both judged, percent with the same kind, and Cohen's kappa."
-        tables.append((Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs), caption))
+        tables.append(
+            Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs, caption=caption)
+        )
     return [*tables, *cost_tables(run)]
 
 

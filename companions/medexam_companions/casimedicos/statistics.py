@@ -10,7 +10,7 @@ from collections import Counter
 from medexam.datasets import locate_files, read_squad
 from medexam.frozen_model import FrozenModel
 from medexam.specs import DatasetSpec
-from medexam.tables import Captioned, Table, percent
+from medexam.tables import Table, percent
 from medexam.text import split_sentences
 from medexam_companions.casimedicos.documents import read_casimedicos
 from medexam_companions.casimedicos.extraction import SPANS
@@ -37,18 +37,20 @@ class ExplanationStatistics(FrozenModel):
     sentences: dict[str, float]
     """`1`, `2`, `3` or `more than 3` sentences -> percent of these texts."""
 
-    def tables(self) -> list[Captioned]:
+    def tables(self) -> list[Table]:
         """Build tables of the documents and words, and of the sentences of explanations."""
         label = self.label
         sizes = (f"{self.documents:,}", f"{self.words:,}", f"{self.words_per_document:.0f}")
         top = tuple((name, f"{n:,}", percent(n / self.documents)) for name, n in self.specialties.items())[:_TOP]
         shares = tuple((number, f"{share:.2f}") for number, share in self.sentences.items())
         return [
-            (Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0), ""),
-            *([(Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top), "")] if top else []),
-            (
-                Table(f"Sentences of an explanation · {label}", ("Sentences", "Percent"), shares),
-                f"Percent of {self.counted}.",
+            Table(f"Documents · {label}", ("Documents", "Words", "Words a document"), (sizes,), text_columns=0),
+            *([Table(f"Top specialties · {label}", ("Specialty", "Documents", "Percent"), top)] if top else []),
+            Table(
+                f"Sentences of an explanation · {label}",
+                ("Sentences", "Percent"),
+                shares,
+                caption=f"Percent of {self.counted}.",
             ),
         ]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.tables import NONE, Captioned, Table, coefficient, decimal, percent
+from medexam.tables import NONE, Table, coefficient, decimal, percent
 from medexam_companions.cliniqlink.meaning import Profile
 from medexam_companions.cliniqlink.scoring import FORMATS, OPEN
 from medexam_companions.cliniqlink.submissions import Submission
@@ -81,7 +81,7 @@ def read_size(name: str) -> float | None:
     return size if match[3] in "Bb" else size / 1000
 
 
-def ranking_tables(board: Sequence[Entry], profile: Profile) -> list[Captioned]:
+def ranking_tables(board: Sequence[Entry], profile: Profile) -> list[Table]:
     """Show ranks, formats, list F1 against multi-hop inverse, and semantic minus BLEU by model size."""
     names = [entry["submission"] for entry in board]
     measures = ("published", "paper", "published_forgiving", "paper_forgiving")
@@ -92,47 +92,47 @@ def ranking_tables(board: Sequence[Entry], profile: Profile) -> list[Captioned]:
     by_size = sorted(board, key=lambda entry: (entry["size"] is None, entry["size"] or 0.0, entry["submission"]))
     gaps = [(entry["size"], entry["semantic_minus_bleu"]) for entry in by_size]
     return [
-        (
-            Table(
-                "Board",
-                ("Submission", "Rank", "Published", "Paper", "Published, forgiving", "Paper, forgiving", "n"),
-                tuple(
-                    (name, rank, *cells, f"{entry['n']:,}")
-                    for name, rank, cells, entry in zip(names, ranks, overall, board, strict=True)
-                ),
+        Table(
+            "Board",
+            ("Submission", "Rank", "Published", "Paper", "Published, forgiving", "Paper, forgiving", "n"),
+            tuple(
+                (name, rank, *cells, f"{entry['n']:,}")
+                for name, rank, cells, entry in zip(names, ranks, overall, board, strict=True)
             ),
-            f"Percent. Ranked by {profile}. A format without a file counts 0 in the published profile and leaves no "
-            "score in the paper's. Whether two differ by more than chance: medexam compare.",
-        ),
-        (
-            Table("Formats", ("Submission", *FORMATS), _rows(names, [map(percent, scores) for scores in formats])),
-            f"Percent, {profile}.",
-        ),
-        (
-            Table(
-                "List F1 against multi-hop inverse",
-                ("Submission", "List F1", "Multi-hop inverse"),
-                _rows(names, [map(percent, pair) for pair in pairs]),
+            caption=(
+                f"Percent. Ranked by {profile}. A format without a file counts 0 in the published profile and leaves "
+                "no score in the paper's. Whether two differ by more than chance: medexam compare."
             ),
-            f"Percent, {profile}. {_correlate(pairs)}",
         ),
-        (
-            Table(
-                "Semantic score minus BLEU by model size",
-                ("Submission", "Size", "Semantic", "BLEU", "Semantic minus BLEU"),
-                tuple(
-                    (
-                        entry["submission"],
-                        NONE if size is None else f"{size:g}",
-                        percent(entry["semantic"]),
-                        percent(entry["measures"].get("bleu")),
-                        decimal(None if gap is None else 100 * gap),
-                    )
-                    for entry, (size, gap) in zip(by_size, gaps, strict=True)
-                ),
+        Table(
+            "Formats",
+            ("Submission", *FORMATS),
+            _rows(names, [map(percent, scores) for scores in formats]),
+            caption=f"Percent, {profile}.",
+        ),
+        Table(
+            "List F1 against multi-hop inverse",
+            ("Submission", "List F1", "Multi-hop inverse"),
+            _rows(names, [map(percent, pair) for pair in pairs]),
+            caption=f"Percent, {profile}. {_correlate(pairs)}",
+        ),
+        Table(
+            "Semantic score minus BLEU by model size",
+            ("Submission", "Size", "Semantic", "BLEU", "Semantic minus BLEU"),
+            tuple(
+                (
+                    entry["submission"],
+                    NONE if size is None else f"{size:g}",
+                    percent(entry["semantic"]),
+                    percent(entry["measures"].get("bleu")),
+                    decimal(None if gap is None else 100 * gap),
+                )
+                for entry, (size, gap) in zip(by_size, gaps, strict=True)
             ),
-            "Size: billions of parameters, as the name says. Semantic: mean of the four open formats, percent, "
-            f"{profile}. {_correlate(gaps)}",
+            caption=(
+                "Size: billions of parameters, as the name says. Semantic: mean of the four open formats, percent, "
+                f"{profile}. {_correlate(gaps)}"
+            ),
         ),
     ]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.tables import NONE, Captioned, Table
+from medexam.tables import NONE, Table
 from medexam_companions.papers.paper import Grid
 from medexam_companions.papers.paper_tables import DIFFERENCE, EQUAL, PAPER
 
@@ -19,7 +19,7 @@ class Beside:
     arxiv: str
 
     @property
-    def table(self) -> Captioned:
+    def table(self) -> Table:
         """Each row of ours with the paper's and the differences below it, where they are not the same."""
         rows: list[tuple[str, ...]] = []
         for row in self._rows():
@@ -30,9 +30,9 @@ class Beside:
                 rows += [(f"  {PAPER}", *signs)] * any(figure is not None for figure in row["published"])
                 continue
             rows += [(f"  {PAPER}", *map(_text, row["published"])), (f"  {DIFFERENCE}", *signs)]
-        table = Table(self.title, ("", *self.own_grid.columns), tuple(rows))
         caption = f"Paper: the figures of the paper (arXiv {self.arxiv}). {EQUAL}: the same."
-        return table, caption if self.paper_grid is not None else ""
+        caption = caption if self.paper_grid is not None else ""
+        return Table(self.title, ("", *self.own_grid.columns), tuple(rows), caption=caption)
 
     def document(self) -> dict[str, Any]:
         """Build a row for each of ours, JSON-ready."""

@@ -18,7 +18,7 @@ from medexam.errors import DatasetError
 from medexam.experiments import StoredRun, run_names
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
-from medexam.tables import Captioned, Table, decimal, percent
+from medexam.tables import Table, decimal, percent
 
 FILE = Path(__file__).parent / "published" / "exam_boards.yaml"
 
@@ -74,7 +74,7 @@ class AgainstPeople:
         return {**asdict(self), "margin": self.margin, "passed": self.passed}
 
 
-def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], list[Captioned]]:
+def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]], list[Table]]:
     """Return what `--json` says of each run beside people, and the table of all; empty if nothing is known.
 
     A single run is not named in the table. What passed is stressed.
@@ -91,8 +91,9 @@ def set_against_people(runs: Sequence[StoredRun]) -> tuple[list[dict[str, Any]],
     headers = (*(("Run",) if several else ()), "Exam", "n", "Points", "Ten best", "Pass mark", "Result")
     lines = tuple((*((name,) if several else ()), *_cells(row)) for name, row in pairs)
     best = frozenset((place, len(headers) - 1) for place, (_, row) in enumerate(pairs) if row.passed)
-    table = Table("Against people", headers, lines, best=best, text_columns=2 if several else 1)
-    return documents, [(table, f"{_verdict(pairs, several=several)} {_caption()}")]
+    caption = f"{_verdict(pairs, several=several)} {_caption()}"
+    table = Table("Against people", headers, lines, best=best, text_columns=2 if several else 1, caption=caption)
+    return documents, [table]
 
 
 def _may_be_known(run: StoredRun) -> bool:
@@ -102,7 +103,10 @@ def _may_be_known(run: StoredRun) -> bool:
         run.benchmark.right_or_wrong
         and dataset.alter is None
         and dataset.name in load_exam_boards()["datasets"]
-        and any(name in metrics.by.get("discipline", {}) and year in metrics.by.get("year", {}) for name, year in find_sittings())
+        and any(
+            name in metrics.by.get("discipline", {}) and str(year) in metrics.by.get("year", {})
+            for name, year in find_sittings()
+        )
     )
 
 
@@ -118,9 +122,10 @@ def _beside_people(run: StoredRun, sizes: Mapping[Exam, int]) -> list[AgainstPeo
     share, sittings, rows = load_exam_boards()["pass_share"], find_sittings(), []
     for exam, size in sorted(sizes.items(), key=lambda item: (item[0].discipline, item[0].year or 0)):
         sitting, scores = sittings.get((exam.discipline, exam.year or 0)), run.metrics.by.get("exam", {}).get(exam.name)
-        if sitting is not None and scores is not None and scores.n == size and scores.measure("points").value is not None:
+        points = None if scores is None else scores.measure("points").value
+        if sitting is not None and scores is not None and scores.n == size and points is not None:
             best = sitting["ten_best"]
-            figures = {"points": scores.measure("points").value, "ten_best": best, "pass_mark": round(share * best, 4)}
+            figures = {"points": points, "ten_best": best, "pass_mark": round(share * best, 4)}
             place = {"exam": exam.name, "discipline": exam.discipline, "year": sitting["year"], "n": scores.n}
             rows.append(AgainstPeople(**place, **figures, source=sitting["source"]))
     return rows

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medexam.tables import Captioned, Table, decimal, percent
+from medexam.tables import Table, decimal, percent
 
 _FAULTS = {"empty_text": "Empty", "option_count": "Options", "numbering": "Numbering", "cut_off": "Cut off"}
 _RULES = {
@@ -13,7 +13,7 @@ _RULES = {
 }
 
 
-def selection_tables(document: Mapping[str, Any]) -> list[Captioned]:
+def selection_tables(document: Mapping[str, Any]) -> list[Table]:
     """Build the tables of the errors of each set-up, and of how many questions each rule of the selection decided."""
     columns = ("setup", "judged", "valid", *_FAULTS, "same_as_source", "repeated", "chosen")
     counts = [count | count["faults"] for count in document["setups"]]
@@ -22,26 +22,30 @@ def selection_tables(document: Mapping[str, Any]) -> list[Captioned]:
         f"{document['source']} to {document['target']} · {document['model']}",
         headers,
         tuple(tuple(str(count[column]) for column in columns) for count in counts),
+        caption=(
+            "n questions, by the errors of their translation; one with two errors counts under both. Empty: no text in "
+            "the stem or in an option. Options: not as many as in the source. Numbering: not the source's. Cut off: at "
+            "the budget of tokens. Copied: the source word for word. Repeated: a stem that several questions got. "
+            "Neither is an error by itself. Chosen: by the rules below."
+        ),
     )
     rules = [(_RULES[rule], str(number)) for rule, number in document["rules"].items()]
     rules.append(("none valid: discarded", str(len(document["discarded"]))))
     return [
-        (
-            errors,
-            "n questions, by the errors of their translation; one with two errors counts under both. Empty: no text in "
-            "the stem or in an option. Options: not as many as in the source. Numbering: not the source's. Cut off: at "
-            "the budget of tokens. Copied: the source word for word. Repeated: a stem that several questions got. "
-            "Neither is an error by itself. Chosen: by the rules below.",
-        ),
-        (
-            Table("Selection", ("Rule", "Questions"), tuple(rules)),
-            "Of two valid translations, or of the two most similar (Dice's coefficient over character trigrams), the "
-            "one by the setup with fewer errors is kept.",
+        errors,
+        Table(
+            "Selection",
+            ("Rule", "Questions"),
+            tuple(rules),
+            caption=(
+                "Of two valid translations, or of the two most similar (Dice's coefficient over character trigrams), "
+                "the one by the setup with fewer errors is kept."
+            ),
         ),
     ]
 
 
-def score_table(documents: Sequence[Mapping[str, Any]]) -> Captioned:
+def score_table(documents: Sequence[Mapping[str, Any]]) -> Table:
     """Build the table of round trip and reference scores, one row a language and set-up."""
     scores = [
         (
@@ -58,4 +62,4 @@ def score_table(documents: Sequence[Mapping[str, Any]]) -> Captioned:
         "the published one. BLEU and BERTScore F1 from 0 to 100. Invalid: back-translations that fail the checks; they "
         "are scored as they are."
     )
-    return Table("Quality", headers, tuple(scores), text_columns=3), caption
+    return Table("Quality", headers, tuple(scores), text_columns=3, caption=caption)

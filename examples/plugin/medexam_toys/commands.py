@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli import RunsDirOption, print_tables
-from medexam.experiments import Terminal, default_runs_dir, find_runs, run_paths
+from medexam.cli import RunsDirOption
+from medexam.experiments import Terminal, default_runs_dir, find_runs, print_blocks, run_paths
 from medexam.tables import Table
 
 
@@ -16,4 +16,4 @@ def lengths(runs: Annotated[list[Path], typer.Argument(metavar="RUN...")], runs_
     for folder in find_runs(run_paths(runs, runs_dir or default_runs_dir())):
         counts = [len((prediction.reply or "").split()) for prediction in folder.scan_predictions()]
         rows.append((folder.path.name, f"{len(counts):,}", f"{sum(counts):,}"))
-    print_tables(Terminal(), [(Table("Lengths", ("Run", "Replies", "Words"), tuple(rows)), "")])
+    print_blocks(Terminal(), [Table("Lengths", ("Run", "Replies", "Words"), tuple(rows))])

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 from types import MappingProxyType
 
 from medexam.datasets.locating import find_files
@@ -32,11 +31,8 @@ EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 """Extra -> the module that it brings, and what it is for."""
-KEYS = (
-    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY"),
-    *("GROQ_API_KEY", "TOGETHERAI_API_KEY", "OPENROUTER_API_KEY", "AZURE_API_KEY", "AWS_ACCESS_KEY_ID", "HF_TOKEN"),
-)
-"""Variables of the usual providers; whether they are set is said, their values never."""
+KEYS = ("_API_KEY", "AWS_ACCESS_KEY_ID", "HF_TOKEN")
+"""How variables of providers end; whether they are set is said, their values never."""
 PATIENCE_S = 2.0
 """Seconds that the hub has to answer."""
 HUB = "huggingface.co"
@@ -52,31 +48,23 @@ def machine_rows() -> Iterator[Row]:
     """Yield what is here, row by row; nothing is loaded, and only the hub's address is opened."""
     yield "system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors", ""
     yield "versions", ", ".join(_versions()), ""
-    memory = _memory()
-    weights = "" if memory is None else f"a local model of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
-    yield "memory", "not known" if memory is None else f"{memory / GB:.0f} GB", weights
+    with suppress(AttributeError, ValueError, OSError):  # where the system says it
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        weights = f"a local model of up to {memory / BYTES_A_WEIGHT / GB:.0f} billion weights"
+        yield "memory", f"{memory / GB:.0f} GB", weights
     yield _gpus()
     for name, folder in (("disk of the runs", default_runs_dir()), ("disk of the cache", cache_dir())):
-        free = shutil.disk_usage(_existing(folder)).free
+        place = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+        free = shutil.disk_usage(place).free
         yield name, f"{free / GB:.0f} GB free, {folder}", "" if free > GB else "make room before a run"
-    keys = [key for key in KEYS if os.environ.get(key)]
-    hosted = (
-        "hosted models, such as --model openai/gpt-4o-mini"
-        if keys
-        else "set one, such as OPENAI_API_KEY, to ask a hosted model"
-    )
-    yield "keys", ", ".join(keys) or "none of the usual providers", hosted
+    keys = sorted(name for name, value in os.environ.items() if value and name.endswith(KEYS))
+    yield "keys", ", ".join(keys) or "none; such as OPENAI_API_KEY", "hosted models, such as --model openai/gpt-4o-mini"
     here = [name for name, entry in CATALOGUE.items() if find_files(name, entry.languages[0])]
-    missing = [name for name in CATALOGUE if name not in here]
-    fetch = f"`medexam data list` says where to get {', '.join(missing)}" if missing else ""
-    yield "data sets", ", ".join(here), fetch
+    yield "data sets", ", ".join(here), "`medexam data list` says where to get others"
     for extra, (module, purpose) in EXTRAS.items():
-        installed = find_spec(module) is not None
-        yield (
-            f"extra {extra}",
-            "installed" if installed else "missing",
-            purpose if installed else f"{purpose}: pip install 'medexam[{extra}]'",
-        )
+        missing = find_spec(module) is None
+        how = f": pip install 'medexam[{extra}]'" if missing else ""
+        yield f"extra {extra}", "missing" if missing else "installed", f"{purpose}{how}"
     yield from ((f"part {part}", "cannot be loaded", reason) for part, reason in find_broken_parts())
     yield _network()
 
@@ -88,13 +76,6 @@ def _versions() -> Iterator[str]:
             yield f"{package} {version(package)}"
 
 
-def _memory() -> float | None:
-    """Return the bytes of memory that this machine has; None where the system does not say."""
-    with suppress(AttributeError, ValueError, OSError):
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return None
-
-
 def _gpus() -> Row:
     gpus = find_gpus()
     if not gpus:
@@ -104,16 +85,11 @@ def _gpus() -> Row:
 
 
 def _network() -> Row:
+    cached = "models and data sets of the hub only from the cache"
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
-        return "network", "HF_HUB_OFFLINE is set", "models and data sets of the hub only from the cache"
+        return "network", "HF_HUB_OFFLINE is set", cached
     try:
         socket.create_connection((HUB, 443), timeout=PATIENCE_S).close()
     except OSError:
-        return "network", f"{HUB} does not answer", "models and data sets of the hub only from the cache"
+        return "network", f"{HUB} does not answer", cached
     return "network", f"{HUB} answers", "models and data sets of the hub"
-
-
-def _existing(folder: Path) -> Path:
-    """Return the folder, or the nearest above it that exists."""
-    folder = folder.absolute()
-    return next(place for place in (folder, *folder.parents) if place.exists())

@@ -126,7 +126,7 @@ def _years(text: str) -> list[int]:
 
 
 def _program(word: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document's own program of this kind, else one with those of the document's keys that the kind takes."""
+    """Return the document's own program of this kind, else one with the document's keys that the kind takes."""
     from medexam.specs.programs.kinds import ALL_KINDS
 
     base = document.get("program")

@@ -9,8 +9,7 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.report.shown import Unbroken, print_blocks
-from medexam.specs.names import short_name
-from medexam.tables import Table
+from medexam.tables import Table, flatten
 
 
 def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
@@ -36,21 +35,9 @@ def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
 
 def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
-    spec, exams = plan.optimizer, plan.exams
-    rows = {
-        "optimizer": f"{short_name(spec.kind)}, by {short_name(spec.metric).replace('_', ' ')}",
-        "program": f"{plan.spec.label}, {plan.cell.model.label}, {plan.cell.dataset.language}",
-        "training questions": (
-            f"{len(exams.train.questions):,}, without {len(exams.duplicates)} that nearly repeat others"
-        ),
-        "validation questions": f"{len(exams.validation.questions):,}",
-        "tested questions": f"{len(exams.tested.questions):,}, not used by the optimization",
-        "programs": f"{plan.candidates}"
-        + (f" of {spec.programs}, as the budget allows" if plan.candidates < spec.programs else ""),
-        "calls": _calls(plan),
-        "budget": _budget(plan),
-    }
-    print_blocks(Terminal(), [Table(plan.folder.name, ("What", "How"), tuple(rows.items()), text_columns=2)])
+    document = optimization_plan_document(plan) | {"dropped": len(plan.exams.duplicates)}
+    rows = tuple(flatten(document).items())
+    print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
 
 
 def optimization_document(optimization: Optimization) -> dict[str, Any]:
@@ -81,17 +68,3 @@ def print_optimization(optimization: Optimization) -> None:
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
     print_blocks(Terminal(), [table, *map(Unbroken, lines)])
-
-
-def _calls(plan: OptimizationPlan) -> str:
-    """Say how many calls trials and demonstrations take, and how many the writing of instructions."""
-    bound = "at least" if plan.calls.is_least else "at most"
-    own = "; the calls of your module or optimizer are known only afterwards" if plan.calls.is_least else ""
-    writing = f", and about {plan.calls.writing:,} for new instructions" if plan.calls.writing else ""
-    return f"{bound} {plan.most_calls:,}{writing}{own}"
-
-
-def _budget(plan: OptimizationPlan) -> str:
-    spec = plan.optimizer
-    limits = {"calls": spec.max_calls, "tokens": spec.max_tokens, "minutes": spec.max_minutes}
-    return ", ".join(f"{value:,} {name}" for name, value in limits.items() if value is not None) or "no limit"

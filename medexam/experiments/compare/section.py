@@ -18,7 +18,7 @@ from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.metrics.paired.pairs import Sheet
 from medexam.metrics.paired.repeats import Noise
 from medexam.questions import AnySet, Item
-from medexam.tables import Captioned
+from medexam.tables import Table
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ComparisonScope:
     items: Sequence[Item]
     predictions: Sequence[RunAnswers]
     """The whole run's, also of items that are not compared."""
-    dropped: Mapping[str, int]
+    exclusions: Mapping[str, int]
     """Reason -> questions that at least one run was asked for and that are not compared, each under its first one."""
     corrected: tuple[str, ...]
     """One line for each run whose golds have changed since it was last scored; usually empty."""
@@ -77,7 +77,7 @@ class ComparisonSection:
     """What may be said."""
     document: Mapping[str, Any]
     """What `--json` says, where runs are called by their keys."""
-    tables: Sequence[Captioned] = ()
+    tables: Sequence[Table] = ()
 
 
 Finder = Callable[[ComparisonScope], ComparisonSection | None]

@@ -42,12 +42,11 @@ def render_latex(blocks: Iterable[Block]) -> str:
         if isinstance(block, str):
             lines.append(block)
             continue
-        table, caption = block
-        plain = unicodedata.normalize("NFKD", table.title).encode("ascii", "ignore").decode().lower()
+        plain = unicodedata.normalize("NFKD", block.title).encode("ascii", "ignore").decode().lower()
         label = "-".join(re.findall(r"[a-z0-9]+", plain)) or "table"
         labels.append(label)
         number = labels.count(label)
-        tables.append(_render_table(table, caption, label if number == 1 else f"{label}-{number}"))
+        tables.append(_render_table(block, label if number == 1 else f"{label}-{number}"))
     return "\n\n".join(["\n".join(f"% {' '.join(line.split())}" for line in lines), *tables]) + "\n"
 
 
@@ -62,9 +61,9 @@ def _greek(sign: str) -> str:
     return sign if match is None else f"$\\{match[1].lower().replace('lamda', 'lambda')}$"
 
 
-def _render_table(table: Table, caption: str, label: str) -> str:
+def _render_table(table: Table, label: str) -> str:
     title = f"{table.title}." if table.title and table.title[-1] not in ".?!" else table.title
-    legend = _CODE.sub(r"\\texttt{\1}", escape(" ".join(filter(None, [title, caption]))))
+    legend = _CODE.sub(r"\\texttt{\1}", escape(" ".join(filter(None, [title, table.caption]))))
     legend = f"\\caption{{{legend}}}\\label{{tab:{label}}}"
     columns = "@{}" + "l" * table.text_columns + "r" * (len(table.headers) - table.text_columns) + "@{}"
     head, rows = (

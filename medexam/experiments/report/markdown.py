@@ -37,9 +37,8 @@ def render_markdown(title: str, blocks: Iterable[Block]) -> str:
         if isinstance(block, str):
             parts.append(block if isinstance(block, Verbatim) else paragraphs(block))
         else:
-            table, caption = block
-            parts += ["" if table.title in ("", title) else heading(2, table.title), render_table(table)]
-            parts.append(paragraphs(caption))
+            parts += ["" if block.title in ("", title) else heading(2, block.title), render_table(block)]
+            parts.append(paragraphs(block.caption))
     return "\n\n".join(part if isinstance(part, Verbatim) else disarm(part) for part in parts if part) + "\n"
 
 

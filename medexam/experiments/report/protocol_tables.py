@@ -3,23 +3,21 @@
 from collections.abc import Sequence
 
 from medexam.experiments.store.protocol import read_protocol
-from medexam.experiments.store.stored_run import AnyRun
-from medexam.tables import Captioned, Table
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.tables import Table
 
 CAPTION = "Digests are the first digits of a SHA-256. `medexam compare --protocol` shows where two runs differ."
 
 
-def protocol_tables(runs: Sequence[AnyRun]) -> list[Captioned]:
+def protocol_tables(runs: Sequence[StoredRun]) -> list[Table]:
     """Build one table a run."""
     return [
-        (
-            Table(
-                f"Protocol: {run.title}",
-                ("What", "How"),
-                tuple(read_protocol(run.record, run.environment).items()),
-                text_columns=2,
-            ),
-            CAPTION,
+        Table(
+            f"Protocol: {run.title}",
+            ("What", "How"),
+            tuple(read_protocol(run.record, run.environment).items()),
+            text_columns=2,
+            caption=CAPTION,
         )
         for run in runs
     ]

@@ -59,10 +59,10 @@ def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
         if isinstance(block, str):
             console.print(block, highlight=False, markup=False, soft_wrap=isinstance(block, Unbroken))
         else:
-            _print_table(console, *block)
+            _print_table(console, block)
 
 
-def _print_table(console: Console, table: Table, caption: str) -> None:
+def _print_table(console: Console, table: Table) -> None:
     """Print a table as `_fit` fits it in, and an empty line."""
     columns, notes = _fit(table, console.width)
     # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
@@ -75,7 +75,7 @@ def _print_table(console: Console, table: Table, caption: str) -> None:
     if table.title:
         console.print(Text(table.title, "table.title"))
     console.print(drawn, crop=False)
-    if text := " ".join(filter(None, [caption, *notes])):
+    if text := " ".join(filter(None, [table.caption, *notes])):
         console.print(Text(text, "table.caption"))
     console.print()
 

@@ -48,7 +48,7 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Seque
     sections = [
         Section("Runs", tables=(_runs(runs, names),)),
         *_comparisons(runs),
-        *(Section(table.title, tables=((table, caption),)) for table, caption in added),
+        *(Section(table.title, tables=(table,)) for table in added),
         Section("Scores by group", tables=tuple(facet_matrices(runs) if several else facets[0])),
         Section("Costs", tables=_stack("Costs", [cost_tables(run) for run in runs], names)),
         Section("Failed questions", tables=_stack("Failed questions", advice, names)),
