@@ -280,7 +280,7 @@ def _send_trace(prediction: Prediction, known: Mapping[str, Any], run: "RunInfo"
     stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
     answer = {name: stored[name] for name in ("answer", "text") if name in stored}
     failed = prediction.status is Status.FAILED
-    root.end(outputs={**answer, **known, **stored}, status="ERROR" if failed else "OK", end_time_ns=end)
+    root.end(outputs=answer | dict(known) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
 
 
 def view_address(server: str, experiment_id: str) -> str:

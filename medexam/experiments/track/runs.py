@@ -65,7 +65,7 @@ def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "l
 
 def _copy(run: StoredRun) -> Copy:
     record, environment, dataset = run.record, run.environment, run.record.cell.dataset
-    own = {key: value for key, value in record.identity.items() if key != "words"}
+    values, own = _values(run), {key: value for key, value in record.identity.items() if key != "words"}
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
     said = (paragraphs(record.description), describe_state(run), render_table(headline(run.metrics)))
@@ -77,7 +77,8 @@ def _copy(run: StoredRun) -> Copy:
         seconds=environment.get("asked_s") or 0.0,
         status="FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
         params=flatten({"dataset": dataset.model_dump(mode="json")}) | flatten(own) | names,
-        metrics=[(name, value, 0) for name, value in _values(run).items()],
+        # Those with intervals first: MLflow compares runs by the first one.
+        metrics=[(name, values[name], 0) for name in sorted(values, key=lambda name: f"{name}_low" not in values)],
         tags={
             "medexam.spec_digest": record.spec_digest,
             "medexam.run_dir": str(run.folder.path.resolve()),

@@ -58,6 +58,7 @@ def test_a_run_holds_parameters_metrics_tags_inputs_and_its_folder(make_run, tra
         "accuracy.options_4": metrics["by"]["option_count"]["4"]["measures"]["accuracy"]["value"],
     }
     assert {name: stored.data.metrics.get(name) for name in expected} == expected
+    assert next(iter(stored.data.metrics)) == "accuracy", "by which MLflow compares runs at first"
     tags = {name.removeprefix("medexam" + "."): value for name, value in stored.data.tags.items()}
     record = json.loads((run / "spec.json").read_text())
     assert (stored.info.status, tags["spec_digest"]) == ("FINISHED", record["spec_digest"])
