@@ -98,8 +98,8 @@ class Paired:
     def by(self) -> dict[str, list[Measured]]:
         """Facet -> of each pair: group -> the first measure over it. A facet without groups is left out."""
         orders = {facet: [*groups] for facet, groups in self.metrics[0].by.items()}
-        found = {facet: compare_groups(self.sheet, facet, orders.get(facet, ())) for facet in self.sheet.facets or {}}
-        return {facet: families for facet, families in found.items() if any(families)}
+        groups = {facet: compare_groups(self.sheet, facet, orders.get(facet, ())) for facet in self.sheet.facets or {}}
+        return {facet: families for facet, families in groups.items() if any(families)}
 
     def with_floors(self, floors: Sequence[float | None]) -> Self:
         """Return the same with the noise floor of each pair, fractions of 1."""
@@ -151,8 +151,8 @@ def pair_runs(
             "there is nothing to compare: no measure is scored in all of these runs, because their data hold different "
             "right answers; compare runs whose dataset.path is the same"
         )
-    whole = "exams" if len(set(sheet.clusters)) < len(keys) else "questions"
-    clusters = whole if benchmark.right_or_wrong else "whole questions"
+    has_exams = len(set(sheet.clusters)) < len(keys)
+    clusters = ("exams" if has_exams else "questions") if benchmark.right_or_wrong else "whole questions"
     return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), clusters)
 
 

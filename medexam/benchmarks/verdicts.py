@@ -85,8 +85,8 @@ def pair_sentences(paired: Paired, names: Sequence[str]) -> list[str]:
 
 def measure_sentence(run: str, baseline: str, metric: str, measure: PairedMeasure, clusters: str) -> str:
     """Write what may be said of a pair in a metric of the user's own, of which nobody knows that more is better."""
-    told = {"better": "is higher than", "worse": "is lower than"}.get(measure.verdict, "shows no difference from")
-    return f"{run} {told} {baseline} in {metric}: {figures(measure, clusters, adjusted=True)}."
+    phrase = {"better": "is higher than", "worse": "is lower than"}.get(measure.verdict, "shows no difference from")
+    return f"{run} {phrase} {baseline} in {metric}: {figures(measure, clusters, adjusted=True)}."
 
 
 def _pair_sentence(pair: Pair, run: str, baseline: str, measure: str, clusters: str, several: bool) -> str:
@@ -127,7 +127,7 @@ def figures(measure: PairedMeasure, clusters: str, *, adjusted: bool) -> str:
 
 def turn(pair: Pair) -> Pair:
     """Return the baseline beside the other run."""
-    measures, views = ({name: _turn(each) for name, each in found.items()} for found in (pair.measures, pair.views))
+    measures, views = ({name: _turn(each) for name, each in by_name.items()} for by_name in (pair.measures, pair.views))
     return Pair(measures, views, pair.floor)
 
 
@@ -193,7 +193,7 @@ def _others(names: Sequence[str], total: int) -> str:
 
 def _in_sentence(measure: str) -> str:
     name = name_measure(measure)
-    return name if any(letter.isupper() for letter in name[1:]) else name[0].lower() + name[1:]
+    return name[0].lower() + name[1:] if name[1:2].islower() else name
 
 
 def _power(measure: PairedMeasure) -> str:
@@ -202,7 +202,7 @@ def _power(measure: PairedMeasure) -> str:
         return ""
     difference = detectable_difference(measure.n, measure.flips.share)
     needed = questions_needed(measure.difference.value, measure.flips.share)
-    if difference is None:
+    if difference is None or (needed is not None and needed <= measure.n):
         return ""
     detectable = f"differences above {percent(difference)} points (80 % power)"
     ending = "." if needed is None else f"; this one needs {needed:,} questions."

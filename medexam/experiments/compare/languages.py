@@ -30,8 +30,8 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
     """Set runs side by side that differ in language alone; raises `SpecError` if they differ in more."""
     languages = _check_languages(compared)
     sheet, places = compared.statistics.sheet, range(len(languages))
-    found = {(i, j): next(iter(compare_pair(sheet, i, j).values())) for i in places for j in places[i + 1 :]}
-    pairs = adjust_all([found])[0]
+    every_two = {(i, j): next(iter(compare_pair(sheet, i, j).values())) for i in places for j in places[i + 1 :]}
+    pairs = adjust_all([every_two])[0]
     same_wrong = {(i, j): _same_wrong(sheet, i, j) for i, j in pairs}
     right = sheet.first == 1
     counts = [int(n) for n in np.bincount(right.sum(axis=0), minlength=len(languages) + 1)]
@@ -75,11 +75,11 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
     # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
     suspects = {key: (key, "right", language) for language in languages for key in alone[language]}
     suspects |= {key: (key, "wrong", language) for language in reversed(languages) for key in wrong[language]}
-    shown = [suspects[key] for key in sheet.keys if key in suspects]
-    if shown:
-        count = f"first {SHOWN} of {len(shown)}; --json lists all" if len(shown) > SHOWN else len(shown)
+    rows_alone = [suspects[key] for key in sheet.keys if key in suspects]
+    if rows_alone:
+        count = f"first {SHOWN} of {len(rows_alone)}; --json lists all" if len(rows_alone) > SHOWN else len(rows_alone)
         title = f"Right or wrong in one language alone ({count})"
-        tables.append(Table(title, ("Question", "It is", "In"), tuple(shown[:SHOWN]), text_columns=3))
+        tables.append(Table(title, ("Question", "It is", "In"), tuple(rows_alone[:SHOWN]), text_columns=3))
     sentence = f"{counts[-1]} questions are right in every language, {counts[0]} in none."
     return ComparisonSection("languages", [sentence], document, tables)
 

@@ -31,9 +31,9 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
     p_values = adjust_holm([max(test.p for test in each) for each in tests])
     verdicts: list[Told] = []
     for each, p in zip(views, p_values, strict=True):
-        told = {judge_margin(view.difference, margin, p) for view in each}
-        verdicts.append(told.pop() if len(told) == 1 else "not shown")
-    found = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
+        of_views = {judge_margin(view.difference, margin, p) for view in each}
+        verdicts.append(of_views.pop() if len(of_views) == 1 else "not shown")
+    results = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
     cells = tuple(
         (
             name,
@@ -41,10 +41,10 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
             NONE if test.interval is None else with_interval("", test.interval).strip(),
             *map(p_value, (test.p_worse, test.p_better, p)),
         )
-        for name, pair, test, p, _ in found
+        for name, pair, test, p, _ in results
     )
     headers = ("Run", "Difference", "Score interval", "p not worse", "p not better", "p Holm")
-    methods = ", ".join(dict.fromkeys(test.method for _, _, test, _, _ in found))
+    methods = ", ".join(dict.fromkeys(test.method for _, _, test, _, _ in results))
     caption = (
         f"The run minus the baseline, percentage points. p not worse, p not better: one-sided ({methods}). p Holm: the "
         "larger of both however the replies are read, adjusted for all rows. Equivalent only if p Holm < 0.025 and the "
@@ -54,11 +54,11 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
     sentences = [
         f"{name} {_PHRASES[verdict]} {baseline} within {_points(margin)}: {signed(pair.first.difference)}, p "
         f"{equals(p)} of two one-sided tests{' after Holm' if len(names) > 1 else ''}."
-        for name, pair, _, p, verdict in found
+        for name, pair, _, p, verdict in results
     ]
     documents = {
         key: {**test.model_dump(mode="json"), "p": test.p, "p_adjusted": p, "verdict": verdict}
-        for key, (_, _, test, p, verdict) in zip(compared.run_keys[1:], found, strict=True)
+        for key, (_, _, test, p, verdict) in zip(compared.run_keys[1:], results, strict=True)
     }
     return ComparisonSection("equivalence", sentences, {"margin": margin, "pairs": documents}, [table])
 

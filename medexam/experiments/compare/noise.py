@@ -31,8 +31,8 @@ def find_noise(compared: ComparisonScope) -> ComparisonSection | None:
     for name, pair in zip(names[1:], pairs, strict=True):
         if pair.floor is not None:
             floor, difference = decimal(100 * pair.floor), pair.first.difference
-            told = f"the difference {signed(difference)} is {'not ' * (abs(difference.value) <= pair.floor)}more"
-            sentences.append(f"{name} against {names[0]}: the noise floor is {floor} percentage points, and {told}.")
+            remark = f"the difference {signed(difference)} is {'not ' * (abs(difference.value) <= pair.floor)}more"
+            sentences.append(f"{name} against {names[0]}: the noise floor is {floor} percentage points, and {remark}.")
     noises = zip(compared.run_keys, compared.noises, strict=True)
     document = {
         "runs": {key: noise.model_dump(mode="json") for key, noise in noises if noise is not None},

@@ -30,16 +30,16 @@ def find_standing(runs: Sequence[StoredRun], names: Sequence[str]) -> Standing |
     """
     if why_unranked(runs) is not None:
         return None
-    named = [each for each in zip(runs, names, strict=True) if is_rankable(each[0])]
-    named.sort(key=lambda each: -(each[0].metrics.right or 0))
-    if len(named) < 2 or not named[0][0].metrics.right:
+    ranked = [each for each in zip(runs, names, strict=True) if is_rankable(each[0])]
+    ranked.sort(key=lambda each: -(each[0].metrics.right or 0))
+    if len(ranked) < 2 or not ranked[0][0].metrics.right:
         return None
     try:
-        paired = find_scope([run.folder for run, _ in named]).statistics
+        paired = find_scope([run.folder for run, _ in ranked]).statistics
     except DatasetError as error:
-        return Standing(named[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
-    sentence = leader_sentence(paired, [name for _, name in named])
-    return Standing(named[0][0], all(each == "worse" for each in verdicts(paired)), sentence)
+        return Standing(ranked[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
+    sentence = leader_sentence(paired, [name for _, name in ranked])
+    return Standing(ranked[0][0], all(each == "worse" for each in verdicts(paired)), sentence)
 
 
 def is_rankable(run: StoredRun) -> bool:

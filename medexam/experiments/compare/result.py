@@ -73,7 +73,7 @@ class Comparison:
             "baseline": keys[0],
             "questions": len(self.questions),
             paired.clusters.replace(" ", "_"): paired.cluster_count,
-            "dropped": dict(self.scope.dropped),
+            "dropped": dict(self.scope.exclusions),
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
@@ -96,9 +96,9 @@ def describe_all(runs: Sized) -> str:
     return "both runs" if len(runs) == 2 else f"all {len(runs)} runs"
 
 
-def describe_dropped(dropped: Mapping[str, int]) -> str:
+def describe_dropped(exclusions: Mapping[str, int]) -> str:
     """Describe how many questions are dropped for which reasons."""
-    reasons = ", ".join(f"{count} {DROPPED[reason]}" for reason, count in dropped.items() if count)
+    reasons = ", ".join(f"{count} {DROPPED[reason]}" for reason, count in exclusions.items() if count)
     return f"Dropped: {reasons}" if reasons else "None dropped"
 
 

@@ -146,7 +146,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
     predictions = [_read_answers(folder, reading) for folder in folders]
     one_key = len({exam_set.golds_fingerprint for exam_set in sets}) == 1
     texts_agree = _compare_texts(records, sets)
-    items, dropped = find_common(
+    items, exclusions = find_common(
         sets[0].questions,
         records,
         [answers.outcomes for answers in predictions],
@@ -155,7 +155,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
     if not items:
         raise DatasetError(
             f"there is nothing to compare: no question is scored by {describe_all(folders)} "
-            f"({describe_dropped(dropped)}); run their specs on the same questions, finish them with "
+            f"({describe_dropped(exclusions)}); run their specs on the same questions, finish them with "
             "`medexam run --resume RUN`, or name other runs"
         )
     compared = replace(sets[0], questions=tuple(items))
@@ -179,7 +179,7 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
         sets=sets,
         items=items,
         predictions=predictions,
-        dropped=dropped,
+        exclusions=exclusions,
         corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
         noises=tuple(noises),
     )
@@ -187,13 +187,13 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
 
 def _compare_texts(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> Callable[[str], bool]:
     """Return whether all runs of one language and alteration were asked the same text, by the key of a question."""
-    alike: dict[object, list[AnySet]] = {}
+    peers: dict[object, list[AnySet]] = {}
     for record, items in zip(records, sets, strict=True):
         dataset = record.cell.dataset
-        alike.setdefault((dataset.language, dataset.changes, dataset.as_published), []).append(items)
+        peers.setdefault((dataset.language, dataset.changes, dataset.as_published), []).append(items)
     differing = [
         [{item.key: getattr(item, "printed", item) for item in items.questions} for items in each]
-        for each in alike.values()
+        for each in peers.values()
         if len({items.fingerprint for items in each}) > 1
     ]
     return lambda key: all(len({texts[key] for texts in each}) == 1 for each in differing)
@@ -253,19 +253,19 @@ def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
         if len(set(values)) > 1:
             rows[header] = values
 
-    def alike() -> bool:
+    def has_equal_rows() -> bool:
         return len(set(zip(*rows.values(), strict=True))) < len(runs)
 
     if len({run.model for run in runs if run.model is not None}) > 1:
         rows["Model"] = [run.model or NONE for run in runs]
     add("Data set", [run.record.cell.dataset.label for run in runs])
-    if alike():
+    if has_equal_rows():
         rows["Program"] = distinct_labels(rows["Program"], [run.record.cell for run in runs])
-    if alike():
+    if has_equal_rows():
         add("Experiment", [run.record.cell.name for run in runs])
-    if alike():
+    if has_equal_rows():
         add("Run", [run.folder.name for run in runs])
-    if alike():
+    if has_equal_rows():
         rows["Run"] = [str(run.folder.path) for run in runs]
     return rows
 
@@ -317,21 +317,21 @@ def find_common(
     """
     in_all = set.intersection(*(set(record.questions) for record in records))
     in_any = set().union(*(record.questions for record in records))
-    common_items, dropped = [], dict.fromkeys(DROPPED, 0)
-    dropped["not_in_every_run"] = len(in_any) - len(in_all)
+    common_items, exclusions = [], dict.fromkeys(DROPPED, 0)
+    exclusions["not_in_every_run"] = len(in_any) - len(in_all)
     for question in baseline:
         if question.key not in in_all:
             continue
         statuses = [None if (outcome := run.get(question.key)) is None else outcome.status for run in outcomes]
         if Status.FAILED in statuses:
-            dropped["failed"] += 1
+            exclusions["failed"] += 1
         elif None in statuses:
-            dropped["not_asked_yet"] += 1
+            exclusions["not_asked_yet"] += 1
         elif not data_agree(question.key):
-            dropped["other_gold"] += 1
+            exclusions["other_gold"] += 1
         else:
             common_items.append(question)
-    return common_items, dropped
+    return common_items, exclusions
 
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:

@@ -38,18 +38,18 @@ def describe_chance(runs: Sequence[StoredRun]) -> list[str]:
 
     A run without an answer to most questions shows nothing of that kind, and is left aside.
     """
-    asked = [
+    with_model = [
         run
         for run in runs
         if run.record.cell.program.asks_model
         and run.metrics.right is not None
         and run.metrics.unanswered < MOST_SILENT * max(run.metrics.n, 1)
     ]
-    if not asked or not all(run.complete and run.metrics.n and _is_at_chance(run.metrics) for run in asked):
+    if not with_model or not all(run.complete and run.metrics.n and _is_at_chance(run.metrics) for run in with_model):
         return []
-    models = {run.record.cell.model for run in asked}
+    models = {run.record.cell.model for run in with_model}
     subject = "this model is" if len(models) == 1 else "these models are"
-    how_many = "All answer" if len(asked) > 1 else "It answers"
+    how_many = "All answer" if len(with_model) > 1 else "It answers"
     return [
         f"{how_many} at chance level: {subject} too small for these exams, or the questions are too few to show more."
     ]

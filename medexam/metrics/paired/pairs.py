@@ -135,7 +135,7 @@ def _compare(sheet: Sheet, names: Sequence[str], baseline: int, other: int) -> M
     def mean(*columns: Any) -> Any:
         *sums, sizes, clusters = columns
         return np.stack(
-            [total / (clusters if whole else sizes) for total, whole in zip(sums, per_cluster, strict=True)]
+            [total / (clusters if is_mean else sizes) for total, is_mean in zip(sums, per_cluster, strict=True)]
         )
 
     differences = mean_differences(after - before, numbers, mean)
@@ -166,12 +166,12 @@ def mean_differences(changes: Floats, clusters: NDArray[np.intp], statistic: Cal
     count = int(clusters.max()) + 1
     sums = np.column_stack([np.bincount(clusters, column, count) for column in rows.T])
     values = statistic(*sums.sum(axis=0), count)
-    found = resample(
+    intervals = resample(
         sums, lambda: [changes[clusters == cluster] for cluster in range(count)], statistic, changes.shape[1]
     )
     return [
         Difference(value=float(value), interval=interval, resampled=kind)
-        for value, (interval, kind) in zip(values, found, strict=True)
+        for value, (interval, kind) in zip(values, intervals, strict=True)
     ]
 
 

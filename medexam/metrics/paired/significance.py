@@ -74,12 +74,12 @@ def adjust_all(families: Sequence[Mapping[K, PairedMeasure]]) -> list[dict[K, Pa
     """Adjust the p-values of all measures together, and judge each; those without a test stay."""
     tested = [(place, name) for place, family in enumerate(families) for name in family if family[name].p is not None]
     p_values = adjust_holm([families[place][name].p or 0.0 for place, name in tested])
-    judged = [dict(family) for family in families]
+    results = [dict(family) for family in families]
     for (place, name), p in zip(tested, p_values, strict=True):
-        measure = judged[place][name]
+        measure = results[place][name]
         verdict = judge(measure.difference, p)
-        judged[place][name] = measure.model_copy(update={"p_adjusted": p, "verdict": verdict})
-    return judged
+        results[place][name] = measure.model_copy(update={"p_adjusted": p, "verdict": verdict})
+    return results
 
 
 def judge(difference: Difference, p: float) -> Verdict:
