@@ -1,6 +1,7 @@
 """What `medexam report` splits."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,3 +67,17 @@ def test_an_exam_and_its_open_setting_are_split_by_the_same_values(run, by, spec
     columns = ("discipline", "options", "year")
     exam, words = (each["metrics"]["by"] for each in by(*columns))
     assert [_groups(exam[column]) for column in columns] == [_groups(words[column]) for column in columns]
+
+
+def test_each_run_is_one_line_in_a_terminal_of_eighty_columns(medexam, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = medexam("run", "headqa_sample", "--program", "longest,blind,random", "--limit", 60)
+    assert code == 0
+    verdict, table = out.split("\n\n")[:2]
+    assert "McNemar's p" in " ".join(verdict.split())
+    title, _, _, *rows = table.splitlines()
+    accuracies = [float(row.split()[2]) for row in rows[:3]]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert all(re.search(r" \d+\.\d \[\d+\.\d, \d+\.\d\] ", row) for row in rows[:3])
+    assert max(map(len, out.splitlines())) <= 80
+    assert "headqa_sample" in title

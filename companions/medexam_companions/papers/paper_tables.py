@@ -6,9 +6,9 @@ difference. Runs of different data sets never share a table.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import Block, StoredRun, ranking_notes, render_latex, render_markdown
@@ -300,7 +300,7 @@ class PaperReport:
 
     def blocks(self) -> list[Block]:
         """Return what the terminal shows."""
-        return [*((table.table, table.legend) for table in self.tables), *ranking_notes(self._runs)]
+        return [*(replace(each.table, caption=each.legend) for each in self.tables), *ranking_notes(self._runs)]
 
     def markdown(self) -> str:
         """Render the tables and notes on them as Markdown."""
@@ -331,7 +331,7 @@ def _fill(paper: Paper, runs: Sequence[StoredRun]) -> Iterator[PaperTable]:
             )
     by_dataset: dict[str, list[StoredRun]] = {}
     for run in runs:
-        by_dataset.setdefault(run.record.cell.dataset.name, []).append(cast(StoredRun, run))
+        by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
     for name, exam_runs in by_dataset.items():
         for layout in paper.tables:
             table_runs = [run for run in exam_runs if paper.takes(layout, run.record.cell.program.kind, _split(run))]

@@ -1,6 +1,7 @@
 """Round-trip scores: questions that were translated and translated back, against the source."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from medexam.benchmarks import find_benchmark
@@ -53,11 +54,11 @@ def make_round_trip(entry: PaperEntry, overrides: Mapping[str, Any]) -> Product:
     rows = {str(settings["through"]): (round(bleu.score / 100, 2), f1)}
     own_grid = Grid(columns=("BLEU", "BERTScore F1"), rows=rows)
     comparison = Beside(entry.heading, own_grid, entry.figures, entry.paper.arxiv)
-    table, caption = comparison.table
     alone = len(references) + len(backs) - 2 * len(keys)
     note = f"{len(keys):,} questions; {alone:,} are in only one of the two. {'; '.join(signatures)}."
+    table = comparison.table
     document = {**comparison.document(), "questions": len(keys), "unpaired": alone, "signatures": signatures}
-    return Product(entry, [(table, f"{caption} {note}".strip())], document)
+    return Product(entry, [replace(table, caption=f"{table.caption} {note}".strip())], document)
 
 
 def _texts(spec: DatasetSpec) -> dict[str, QuestionText]:

@@ -1,9 +1,7 @@
 """What `medexam optimize` shows: what may be tried, a bar for each program that is asked, and the trials."""
 
-from dataclasses import replace
 from typing import Any
 
-from medexam.distributions import WILSON
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.outcome import trials_table
@@ -59,7 +57,6 @@ def optimization_document(optimization: Optimization) -> dict[str, Any]:
 
 def print_optimization(optimization: Optimization) -> None:
     """Print the trials as a table."""
-    table = replace(trials_table(optimization, brief=True), caption=f"Percent of n, with a 95 % interval ({WILSON}).")
     early = f"; ended early: {optimization.why}" if optimization.why else ""
     lines = [
         f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} outside the trials), "
@@ -67,4 +64,4 @@ def print_optimization(optimization: Optimization) -> None:
         "The chosen program looks better on these questions than on others; compare it on the tested ones.",
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
-    print_blocks(Terminal(), [table, *map(Unbroken, lines)])
+    print_blocks(Terminal(), [trials_table(optimization, brief=True), *map(Unbroken, lines)])

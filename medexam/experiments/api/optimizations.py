@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from medexam.distributions import WILSON
 from medexam.experiments.api.asking import send_to_mlflow
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.optimize.optimization import Optimization
@@ -39,10 +38,13 @@ class Optimized(Displayed):
         """List the trials, what they cost, and where the program lies."""
         optimization = self.optimization
         early = f"; ended early: {optimization.why}" if optimization.why else ""
-        table: Block = (trials_table(optimization, brief=True), f"Percent of n, with a 95 % interval ({WILSON}).")
         spending = optimization.spent
         costs = f"{spending.calls:,} calls, {spending.tokens:,} tokens, {optimization.seconds:.0f} s{early}"
-        return [table, costs, f"Program, demonstrations and report are in {optimization.folder.path}"]
+        return [
+            trials_table(optimization, brief=True),
+            costs,
+            f"Program, demonstrations and report are in {optimization.folder.path}",
+        ]
 
 
 def optimize(

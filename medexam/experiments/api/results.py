@@ -94,7 +94,7 @@ class Run(Displayed):
     @property
     def n(self) -> int:
         """Questions that are scored."""
-        return self.stored.metrics.n  # type: ignore[no-any-return]
+        return self.stored.metrics.n
 
     @property
     def accuracy(self) -> float | None:

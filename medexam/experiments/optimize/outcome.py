@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from medexam.distributions import WILSON
 from medexam.errors import RunFolderError
 from medexam.experiments.optimize.folder import DEMONSTRATIONS, REPORT
 from medexam.experiments.optimize.optimization import Optimization
@@ -81,7 +82,8 @@ def trials_table(optimization: Optimization, *, brief: bool = False) -> Table:
     if not brief:
         columns["Tokens"] = [f"{trial.tokens:,}" for trial in trials]
     rows = tuple(zip(*columns.values(), strict=True))
-    return Table(optimization.title, tuple(columns), rows, text_columns=2)
+    caption = f"Percent of n, with a 95 % interval ({WILSON})."
+    return Table(optimization.title, tuple(columns), rows, text_columns=2, caption=caption)
 
 
 def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Iterator[Block]:

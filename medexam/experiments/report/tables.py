@@ -30,9 +30,9 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
 
 def facet_tables(run: StoredRun) -> list[Table]:
     """Build tables of the scores of one run by each facet."""
-    first, *others = breakdowns(run.benchmark, run.metrics, published=True) or [None]
+    tables = breakdowns(run.benchmark, run.metrics, published=True)
     caption = legend(run.benchmark, [run.metrics], published=True)
-    return [] if first is None else [replace(first, caption=caption), *filter(None, others)]
+    return [*(replace(table, caption=caption) for table in tables[:1]), *tables[1:]]
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:
