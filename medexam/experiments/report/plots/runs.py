@@ -272,14 +272,7 @@ def thresholds(run_looks: Sequence[RunStyle]) -> Plot | None:
     scored = {look: figures for look, figures in by_run.items() if figures["best_threshold"] is not None}
     if not scored:
         return None
-    ring = {
-        "color": "0.4",
-        "marker": "o",
-        "markersize": 12,
-        "fillstyle": "none",
-        "linestyle": "",
-        "markeredgewidth": 1.5,
-    }
+    ring = {"color": GREY, "marker": "o", "markersize": 12, "fillstyle": "none", "linestyle": ""}
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
