@@ -16,11 +16,6 @@ _ROUNDED = 0.05
 """Share of the answers in which one model may differ from itself: batches of other sizes round otherwise."""
 
 
-def describe_unequal(runs: Sequence[StoredRun]) -> list[str]:
-    """Name each pair of equal runs whose answers differ, without a full stop; usually empty."""
-    return _describe([(run.folder, run.record) for run in runs])
-
-
 def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
     """Do the same for these runs and those of their digests in the folders that hold them; pairs of others are left
     out.
@@ -35,10 +30,11 @@ def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
                 except RunFolderError:
                     continue
     names = [run.folder.name for run in runs]
-    return [line for line in _describe(folders.values()) if any(name in line for name in names)]
+    return [line for line in describe_unequal(folders.values()) if any(name in line for name in names)]
 
 
-def _describe(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
+def describe_unequal(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
+    """Name each pair of equal runs whose answers differ, without a full stop; usually empty."""
     groups: dict[str, list[RunFolder]] = {}
     for folder, record in runs:
         model = record.cell.model

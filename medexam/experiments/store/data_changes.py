@@ -4,7 +4,7 @@ Scores are made anew where golds have changed. Answers to texts that have change
 ones: a report shows what was asked, and the run is not continued.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,7 +35,7 @@ class CheckedItems:
     """That the data set holds other texts by now; None where it does not, or is not at hand."""
 
 
-def load_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
+def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
     """Load what the run was last asked, or the questions of `keys`: from its folder, else from the data set.
 
     Raises `RunFolderError` where the folder is damaged, and `DatasetError` as `as_asked` does.

@@ -7,7 +7,7 @@ picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
@@ -59,7 +59,7 @@ def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
     return ""
 
 
-def read_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
+def read_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
     """Read the questions that the run was last asked, or those of `keys`, with what is expected of them.
 
     Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the file is missing or
@@ -67,10 +67,8 @@ def read_items(folder: RunFolder, keys: Container[str] | None = None) -> AnySet:
     """
     path = folder.path / ITEMS
     try:
-        if keys is not None:
-            return _read_rows(path, keys)
         with path.open("rb") as stream:
-            return _read_once(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path))
+            return _read_rows(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path), keys)
     except FileNotFoundError as error:
         raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -88,14 +86,10 @@ class _ItemsFile:
 
 
 @keep(worth=lambda _: True)
-def _read_once(file: _ItemsFile) -> AnySet:
-    return _read_rows(file.path)
-
-
-def _read_rows(path: Path, keys: Container[str] | None = None) -> AnySet:
+def _read_rows(items_file: _ItemsFile, keys: frozenset[str] | None) -> AnySet:
     pictures: dict[str, str] = {}
     questions, golds = [], {}
-    with open_parquet(path) as file:
+    with open_parquet(items_file.path) as file:
         described = json.loads((file.schema_arrow.metadata or {})[_SET])
         form = described.pop("form")
         item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
@@ -104,7 +98,7 @@ def _read_rows(path: Path, keys: Container[str] | None = None) -> AnySet:
                 continue
             if name := row.get("picture"):
                 if name not in pictures:
-                    pictures[name] = _read_picture(path.parent, name)
+                    pictures[name] = _read_picture(items_file.path.parent, name)
                 row["picture"] = pictures[name]
             gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
             questions.append(item_type.validate_python(row))

@@ -5,7 +5,8 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from medexam.experiments.store.paths import find_path
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.experiments.store.work_folder import describe_fault
 from medexam.metrics import Metrics
+from medexam.metrics.results import Scores
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry
@@ -158,8 +160,22 @@ def load_run(folder: RunFolder) -> StoredRun:
 
 def stored_metrics(folder: RunFolder) -> Metrics:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
+    stored = folder.read_json(METRICS)
+    with _naming_damage(folder):
+        return Metrics.model_validate(stored)
+
+
+def stored_scores(folder: RunFolder) -> Scores:
+    """Read the scores over all questions alone, for many runs; raises as `stored_metrics` does."""
+    stored = folder.read_json(METRICS)
+    with _naming_damage(folder):
+        return Scores.model_validate({name: stored[name] for name in Scores.model_fields if name in stored})
+
+
+@contextmanager
+def _naming_damage(folder: RunFolder) -> Iterator[None]:
     try:
-        return Metrics.model_validate(folder.read_json(METRICS))
+        yield
     except ValidationError as error:
         raise RunFolderError(
             f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "

@@ -1,8 +1,8 @@
 """What `medexam list` and `medexam rm` do with the runs that are kept."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -14,23 +14,31 @@ from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.run_folder import METRICS, RunFolder, remove_runs, runs_inside
-from medexam.experiments.store.stored_run import StoredRun, find_run, load_run, run_document
+from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, remove_runs, runs_inside
+from medexam.experiments.store.stored_run import find_run, load_run, run_document, stored_scores
+from medexam.metrics.results import Measure
 from medexam.tables import NONE, Table, percent
 from medexam.text import count_of
+
+_FAULTS = (RunFolderError, DatasetError, EngineError)
+"""Of a run that cannot be read."""
 
 
 def list_kept(runs_dir: Path | None, *, as_json: bool) -> None:
     """List the stored runs, the newest experiment last."""
     root = runs_dir or default_runs_dir()
-    runs: list[StoredRun | DamagedRun] = [_load(folder) for folder in runs_inside(root)]
+    folders, records = runs_inside(root), list[tuple[RunFolder, RunRecord]]()
     if as_json:
-        print_json([run.document() if isinstance(run, DamagedRun) else run_document(run) for run in runs])
-    elif not runs:
-        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
+        print_json([_document(folder, records) for folder in folders])
+    elif folders:
+        rows = [_row(folder, records) for folder in folders]
+        title = f"{count_of(len(rows), 'run')} in {root}"
+        caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
+        headers = ("Digest", "Name", "Began", "Scored", "Score, %")
+        print_blocks(Terminal(), [Table(title, headers, tuple(rows), text_columns=3, caption=caption)])
     else:
-        _print(runs)
-    for line in describe_unequal([run for run in runs if not isinstance(run, DamagedRun)]):
+        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
+    for line in describe_unequal(records):
         print_notice(f"warning: {line}")
 
 
@@ -46,48 +54,33 @@ def remove_kept(runs: list[str], runs_dir: Path | None, *, yes: bool) -> None:
     print_notice(f"removed {count_of(len(folders), 'run')}")
 
 
-@dataclass(frozen=True)
-class DamagedRun:
-    """A run that cannot be read."""
-
-    folder: RunFolder
-    damage: str
-    """What is wrong with it, and the way out."""
-
-    def document(self) -> dict[str, str]:
-        """Build its entry in the list that `--json` prints."""
-        run_dir = str(self.folder.path.resolve())
-        return {"run_id": self.folder.name, "run_dir": run_dir, "status": "damaged", "damage": self.damage}
-
-
-def _load(folder: RunFolder) -> StoredRun | DamagedRun:
-    """Load the run as it was scored last; a line for the user says what is wrong if it cannot be read."""
+def _document(folder: RunFolder, records: list[tuple[RunFolder, RunRecord]]) -> dict[str, Any]:
+    """Build a run's entry in the list that `--json` prints; of one that cannot be read, what is wrong with it."""
     try:
         # A run without scores is still asked, or was killed before its end.
-        return load_run(folder) if (folder.path / METRICS).exists() else current_run(folder, print_notice)
-    except (RunFolderError, DatasetError, EngineError) as error:
+        run = load_run(folder) if (folder.path / METRICS).exists() else current_run(folder, print_notice)
+    except _FAULTS as error:
         print_notice(f"warning: {folder.name} cannot be read: {error}")
-        return DamagedRun(folder, str(error))
+        path = str(folder.path.resolve())
+        return {"run_id": folder.name, "run_dir": path, "status": "damaged", "damage": str(error)}
+    records.append((folder, run.record))
+    return run_document(run)
 
 
-def _print(runs: "list[StoredRun | DamagedRun]") -> None:
-    rows = []
-    for run in runs:
-        name, _, digest = run.folder.name.rpartition("-")
-        cells = (NONE, "damaged", NONE) if isinstance(run, DamagedRun) else _cells(run)
-        rows.append((digest, name, *cells))
-    title = f"{count_of(len(rows), 'run')} in {runs[0].folder.path.parent}"
-    caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
-    headers = ("Digest", "Name", "Began", "Scored", "Score, %")
-    print_blocks(Terminal(), [Table(title, headers, tuple(rows), text_columns=3, caption=caption)])
-
-
-def _cells(run: StoredRun) -> tuple[str, str, str]:
-    """Say when the run began, how many of its questions are scored, and its score."""
-    count = run.metrics.n
-    state = ", running" if run.running else ""
-    return (
-        str(run.environment.get("started_at", NONE))[:10],
-        f"{count:,}" if run.complete else f"{count:,} of {run.metrics.selected:,}{state}",
-        percent(run.score),
-    )
+def _row(folder: RunFolder, records: list[tuple[RunFolder, RunRecord]]) -> tuple[str, ...]:
+    """Say when the run began, how many of its questions are scored, and its score; no answer is read."""
+    name, _, digest = folder.name.rpartition("-")
+    try:
+        record, state = folder.read_record(), ""
+        if (folder.path / METRICS).exists():
+            scores = stored_scores(folder)
+        else:
+            run = current_run(folder, print_notice)
+            scores, state = run.metrics, ", running" if run.running else ""
+        began = str(folder.read_environment().get("started_at", NONE))[:10]
+    except _FAULTS as error:
+        print_notice(f"warning: {folder.name} cannot be read: {error}")
+        return digest, name, NONE, "damaged", NONE
+    records.append((folder, record))
+    count = f"{scores.n:,}" if scores.n == scores.selected else f"{scores.n:,} of {scores.selected:,}{state}"
+    return digest, name, began, count, percent(next(iter(scores.measures.values()), Measure()).value)
