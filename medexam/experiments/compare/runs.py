@@ -113,7 +113,7 @@ def _compare_folders(
     runs, model_notes = tell_models_apart([*map(stored_run, folders, metrics, failures)])
     scope = replace(scope, names=run_names(runs), run_keys=name_documents(runs))
     sections = [find(scope) for find in (find_noise, *finders)]
-    doubts = (*mixed_notes(runs), *describe_unequal(runs))
+    doubts = (*mixed_notes(runs), *describe_unequal((run.folder, run.record) for run in runs))
     return Comparison(
         runs=tuple(runs),
         pending=tuple(
