@@ -56,8 +56,8 @@ class Pair:
 
     measures: Measured
     """Measure -> both runs' scores on the same items; runs are known by the first."""
-    views: Measured = field(default_factory=dict)
-    """How else the replies may be read -> the first measure so. A verdict holds in each of them."""
+    views: Mapping[str, Measured] = field(default_factory=dict)
+    """How else the replies may be read -> the measures so. A verdict holds in each of them."""
     floor: float | None = None
     """A difference that is not more is the noise of repeats; None: no run was asked again."""
 
@@ -65,6 +65,10 @@ class Pair:
     def first(self) -> PairedMeasure:
         """The measure that runs are known by."""
         return next(iter(self.measures.values()))
+
+    def by_view(self, measure: str) -> Measured:
+        """Map each way to read the replies to a measure."""
+        return {name: measures[measure] for name, measures in self.views.items() if measure in measures}
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,8 @@ class Paired:
         last = [*views.values()][-1] if views else self
         pairs = []
         for place, (pair, legible) in enumerate(zip(self.pairs, _legible(last.sheet), strict=True)):
-            others = {name: view.pairs[place].first for name, view in views.items()}
-            pairs.append(replace(pair, views=others | ({} if legible is None else {LEGIBLE: legible})))
+            others = {name: view.pairs[place].measures for name, view in views.items()}
+            pairs.append(replace(pair, views=others | ({LEGIBLE: legible} if legible else {})))
         return replace(self, pairs=tuple(pairs))
 
 
@@ -183,20 +187,17 @@ def _is_shared(scores: Any) -> bool:
     return bool((~np.isnan(scores)).all(axis=0).any())
 
 
-def _legible(sheet: Sheet) -> list[PairedMeasure | None]:
-    """Compare each run with the first where both replies could be read; None where all could.
+def _legible(sheet: Sheet) -> list[Measured]:
+    """Compare each run with the first where both replies could be read; empty where all could.
 
-    Without such a question nothing differs. One family of tests over all runs.
+    Without such a question nothing differs. One family of tests over all runs and measures.
     """
     families: list[Measured] = []
     for other in range(1, len(sheet.first)):
-        unread = False if sheet.unread is None else sheet.unread[0] | sheet.unread[other]
-        if not np.any(unread):
-            families.append({})
-            continue
-        measures = compare_pair(sheet.only(~unread), 0, other)
-        families.append({LEGIBLE: next(iter(measures.values()), _NOTHING)})
-    return [family.get(LEGIBLE) for family in adjust_all(families)]
+        unread = np.zeros(len(sheet.keys), bool) if sheet.unread is None else sheet.unread[0] | sheet.unread[other]
+        measures = compare_pair(sheet.only(~unread), 0, other) if unread.any() else {}
+        families.append({name: measures.get(name, _NOTHING) for name in sheet.scores} if unread.any() else {})
+    return adjust_all(families)
 
 
 _NOTHING = PairedMeasure(

@@ -191,7 +191,7 @@ def paired_document(paired: Paired, golds: Mapping[str, Any], keys: Sequence[str
                 "run": key,
                 "verdict": find_case(pair).verdict,
                 "measures": document_of(pair.measures),
-                "views": document_of(pair.views),
+                "views": {name: document_of(measures) for name, measures in pair.views.items()},
                 "by": {facet: document_of(families[place]) for facet, families in paired.by.items()},
             }
             for place, (key, pair) in enumerate(zip(keys[1:], paired.pairs, strict=True))

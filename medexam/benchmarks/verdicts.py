@@ -11,6 +11,7 @@ from medexam.benchmarks.measures import show_number, signed
 from medexam.benchmarks.paired import LEGIBLE, Pair, Paired
 from medexam.benchmarks.resampling import why_none
 from medexam.benchmarks.tables import name_measure
+from medexam.metrics.paired.pairs import Measured
 from medexam.metrics.paired.power import detectable_difference, questions_needed
 from medexam.metrics.paired.results import Difference, PairedMeasure, Verdict
 from medexam.metrics.results import Unit
@@ -57,11 +58,12 @@ CASES = (
 """What may be said of a pair; each combination stands once."""
 
 
-def find_case(pair: Pair) -> Case:
-    """Find what may be said of a pair in the measure that runs are known by."""
-    first = pair.first
-    results = frozenset(each.verdict for each in (first, *pair.views.values()))
-    over_noise = pair.floor is None or abs(first.difference.value) > pair.floor
+def find_case(pair: Pair, name: str | None = None) -> Case:
+    """Find what may be said of a pair in a measure; None: in that which runs are known by, which has a noise floor."""
+    measure = name or next(iter(pair.measures))
+    results = frozenset(each.verdict for each in (pair.measures[measure], *pair.by_view(measure).values()))
+    over_noise = pair.floor is None or pair.measures[measure] is not pair.first
+    over_noise = over_noise or abs(pair.first.difference.value) > (pair.floor or 0.0)
     return next(case for case in CASES if case.results == results and case.over_noise in (None, over_noise))
 
 
@@ -75,11 +77,11 @@ def pair_sentences(paired: Paired, names: Sequence[str]) -> list[str]:
     several = len([each for pair in paired.pairs for each in pair.measures.values() if each.p is not None]) > 1
     sentences = []
     for name, pair in zip(names[1:], paired.pairs, strict=True):
-        sentences.append(_pair_sentence(pair, name, names[0], paired.measure, paired.clusters, several))
-        for other in [*pair.measures][1:]:
-            alone = Pair({other: pair.measures[other]})
-            if pair.measures[other].verdict != "not told apart":
-                sentences.append(_pair_sentence(alone, name, names[0], other, paired.clusters, several))
+        sentences += [
+            _pair_sentence(pair, name, names[0], measure, paired.clusters, several)
+            for measure in pair.measures
+            if measure == paired.measure or find_case(pair, measure).results != {"not told apart"}
+        ]
     return sentences
 
 
@@ -90,23 +92,23 @@ def measure_sentence(run: str, baseline: str, metric: str, measure: PairedMeasur
 
 
 def _pair_sentence(pair: Pair, run: str, baseline: str, measure: str, clusters: str, several: bool) -> str:
-    first = pair.first
-    return find_case(pair).sentence.format(
+    scores = pair.measures[measure]
+    return find_case(pair, measure).sentence.format(
         run=run,
         baseline=baseline,
         measure=_in_sentence(measure),
-        figures=figures(first, clusters, adjusted=several),
-        views=describe_views(pair, adjusted=several),
-        power=_power(first),
+        figures=figures(scores, clusters, adjusted=several),
+        views=describe_views(pair, measure, adjusted=several),
+        power=_power(scores),
         holds=HOLDS if pair.views else "",
     )
 
 
-def describe_views(pair: Pair, *, adjusted: bool) -> str:
-    """Write what each way to read the replies finds."""
+def describe_views(pair: Pair, name: str, *, adjusted: bool) -> str:
+    """Write what each way to read the replies finds in a measure."""
     parts = []
-    for name, measure in pair.views.items():
-        where = f"{name} ({measure.n:,} questions)" if name == LEGIBLE else name
+    for view, measure in pair.by_view(name).items():
+        where = f"{view} ({measure.n:,} questions)" if view == LEGIBLE else view
         difference = f"{signed(measure.difference, measure.unit)} (p {equals(_p(measure, adjusted=adjusted))})"
         parts.append(f"{where} {difference if measure.n else 'nothing'}")
     return ", ".join(parts)
@@ -127,8 +129,12 @@ def figures(measure: PairedMeasure, clusters: str, *, adjusted: bool) -> str:
 
 def turn(pair: Pair) -> Pair:
     """Return the baseline beside the other run."""
-    measures, views = ({name: _turn(each) for name, each in by_name.items()} for by_name in (pair.measures, pair.views))
-    return Pair(measures, views, pair.floor)
+
+    def turn_all(measures: Measured) -> Measured:
+        return {name: _turn(measure) for name, measure in measures.items()}
+
+    views = {name: turn_all(measures) for name, measures in pair.views.items()}
+    return Pair(turn_all(pair.measures), views, pair.floor)
 
 
 def _turn(measure: PairedMeasure) -> PairedMeasure:
@@ -172,7 +178,7 @@ def leader_sentence(paired: Paired, names: Sequence[str]) -> str:
         level=_others([names[1 + place] for place in level], len(turned)),
         form=_others([names[1 + place] for place in form], len(turned)),
         figures=figures(turned[closest].first, paired.clusters, adjusted=True),
-        views=describe_views(turned[closest], adjusted=True),
+        views=describe_views(turned[closest], paired.measure, adjusted=True),
         holds=HOLDS if any(pair.views for pair in turned) else "",
     )
 

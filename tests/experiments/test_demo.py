@@ -40,13 +40,16 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
         run_command()
     printed = capsys.readouterr()
     assert not ended.value.code
-    assert "Guided answers instead of free ones: right 15 points more often (p < 0.001)." in printed.out
+    said = " ".join(printed.out.split())
+    assert "Guided answers instead of free ones: the form of the replies decides: +15.0 [12.5, 17.5] points" in said
+    assert "where both replies could be read (638 questions) -0.2 [-2.0, 1.7] (p = 1.000)." in said
     assert "Chain-of-thought: right 7 points less often (p = 0.002)." in printed.out
-    assert "Demonstrations: no difference shown (+1.9 points, p = 0.541)." in printed.out
+    assert "Demonstrations: no difference shown (+1.9 [-0.6, 4.4] points, p = 0.541)." in printed.out
     assert "Spanish instead of English: right 4 points less often (p = 0.009)." in printed.out
     page = (tmp_path / "demo/page.html").read_text(encoding="utf-8")
-    assert "few_shot-guided has the most right answers, 43.6 %; no difference from 5 of the 12 others is shown" in page
-    assert "By their 95 % intervals 12 of 13 runs are above chance; random is not shown to be." in page
+    assert "few_shot-guided en is first in accuracy; no difference from 5 of the 12 others is shown" in page
+    assert "beside ensemble3-vote en: 43.6 % against 43.0 %, +0.6 [-1.2, 2.5] percentage points" in page
+    assert "By their 95 % intervals 14 of 15 runs are above chance; random en is not shown to be." in page
     assert "The page with every question: demo/page.html" in printed.err
     assert opened == []
     monkeypatch.setattr(sys, "argv", ["medexam", "report", "demo", "--json"])
@@ -55,4 +58,4 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
     runs = json.loads(capsys.readouterr().out)
     assert [run["metrics"]["n"] for run in runs] == [1020] * 15
     study = (ROOT / "docs/study.md").read_text(encoding="utf-8")
-    assert all(f"{100 * run['metrics']['accuracy']:.1f} [" in study for run in runs)
+    assert all(f"{100 * run['metrics']['measures']['accuracy']['value']:.1f} [" in study for run in runs)

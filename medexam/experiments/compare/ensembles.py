@@ -10,6 +10,7 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.programs import build_prediction
 from medexam.programs.steps.branches import combine
+from medexam.questions import Question
 from medexam.specs.programs.steps import Combine
 
 
@@ -29,6 +30,7 @@ def find_together(rule: Combine, compared: ComparisonScope) -> ComparisonSection
             latency_s=0.0,
         )
         for question in compared.items
+        if isinstance(question, Question)
     }
     items = replace(compared.sets[0], questions=tuple(compared.items))
     runs = [RunAnswers(lambda: combined), *compared.predictions]

@@ -86,7 +86,7 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
 
 def _alone(sheet: Sheet, marks: NDArray[np.bool_], language: int) -> list[str]:
     """List the questions that have the mark in this language and in no other."""
-    return [sheet.keys[place] for place in np.flatnonzero(marks[language] & (marks.sum(axis=0) == 1))]
+    return [sheet.keys[place] for place in np.flatnonzero(marks[language] & (marks.sum(axis=0) == 1)).tolist()]
 
 
 def _same_wrong(sheet: Sheet, first: int, second: int) -> int:

@@ -20,7 +20,7 @@ _PHRASES: dict[Told, str] = {
 def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSection:
     """Test whether runs differ from the baseline by less than so many percentage points, however replies are read."""
     margin, pairs, (baseline, *names) = points / 100, compared.statistics.pairs, compared.names
-    views = [(pair.first, *pair.views.values()) for pair in pairs]
+    views = [(pair.first, *pair.by_view(compared.statistics.measure).values()) for pair in pairs]
     if compared.benchmark.right_or_wrong:
         flips = [[view.flips for view in each if view.flips is not None] for each in views]
         tests = [[score_test(f.right_to_wrong, f.wrong_to_right, f.n, margin) for f in each] for each in flips]

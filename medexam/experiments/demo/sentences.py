@@ -47,7 +47,9 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     case, first = find_case(pair), pair.first
     p = f"p {equals(first.p_adjusted or 0.0)}"
     if len(case.results) > 1:
-        return f"{subject}: the form of the replies decides ({describe_views(pair, adjusted=True)})."
+        scored = f"{signed(first.difference)} points ({p})"
+        views = describe_views(pair, comparison.statistics.measure, adjusted=True)
+        return f"{subject}: the form of the replies decides: {scored}, {views}."
     if case.verdict == "not told apart":
         return f"{subject}: no difference shown ({signed(first.difference)} points, {p})."
     size = count_of(round(abs(100 * first.difference.value)), "point")

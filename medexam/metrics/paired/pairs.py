@@ -164,7 +164,7 @@ def mean_differences(changes: Floats, clusters: NDArray[np.intp], statistic: Cal
     """Find the mean of each column of differences, with the intervals of `resample` over clusters, by number."""
     rows = np.column_stack([changes, np.ones(len(changes))])
     count = int(clusters.max()) + 1
-    sums = np.column_stack([np.bincount(clusters, column, count) for column in rows.T])
+    sums: Floats = np.column_stack([np.bincount(clusters, column, count) for column in rows.T])
     values = statistic(*sums.sum(axis=0), count)
     intervals = resample(
         sums, lambda: [changes[clusters == cluster] for cluster in range(count)], statistic, changes.shape[1]

@@ -43,7 +43,7 @@ def test_a_run_that_is_better_to_one_reader_alone_is_not_called_better(make_run,
     document = json.loads(medexam("compare", free, guided, "--json")[1])
     (pair,) = document["pairs"]
     assert (pair["verdict"], pair["measures"]["accuracy"]["verdict"]) == ("not told apart", "better")
-    assert pair["views"]["read leniently"]["difference"]["value"] == 0
+    assert pair["views"]["read leniently"]["accuracy"]["difference"]["value"] == 0
     out = " ".join(medexam("compare", free, guided, "--reading", "lenient")[1].split())
     assert "100.0 % against 100.0 %" in out
 
