@@ -72,7 +72,7 @@ def medexam(installed):
 def test_every_part_runs_by_its_short_name_and_is_reported_without_its_code(medexam, installed):
     spec = str(installed / "source" / "toys.yaml")
     runs = json.loads(medexam("run", spec, "--runs-dir", "runs", "--json"))
-    assert [run["metrics"]["accuracy"] for run in runs] == [1.0, 1.0]
+    assert [run["metrics"]["measures"]["accuracy"]["value"] for run in runs] == [1.0, 1.0]
     assert [run["metrics"]["own"]["brief"]["n"] for run in runs] == [8, 8]
     assert runs[0]["program"] == "second_thought-guided"
     lines = (Path(runs[1]["run_dir"]) / "predictions.jsonl").read_text().splitlines()
@@ -98,7 +98,7 @@ def test_a_section_of_a_comparison_brings_its_flag(medexam, installed):
 
 def test_a_data_set_comes_with_its_reader_and_experiment_and_its_runs_are_read_without_them(medexam):
     (run,) = json.loads(medexam("run", "colours_quick", "--runs-dir", "colours", "--json"))
-    assert (run["metrics"]["n"], run["metrics"]["accuracy"]) == (3, 2 / 3)
+    assert (run["metrics"]["n"], run["metrics"]["measures"]["accuracy"]["value"]) == (3, 2 / 3)
     assert "colours" in [entry["name"] for entry in json.loads(medexam("data", "list", "--json"))]
     (gone,) = json.loads(medexam("report", run["run_dir"], "--json", plugin=False))
     assert gone["metrics"] == run["metrics"]

@@ -13,7 +13,7 @@ from medexam.cli.views.runs import print_notice
 from medexam.errors import SpecError
 from medexam.experiments.store.paths import run_paths, without_bystanders
 from medexam.experiments.store.run_folder import find_runs
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.plugins import load_added, ships
 from medexam.specs import DatasetSpec, load_document, parse_overrides
 from medexam.specs.matrix import put
@@ -34,7 +34,7 @@ class ResultImporter(Protocol):
     def recognises(path: Path) -> bool:
         """Return whether this importer reads a file or folder, or says what is wrong with it."""
 
-    def take(self, path: Path, say: Callable[[str], None], measure: str | None) -> Iterator[AnyRun]:
+    def take(self, path: Path, say: Callable[[str], None], measure: str | None) -> Iterator[StoredRun]:
         """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
 
         `environment.json` of each says under `imported` how the file was read.
@@ -57,7 +57,7 @@ def _read_dataset(settings: ImportSettings) -> DatasetSpec | None:
 
 def take_files(
     files: Sequence[Path], settings: ImportSettings, runs_dir: Path, dataset: DatasetSpec | None = None
-) -> list[list[AnyRun]]:
+) -> list[list[StoredRun]]:
     """Make the runs that each file of results becomes, with a line for each warning.
 
     `dataset` is for settings that name none. Raises `SpecError` without a data set, and for a file that no importer

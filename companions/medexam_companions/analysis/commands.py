@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli import JsonOption, RunsDirOption, TrackingOption
-from medexam.experiments import AnyRun, Plan, Stop
+from medexam.experiments import Plan, Stop, StoredRun
 
 
 def sequential(
@@ -36,7 +36,7 @@ def sequential(
     def plan_at(questions: int | None) -> Plan:
         return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
 
-    def ask(plan: Plan) -> tuple[Sequence[AnyRun], Stop | None]:
+    def ask(plan: Plan) -> tuple[Sequence[StoredRun], Stop | None]:
         return carry_out(plan, Carriers(), partial(RunProgress, plan.cells), print_notice)
 
     records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)

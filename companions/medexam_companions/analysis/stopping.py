@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments import AnyCell, AnyRun, Plan, Stop
+from medexam.experiments import AnyCell, Plan, Stop, StoredRun
 from medexam.metrics import ALPHA
 from medexam.predictions import Status
 from medexam_companions.analysis.sequential import SequentialTest
@@ -46,10 +46,10 @@ def find_test(plan: Plan, difference: float, power: float) -> SequentialTest:
 
 def ask_by_blocks(
     plan_at: Callable[[int | None], Plan],
-    carry_out: Callable[[Plan], tuple[Sequence[AnyRun], Stop | None]],
+    carry_out: Callable[[Plan], tuple[Sequence[StoredRun], Stop | None]],
     difference: float,
     power: float,
-) -> tuple[dict[str, dict[str, Any]], list[AnyRun], Stop | None]:
+) -> tuple[dict[str, dict[str, Any]], list[StoredRun], Stop | None]:
     """Ask until every comparison with the first cell has ended, a limit is reached, or nobody answers any more.
 
     `plan_at` plans the spec with that many questions, None as many as it names; `carry_out` asks a plan's pending
@@ -60,7 +60,7 @@ def ask_by_blocks(
     total, scored, stop = whole.cells[0].total, 0, None
     shared: dict[str, Any] = {"baseline": whole.cells[0].run_id, "questions": total, "level": test.level}
     records = [shared | {"ended": None} for _ in whole.cells[1:]]
-    runs: dict[str, AnyRun] = {}
+    runs: dict[str, StoredRun] = {}
     for asked in find_looks(total):
         plan = plan_at(asked)
         first, *others = plan.cells

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam import Prediction
 from medexam.benchmarks import WordsBenchmark
-from medexam.metrics import ScoredRun, TaskMetrics
+from medexam.metrics import ScoredRun
 from medexam.questions import TaskSet
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class ClinIQLink(WordsBenchmark):
 
         find_encoder_weights(_ENCODER)
 
-    def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Mapping[str, Prediction]) -> ScoredRun:
         """Score by both profiles side by side; raises `EngineError` if the encoder is not installed."""
         from medexam_companions.cliniqlink.scoring import score_cliniqlink
 

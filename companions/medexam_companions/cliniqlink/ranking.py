@@ -50,7 +50,8 @@ def _describe(submission: Submission, profile: Profile) -> Entry:
     metrics = submission.metrics
     measures = {name: measure.value for name, measure in metrics.measures.items()}
     formats = {
-        group: {name: measure.value for name, measure in each.items()} for group, each in metrics.by_group.items()
+        group: {name: measure.value for name, measure in each.measures.items()}
+        for group, each in metrics.by["group"].items()
     }
     scores: list[Any] = [formats.get(group, {}).get(profile) for group in OPEN]
     semantic = None if None in scores else sum(scores) / len(scores)

@@ -10,7 +10,7 @@ from medexam import Prediction
 from medexam.benchmarks import find_benchmark
 from medexam.cli import ImportSettings, print_notice, read_current, take_files
 from medexam.errors import SpecError
-from medexam.experiments import AnyRun, find_runs, run_paths
+from medexam.experiments import StoredRun, find_runs, run_paths
 from medexam.predictions import Reason, Status
 from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.container import output_paths
@@ -27,12 +27,12 @@ class Submission:
 
     name: str
     """The folder's name; of a run that medexam asked, its program and model."""
-    run: AnyRun
+    run: StoredRun
     items: Any
     """The tasks that are scored, with what is expected."""
     predictions: dict[str, Prediction]
     metrics: Any
-    """`TaskMetrics` over `items`."""
+    """`Metrics` over `items`."""
     absent: tuple[str, ...]
     """Keys of the data set's questions that the submission does not hold."""
     notes: tuple[str, ...]
@@ -48,7 +48,7 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     """
     by_path = {path: [path] if _is_submission(path) else list(filter(_is_submission, _folders(path))) for path in paths}
     folders = [folder for inside in by_path.values() for folder in inside]
-    runs: list[tuple[str, AnyRun]] = []
+    runs: list[tuple[str, StoredRun]] = []
     if folders:
         settings = ImportSettings(dataset=BENCHMARK, overrides=() if data is None else (f"path={data}",))
         imports = take_files(folders, settings, runs_dir)
@@ -72,14 +72,14 @@ def _is_submission(path: Path) -> bool:
     return path.is_dir() and any(output.is_file() for kind in FILES for output in output_paths(path, kind))
 
 
-def _name_run(run: AnyRun) -> str:
+def _name_run(run: StoredRun) -> str:
     program: Any = run.record.cell.program
     if program.kind == "imported":
         return str(program.task)
     return " ".join(filter(None, (run.program, run.model)))
 
 
-def _score(name: str, run: AnyRun, missing: Missing) -> Submission:
+def _score(name: str, run: StoredRun, missing: Missing) -> Submission:
     """Score a run on what it holds, or on the whole data set."""
     dataset = run.record.cell.dataset
     benchmark = find_benchmark(dataset)
@@ -120,7 +120,8 @@ def format_table(submission: Submission) -> Table:
         prediction = submission.predictions.get(task.key)
         unanswered[task.group] += prediction is None or prediction.text is None
     rows = []
-    for group, measures in submission.metrics.by_group.items():
+    for group, scores in submission.metrics.by["group"].items():
+        measures = scores.measures
         values = {name: measure.value for name, measure in measures.items()}
         kind, strict = values.get("published_forgiving"), values["published"]
         lost = NONE if kind is None or strict is None else percent(kind - strict)

@@ -12,7 +12,7 @@ from medexam.benchmarks import Predictions, WordsBenchmark
 from medexam.datasets import ExampleRecord, read_examples
 from medexam.errors import DatasetError
 from medexam.files import write_whole
-from medexam.metrics import ScoredRun, TaskMetrics, scored_tasks
+from medexam.metrics import ScoredRun, scored_tasks
 from medexam.model_calls import is_cut
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
@@ -49,7 +49,7 @@ class Translation(WordsBenchmark):
             golds={task.key: TaskGold() for task in tasks},
         )
 
-    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun[TaskMetrics]:
+    def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Score what came back; a text without a reply is no valid translation."""
         tasks = scored_tasks(items.questions, predictions)
         candidates = {task.key: judge_task("", task, predictions[task.key]) for task in tasks}

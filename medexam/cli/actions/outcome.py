@@ -10,10 +10,10 @@ from medexam.experiments.report.leaderboard import make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks
 from medexam.experiments.report.run_tables import failure_tables
 from medexam.experiments.report.shown import print_blocks
-from medexam.experiments.store.stored_run import AnyRun, describe_lookups, run_document
+from medexam.experiments.store.stored_run import StoredRun, describe_lookups, run_document
 
 
-def print_runs(runs_dir: Path, runs: list[AnyRun], *, as_json: bool) -> None:
+def print_runs(runs_dir: Path, runs: list[StoredRun], *, as_json: bool) -> None:
     """Print runs as tables or JSON, what is to be known of them, and the commands that show more."""
     for run in runs:
         if (empty := describe_lookups(run.metrics)) is not None:

@@ -22,7 +22,7 @@ from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.repeats import is_repeat
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.suite import SuiteEntry
 from medexam.text import count_of
@@ -118,7 +118,7 @@ def _warn(planned: Plan) -> Plan:
     return planned
 
 
-def _incomplete(spec: str, plan: Plan, runs: list[AnyRun], stop: Stop | None) -> str:
+def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None) -> str:
     """Say in one line why the run is incomplete, how much is pending, what failed, and which command continues it."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}

@@ -10,12 +10,12 @@ from medexam.experiments.entry.carry_out import Carriers, carry_out
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.store.repeats import is_repeat
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.copies import default_tracking_uri
 from medexam.text import hide_secrets
 
 
-def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -> tuple[list[AnyRun], str | None]:
+def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) -> tuple[list[StoredRun], str | None]:
     """Return the runs of `plan` as they are then, repeats left out, and why asking ended early; None if it did not.
 
     `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.

@@ -22,7 +22,7 @@ from medexam.experiments.evaluate.program import Evaluated, ExampleCalls, stored
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.runs import track_runs
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
@@ -183,7 +183,7 @@ class Evaluate(dspy.Evaluate):
         """Evaluate as a call does, without blocking the event loop."""
         return await asyncio.to_thread(partial(self, program, **arguments))
 
-    def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[AnyRun, Stop | None]:
+    def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[StoredRun, Stop | None]:
         limits = self._limits
         if self.max_errors is not None and limits.failures is None:
             limits = Limits(**{**vars(limits), "failures": self.max_errors})
@@ -217,7 +217,7 @@ def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
 
 
 def _collect(
-    plan: EvaluationPlan, calls: ExampleCalls, examples: Sequence[dspy.Example], stored: AnyRun, stop: Stop | None
+    plan: EvaluationPlan, calls: ExampleCalls, examples: Sequence[dspy.Example], stored: StoredRun, stop: Stop | None
 ) -> Evaluation:
     """Return the result: objects of this process where they are, else what the folder holds."""
     predictions = stored.folder.read_predictions()

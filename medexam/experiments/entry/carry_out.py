@@ -20,7 +20,7 @@ from medexam.specs.suite import SuiteEntry, load_entries
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
     from medexam.experiments.run.workers.remote import Launcher
-    from medexam.experiments.store.stored_run import AnyRun
+    from medexam.experiments.store.stored_run import StoredRun
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def carry_out(
     carriers: Carriers,
     watch: "Callable[[], AbstractContextManager[RunObserver]]",
     say: Callable[[str], None],
-) -> "tuple[list[AnyRun], Stop | None]":
+) -> "tuple[list[StoredRun], Stop | None]":
     """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.compare.equal_runs import describe_unequal_beside

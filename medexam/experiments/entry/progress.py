@@ -12,7 +12,7 @@ from rich.text import Text
 from medexam.experiments.entry.bars import EncodingProgress, WorkProgress
 from medexam.experiments.entry.pace import Pace
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction
 
 REDRAW_S = 0.25
@@ -90,7 +90,7 @@ class RunProgress(WorkProgress):
             figures, elapsed = pace.describe(now, time_left=True), timedelta(seconds=round(now - self._began))
             self._say(f"{self._label}: {pace.progress:,} of {pace.total:,} questions · {elapsed} elapsed · {figures}")
 
-    def cell_ends(self, run: AnyRun) -> None:
+    def cell_ends(self, run: StoredRun) -> None:
         """Close the cell's bar; without bars, say that the run is on disk."""
         self._draw_done()
         self._pace = self._task = None

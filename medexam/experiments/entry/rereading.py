@@ -9,7 +9,7 @@ from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.run.language_model import unasked_lm
 from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look
 from medexam.programs.nearest import find_nearest
@@ -21,7 +21,7 @@ from medexam.signatures.direct import in_bulk
 _KEPT = ("latency_s", "waiting_s", "answered_by", "metric_score")
 
 
-def read_today(run: AnyRun, say: Callable[[str], None]) -> AnyRun:
+def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:
     """Return a run with its stored replies read by today's readers, and say in a line how many answers that changes.
 
     Its program is run, with code of the user's own that it names. An answer whose program asks otherwise today stays as
@@ -38,7 +38,7 @@ def read_today(run: AnyRun, say: Callable[[str], None]) -> AnyRun:
     return replace(run, metrics=score_all(run.folder, run.benchmark, items, predictions).metrics, files_fresh=False)
 
 
-async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str, Prediction], int]:
+async def _read(run: StoredRun, stored: Mapping[str, Prediction]) -> tuple[dict[str, Prediction], int]:
     """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
     cell, items = run.record.cell, load_items(run.folder).questions
     program, questions = _build(run, items), {item.key: item for item in items}
@@ -65,7 +65,7 @@ async def _read(run: AnyRun, stored: Mapping[str, Prediction]) -> tuple[dict[str
     return predictions, unread
 
 
-def _build(run: AnyRun, items: Sequence[Question | Task]) -> AskingProgram:
+def _build(run: StoredRun, items: Sequence[Question | Task]) -> AskingProgram:
     """Build the program of a run; one that looks up passages needs its data and corpus, any other the folder alone."""
     cell = run.record.cell
     if cell.program.retrieval is not None:

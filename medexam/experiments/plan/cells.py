@@ -90,7 +90,7 @@ class PlannedCell(Generic[S_co]):
         return set_notes if self.retrieval is None else (*set_notes, *self.retrieval.warnings)
 
     @property
-    def benchmark(self) -> Benchmark[Any, Any, Any]:
+    def benchmark(self) -> Benchmark[Any, Any]:
         """What scores the cell."""
         return find_benchmark(self.cell.dataset)
 
@@ -229,7 +229,7 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
 
 
 def take_stock(
-    folder: RunFolder, items: AnySet, benchmark: Benchmark[Any, Any, Any]
+    folder: RunFolder, items: AnySet, benchmark: Benchmark[Any, Any]
 ) -> tuple[tuple[Question | Task, ...], int, int]:
     """Read the pending questions in the data set's order, how many others are right, and all answers of the folder."""
     outcomes = folder.read_outcomes() if folder.exists() else {}

@@ -7,7 +7,7 @@ from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.gc_pause import gc_seldom
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import FolderEngine, find_changes
@@ -33,7 +33,7 @@ class RunObserver(QuestionObserver, Protocol):
     def cell_starts(self, planned: AnyCell) -> None:
         """Note that a cell begins to ask its pending questions."""
 
-    def cell_ends(self, run: AnyRun) -> None:
+    def cell_ends(self, run: StoredRun) -> None:
         """Note that a cell is scored and its folder complete on disk."""
 
 

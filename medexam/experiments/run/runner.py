@@ -30,7 +30,7 @@ from medexam.experiments.store.answerers import admit, models_file, note_doubt
 from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.run_folder import ENVIRONMENT
-from medexam.experiments.store.stored_run import AnyRun
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
 from medexam.specs import EngineNeeds, ModelSpec
@@ -58,14 +58,14 @@ class Runner:
         self._spending = Spending(limits)
         self._local = LocalExecutor()
         self._executor = executor or self._local
-        self._runs: dict[int, AnyRun] = {}
+        self._runs: dict[int, StoredRun] = {}
         """Position of a cell in the plan -> its run."""
         self._changes: dict[ModelSpec, str] = {}
         """Model -> what tells the one that answers by now from the one that answered at a cell's start."""
         self._begun: set[str] = set()
         """Ids of the runs that were asked something, or would have been."""
 
-    def run(self) -> tuple[list[AnyRun], Stop | None]:
+    def run(self) -> tuple[list[StoredRun], Stop | None]:
         """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
 
         Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk

@@ -42,8 +42,9 @@ class Part:
     """What one format scores in one profile."""
 
     def __init__(self, run: Any, kind: str, profile: str) -> None:
-        self.measures = {name: measure.value for name, measure in run.metrics.by["group"][kind].items()}
-        self.n = run.metrics.by["group"][kind].measures[profile].n
+        measures = run.metrics.by["group"][kind].measures
+        self.measures = {name: measure.value for name, measure in measures.items()}
+        self.n = measures[profile].n
         self.score = self.measures[profile]
         self.forgiving = self.measures.get(f"{profile}_forgiving")
         counts = run.metrics.counts.get(kind, {})

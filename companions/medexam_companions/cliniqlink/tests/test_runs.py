@@ -57,7 +57,7 @@ def test_guided_answers_are_scored_as_what_they_say(small, letters) -> None:
     (key,) = (task.key for task in small.questions if task.group == "list")
     predictions[key] = _answered(key, "B: Liver, C: Spleen.", "Liver, Spleen")
     metrics = _score(small, predictions, letters).metrics
-    assert _values(metrics.by["group"]["list"]) == pytest.approx({"published": 1, "paper": 1})
+    assert _values(metrics.by["group"]["list"].measures) == pytest.approx({"published": 1, "paper": 1})
 
 
 def test_intervals_belong_to_means_over_items_alone(small, letters) -> None:
@@ -78,13 +78,8 @@ def test_failed_and_missing_tasks_enter_no_score(small, letters) -> None:
     scores = _score(small, predictions, letters)
     metrics = scores.metrics
     assert (metrics.selected, metrics.n, metrics.failed, metrics.missing) == (8, 6, 1, 1)
-    assert (
-        metrics.by["group"]["true_false"].measures["published"].value,
-        metrics.by["group"]["true_false"].measures["published"].n,
-    ) == (
-        1,
-        1,
-    )
+    verdicts = metrics.by["group"]["true_false"].measures["published"]
+    assert (verdicts.value, verdicts.n) == (1, 1)
     assert metrics.by["group"]["short"].measures["published"].value is None
     assert metrics.measures["paper"].value is None, "the paper's mean is over all seven formats"
     assert failed not in scores.items["paper"]
@@ -111,7 +106,8 @@ class TestTheSample:
         found = score(_all(sample))
         metrics = found.metrics
         assert (metrics.n, metrics.complete, tuple(metrics.by["group"])) == (35, True, FORMATS)
-        for kind, measures in metrics.by["group"].items():
+        for kind, scores in metrics.by["group"].items():
+            measures = scores.measures
             assert _values(measures) == pytest.approx({"published": 1, "paper": 1}, abs=1e-6), kind
             assert measures["published"].n == 5
         assert _values(metrics.measures) == pytest.approx({"published": 1, "paper": 1}, abs=1e-6)
@@ -120,7 +116,7 @@ class TestTheSample:
         nothing = {task.key: predicted(question=task.key, **empty, **SAME) for task in sample.questions}
         metrics = score(nothing).metrics
         assert (metrics.n, metrics.unanswered) == (35, 35)
-        for measures in (*metrics.by["group"].values(), metrics.measures):
+        for measures in (*(scores.measures for scores in metrics.by["group"].values()), metrics.measures):
             assert _values(measures) == {"published": 0, "paper": 0}
 
     @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 from medexam import Prediction, __version__
 from medexam.errors import SpecError
-from medexam.experiments import AnyRun, load_items
+from medexam.experiments import StoredRun, load_items
 from medexam.files import file_name
 from medexam.predictions import Status
 from medexam.questions import Task, TaskGold
@@ -102,13 +102,13 @@ class ExportedAnswer:
 class ExportedRun:
     """A run with the questions that it answers."""
 
-    run: AnyRun
+    run: StoredRun
     items: Any
     answers: tuple[ExportedAnswer, ...]
     """In the order of the questions."""
 
     @classmethod
-    def read(cls, run: AnyRun) -> "ExportedRun":
+    def read(cls, run: StoredRun) -> "ExportedRun":
         """Read the answers and questions of a run; raises `SpecError` if it holds none.
 
         Raises `DatasetError` if its data set cannot be read or holds other texts now.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments import AnyRun
+from medexam.experiments import StoredRun
 from medexam.files import file_name, whole_file, write_whole
 from medexam.specs import parse_yaml
 from medexam_companions.harnesses.exports.answers import ExportedAnswer, ExportedRun
@@ -149,7 +149,7 @@ _WRITERS: Mapping[str, Callable[[ExportedRun, Path], list[Path]]] = {
 }
 
 
-def export_runs(runs: Sequence[AnyRun], to: str, folder: Path) -> list[Path]:
+def export_runs(runs: Sequence[StoredRun], to: str, folder: Path) -> list[Path]:
     """Write the runs' answers into `folder`. Return the files that were written.
 
     Raises `SpecError` for a run without answers, or in words if the format holds numbered options alone, and

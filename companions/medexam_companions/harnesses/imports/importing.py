@@ -17,9 +17,9 @@ from medexam.errors import SpecError
 from medexam.experiments import (
     ENVIRONMENT,
     PREDICTIONS,
-    AnyRun,
     RunFolder,
     RunRecord,
+    StoredRun,
     begin_run,
     current_run,
     describe_environment,
@@ -81,7 +81,7 @@ class Importer:
         """Return whether this importer reads a file, or says what is wrong with it."""
         return path.is_file() or is_submission(path)
 
-    def take(self, path: Path, say: Callable[[str], None], measure: str | None = None) -> Iterator[AnyRun]:
+    def take(self, path: Path, say: Callable[[str], None], measure: str | None = None) -> Iterator[StoredRun]:
         """Yield the runs that a file becomes, one for each measure; only `measure` if it is named.
 
         Raises `ResultsError` if the file cannot be read, or too many of its samples are of no question or of its
@@ -104,7 +104,7 @@ class Importer:
 
     def _import(
         self, path: Path, results: Results, cell: CellSpec, say: Callable[[str], None], *, may_be_key: bool
-    ) -> AnyRun:
+    ) -> StoredRun:
         run_identity = build_identity(cell, fingerprint=self.items.fingerprint, words={})
         name = "-".join(map(name_part, [NAME, cell.program.label, cell.dataset.language, digest(run_identity)]))
         folder = RunFolder(self._runs_dir / name)

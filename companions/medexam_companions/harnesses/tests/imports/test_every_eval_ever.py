@@ -40,7 +40,11 @@ def test_each_result_has_the_score_of_its_source(task, read, name, measures) -> 
     found = read(path)
     assert found.keys() == measures.keys()
     for measure, one in found.items():
-        assert one.metrics.measure("accuracy").value == one.environment["imported"]["stated"] == STATED[name][measures[measure]]
+        assert (
+            one.metrics.measure("accuracy").value
+            == one.environment["imported"]["stated"]
+            == STATED[name][measures[measure]]
+        )
         # The files keep whole prompts, and those of letters no options.
         assert one.environment["imported"]["by"] == {"text within": 20}
         assert one.model == "HuggingFaceTB/SmolLM2-135M-Instruct"

@@ -42,7 +42,11 @@ def _write(path, lines) -> Path:
 @pytest.mark.parametrize(("measure", "divide"), [("acc", lambda _: 1), ("acc_norm", len)])
 def test_a_multiple_choice_task_has_the_score_that_lm_eval_states(sample_importer, take, measure, divide) -> None:
     one = take(sample_importer, SAMPLES)[measure]
-    assert one.metrics.measure("accuracy").value == one.environment["imported"]["stated"] == STATED["headqa_en"][f"{measure},none"]
+    assert (
+        one.metrics.measure("accuracy").value
+        == one.environment["imported"]["stated"]
+        == STATED["headqa_en"][f"{measure},none"]
+    )
     assert one.environment["imported"]["matched"] == one.environment["imported"]["samples"] == 20
     assert one.environment["imported"]["other_gold"] == one.environment["imported"]["unmatched"] == 0
     predictions = one.folder.read_predictions()

@@ -89,7 +89,7 @@ def test_a_table_of_answers_in_words_becomes_a_run(importer, tmp_path, column: s
         writer.writerow(["question", "answer"])
         writer.writerows((key if column == "key" else texts[key], answer) for key, answer in ANSWERS.items())
     (taken,) = importer.take(tmp_path / "answers.csv", print)
-    measures = taken.metrics.by["group"]["true_false"]
+    measures = taken.metrics.by["group"]["true_false"].measures
     assert (measures["published"].value, measures["published_forgiving"].value) == (0.5, 1.0)
 
 
