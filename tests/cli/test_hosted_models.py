@@ -1,6 +1,7 @@
 """`--model`: what a user types for a model is understood, asked on every provider's wire, and kept as a spec."""
 
 import json
+import re
 
 import pytest
 import yaml
@@ -78,7 +79,7 @@ def test_doctor_shows_what_a_hosted_model_takes_and_how_to_ask_it(medexam, monke
         assert medexam(*command[1:])[0] == 0
         (model,) = json.loads(medexam("doctor", wire.model_name, "--json")[1])["models"]
     assert (model["guided_by"], model["fault"]) == ("json_schema", None)
-    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in table.splitlines() if "│" in line}
+    rows = dict(re.split(r"  +", line.strip(), maxsplit=1) for line in table.splitlines() if "  " in line.strip())
     assert (rows["guided"], rows["temperature"], rows["pictures"]) == ("by json_schema", "1 alone", "yes")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     code, table, said = medexam("doctor", Anthropic.model_name)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 
 from rich import box
@@ -118,14 +119,16 @@ def _broad(column: Sequence[str]) -> int:
 
 
 def _fold(text: str, width: int) -> str:
-    """Fold the text into lines of at most `width` characters, at spaces and behind hyphens, underscores and slashes.
+    """Fold the text into lines of at most `width` characters, at spaces.
 
-    Only a word that is longer than a line is broken inside.
+    A word that is longer than a line is broken behind hyphens, underscores and slashes, or anywhere.
     """
     if "\n" in text:
         return "\n".join(_fold(line, width) for line in text.split("\n"))
     lines = [""]
-    for piece in re.findall(r"[^-_/ ]*[-_/ ]|[^-_/ ]+", text):
+    words = re.findall(r"\S*\s|\S+", text)
+    parts = ([word] if len(word.rstrip()) <= width else re.findall(r"[^-_/]*[-_/]|[^-_/]+", word) for word in words)
+    for piece in chain.from_iterable(parts):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece
