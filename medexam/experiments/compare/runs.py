@@ -23,10 +23,10 @@ from medexam.experiments.compare.equal_runs import describe_unequal
 from medexam.experiments.compare.noise import find_noise, measure_repeats
 from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
 from medexam.experiments.compare.section import ComparisonScope, Finder
-from medexam.experiments.score.own import score_own, with_own
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import find_changes
+from medexam.experiments.store.own_scores import score_own, with_own
 from medexam.experiments.store.parquet import read_outcomes
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import (

@@ -7,8 +7,8 @@ from typing import cast
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.run.language_model import unasked_lm
-from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.own_scores import score_all
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look

@@ -6,10 +6,10 @@ from dataclasses import replace
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.report.run_blocks import run_report
-from medexam.experiments.score.own import score_all
 from medexam.experiments.store.data_changes import check_items
 from medexam.experiments.store.freshness import DERIVED, Say, record_made
 from medexam.experiments.store.items import begin_run, digest_data
+from medexam.experiments.store.own_scores import score_all
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
 from medexam.experiments.store.stored_run import RUNNING, StoredRun, stored_run
