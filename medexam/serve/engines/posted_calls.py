@@ -90,6 +90,8 @@ async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], 
                 raise TypeError("it is not a JSON object")
         if (fault := _find_fault(document)) is not None:
             raise _litellm_error(fault, model, provider, await load_litellm())
+        # DSPy's reader takes an empty error for one.
+        document.pop("error", None)
         return document
 
 

@@ -19,7 +19,7 @@ from provider_wire import serve_provider
 from provider_wires import OpenAI
 from wire_server import Wire, serving
 
-from medexam.errors import CallError, RateLimitError
+from medexam.errors import CallError, InvalidRequestError, RateLimitError, ServerError
 from medexam.serve import TIMING, Endpoint, build_engine, probe_endpoint
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -62,6 +62,39 @@ async def test_words_say_what_a_status_does_not(engine: str, monkeypatch: pytest
                 found.append({**case, "error": type(caught.value).__name__})
                 assert case["said"] in str(caught.value)
     assert found == cases
+
+
+class Reporting(Wire):
+    """A server whose replies of status 200 report an error too, once there is one."""
+
+    error: Any = None
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, document = super().reply(path, body)
+        return status, document | {"error": self.error} if path == CHAT else document
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        ({"message": "Provider returned error", "code": 502}, ServerError),
+        ({"message": "Rate limit exceeded", "code": 429}, RateLimitError),
+        ({"message": "no such thing", "code": None}, InvalidRequestError),
+        ("no such thing", InvalidRequestError),
+        ({"message": "", "code": None}, None),
+        ({}, None),
+    ],
+)
+async def test_an_error_beside_a_reply_counts_and_an_empty_one_does_not(error: Any, raised: Any, monkeypatch) -> None:
+    monkeypatch.setattr(TIMING, "attempts", 1)
+    with serving(Reporting()) as wire:
+        async with reaching(wire, engine="litellm") as engine:
+            wire.error = error
+            if raised is None:
+                assert (await reply(engine, ask())).words == "hello"
+            else:
+                with pytest.raises(raised, match=error["message"] if isinstance(error, dict) else error):
+                    await reply(engine, ask())
 
 
 async def test_a_reply_that_a_provider_withholds_is_one_without_words() -> None:

@@ -108,3 +108,33 @@ def test_a_run_says_at_how_many_tokens_a_server_cuts_prompts(engine: str, cuts: 
     if cuts:
         (warning,) = run.stored.warnings
         assert warning.startswith("the server counted 300 tokens for each of ")
+
+
+class Totals(Wire):
+    """A server that leaves out of its counts what `usage` says None of."""
+
+    usage: dict[str, int | None] | None = None
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, document = super().reply(path, body)
+        return status, document | {"usage": self.usage} if path == CHAT and self.usage else document
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "total", "counts"),
+    [
+        (7, 3, 10, (7, 3)),
+        (None, 3, 10, (7, 3)),
+        (7, None, 10, (7, 3)),
+        (0, 3, 10, (7, 3)),
+        (None, None, 10, (None, None)),
+        (0, 0, 0, (None, None)),
+    ],
+)
+async def test_a_count_that_is_missing_follows_from_the_total(engine, prompt, completion, total, counts) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    with serving(Totals()) as wire:
+        async with reaching(wire, engine=engine) as built:
+            wire.usage = {name: count for name, count in usage.items() if count is not None}
+            said = await reply(built, ASKED)
+    assert (said.prompt_tokens, said.completion_tokens) == counts
