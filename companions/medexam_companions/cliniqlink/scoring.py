@@ -157,11 +157,14 @@ def score_cliniqlink(
         kind: Counter(f"malformed: {flaw}" for each in answers[kind] for flaw in each.find_flaws()) for kind in kinds
     }
     counts = {kind: all_counts for kind in kinds if (all_counts := {**flaws[kind], **parts[kind].counts})}
+    by_item = items["paper"]
     groups = group_tasks(tasks)
     by = {
         "group": {kind: task_scores(groups[kind], predictions, _measure(kind, parts[kind])) for kind in kinds},
         "subset": {
-            name: task_scores(part, predictions, {"paper": mean_measure({t.key: items["paper"][t.key] for t in part})})
+            name: task_scores(
+                part, predictions, {"paper": mean_measure({t.key: by_item[t.key] for t in part if t.key in by_item})}
+            )
             for name, part in split_by_support(tasks, predictions).items()
         },
     }

@@ -47,7 +47,7 @@ class Part:
         self.n = measures[profile].n
         self.score = self.measures[profile]
         self.forgiving = self.measures.get(f"{profile}_forgiving")
-        counts = run.metrics.counts.get(kind, {})
+        counts = run.metrics.tallies.get("Answers", {}).get(kind, {})
         self.malformed, self.matches = (
             {name.removeprefix(f"{what}: "): n for name, n in counts.items() if name.startswith(what)}
             for what in ("malformed", "match")

@@ -22,7 +22,7 @@ def test_a_submission_is_scored_by_both_profiles_and_its_flaws_are_counted(medex
     assert "Lost by form" in out
     code, out, _ = medexam("cliniqlink", "score", team, "--data", data, "--json")
     (document,) = json.loads(out)
-    measures, counts = document["metrics"]["measures"], document["metrics"]["counts"]
+    measures, counts = document["metrics"]["measures"], document["metrics"]["tallies"]["Answers"]
     assert measures["published"]["value"] == pytest.approx((0.5 + 5) / 7)
     assert measures["published_forgiving"]["value"] == pytest.approx(6 / 7)
     assert (counts["true_false"]["malformed: no verdict"], counts["short"]["malformed: echo"]) == (1, 1)
@@ -57,4 +57,4 @@ def test_responses_may_be_wrapped_as_pipelines_return_them(medexam, data, tmp_pa
     team = write_submission(tmp_path / "team", true_false=wrapped, multiple_choice=[[]])
     _, out, _ = medexam("cliniqlink", "score", team, "--data", data, "--json")
     groups = json.loads(out)[0]["metrics"]["by"]["group"]
-    assert [groups[kind]["published"]["value"] for kind in ("true_false", "multiple_choice")] == [1.0, 0.0]
+    assert [groups[kind]["measures"]["published"]["value"] for kind in ("true_false", "multiple_choice")] == [1.0, 0.0]

@@ -84,7 +84,7 @@ def test_both_forms_of_an_inspect_log_say_the_same(sample_importer, take) -> Non
     packed, plain = (take(sample_importer, path) for path in (LOGS / "inspect_headqa.eval", INSPECT))
     log = json.loads(gzip.decompress(INSPECT.read_bytes()))
     assert packed.keys() == plain.keys() == {"choice-epoch-1", "choice-epoch-2"}
-    stated = log["results"]["scores"][0]["metrics"]["measures"]["accuracy"]["value"]["value"]
+    stated = log["results"]["scores"][0]["metrics"]["accuracy"]["value"]
     assert sum(one.metrics.measure("accuracy").value for one in packed.values()) / 2 == stated
     stems = {question.stem: question for question in sample_importer.items.questions}
     for epoch in (1, 2):
