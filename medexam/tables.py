@@ -44,23 +44,6 @@ class Table:
     caption: str = ""
     """How to read it."""
 
-    def columns(self) -> tuple[list[str], list[list[str | float | None]]]:
-        """Return headers and rows with one column a number: ends of intervals stand in columns of their own."""
-        has_interval = [any(getattr(row[at], "interval", None) for row in self.rows) for at in range(len(self.headers))]
-        ends = [("", "_low", "_high") if has else ("",) for has in has_interval]
-        headers = [header + end for header, endings in zip(self.headers, ends, strict=True) for end in endings]
-        rows = [
-            [value for text, endings in zip(row, ends, strict=True) for value in _values(text)[: len(endings)]]
-            for row in self.rows
-        ]
-        return headers, rows
-
-
-def _values(text: str) -> list[str | float | None]:
-    if isinstance(text, Number):
-        return [six_digits(value) for value in (text.value, *(text.interval or (None, None)))]
-    return [text, None, None]
-
 
 class UnscoredCounts(Protocol):
     """Scores that know how many items enter none of them."""

@@ -5,9 +5,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from medexam.benchmarks.measures import measure_values
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.results import Scores
-from medexam.tables import Number, Table
 
 _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 
@@ -15,36 +14,26 @@ _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 def render_scores(runs: Sequence[StoredRun]) -> str:
     """Render the scores over all questions and by each facet, shares as fractions of 1, as `metrics.json` has them."""
     rows = [row for run in runs for row in _rows(run)]
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
-    table = Table("", names, tuple(tuple(row.get(name, "") for name in names) for row in rows))
     stream = io.StringIO()
-    headers, lines = table.columns()
-    csv.writer(stream, lineterminator="\n").writerows([headers, *lines])
+    writer = csv.DictWriter(stream, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _plain(value) for name, value in row.items()} for row in rows)
     return stream.getvalue()
 
 
-def _rows(run: StoredRun) -> Iterator[dict[str, str]]:
+def _rows(run: StoredRun) -> Iterator[dict[str, Any]]:
     """Yield a row for all questions, whose facet is empty, and one for each group."""
-    dataset = run.record.cell.dataset
+    dataset, own = run.record.cell.dataset, measure_values(run.metrics.own)
     names = {"run": run.record.run_id, "experiment": run.record.cell.name, "program": run.program}
-    names |= {"model": run.model or "", "dataset": dataset.label, "language": dataset.language}
-    groups: list[tuple[str, str, Scores]] = [("", "", run.metrics)]
-    groups += [(facet, group, scores) for facet, parts in run.metrics.by.items() for group, scores in parts.items()]
-    for facet, group, scores in groups:
-        measures = scores.measures | (run.metrics.own if not facet else {})
-        yield {
-            **names,
-            "facet": facet,
-            "group": group,
-            **{name: _text(getattr(scores, name)) for name in _COUNTS},
-            **{name: Number("", measure.value, measure.interval) for name, measure in measures.items()},
-            **{
-                f"{name}_chance": Number("", measure.chance)
-                for name, measure in measures.items()
-                if measure.chance is not None
-            },
-        }
+    names |= {"model": run.model, "dataset": dataset.label, "language": dataset.language}
+    for facet, groups in {"": {"": run.metrics}, **run.metrics.by}.items():
+        for group, scores in groups.items():
+            counts = {name: getattr(scores, name) for name in _COUNTS}
+            chances = {f"{name}_chance": each.chance for name, each in scores.measures.items()}
+            row = {**names, "facet": facet, "group": group, **counts, **measure_values(scores.measures), **chances}
+            yield row | ({} if facet else own)
 
 
-def _text(count: Any) -> str:
-    return "" if count is None else str(count)
+def _plain(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
+    return f"'{value}" if isinstance(value, str) and len(value) > 1 and value[0] in "=+-@\t\r" else value
