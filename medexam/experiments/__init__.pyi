@@ -24,12 +24,12 @@ from .report.markdown import disarm as disarm
 from .report.markdown import on_one_line as on_one_line
 from .report.markdown import render_markdown as render_markdown
 from .report.markdown import render_table as render_table
-from .report.run_blocks import run_report as run_report
 from .report.page.questions import answer_digest as answer_digest
 from .report.plots.drawing import write_plots as write_plots
 from .report.plots.runs import PLOTS as PLOTS
 from .report.plots.style import Plot as Plot
 from .report.plots.style import looks as looks
+from .report.run_blocks import run_report as run_report
 from .report.run_tables import cost_tables as cost_tables
 from .report.shown import Block as Block
 from .report.shown import Unbroken as Unbroken

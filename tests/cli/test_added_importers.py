@@ -54,6 +54,9 @@ def test_a_packages_importer_reads_the_files_that_it_recognises(medexam, caplog)
     code, out, err = medexam("compare", run, "first.numbers", "--json")
     assert code == 0, err
     one, other = json.loads(out)["runs"]
-    assert (other["program"], other["metrics"]["measures"]["accuracy"]["value"]) == ("blind-2", one["metrics"]["measures"]["accuracy"]["value"]), other
+    assert (other["program"], other["metrics"]["measures"]["accuracy"]["value"]) == (
+        "blind-2",
+        one["metrics"]["measures"]["accuracy"]["value"],
+    ), other
     assert "own_broken failed: ModuleNotFoundError: No module named 'no_such_library'; it is left out" in caplog.text
     assert "no_such_module" not in caplog.text, "a package that is not there"

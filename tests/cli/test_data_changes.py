@@ -85,7 +85,10 @@ def test_a_corrected_gold_is_scored_anew_and_asks_nothing(run, medexam, exam) ->
         f"medexam: run {folder.name}: golds of its data have changed since it was scored (2 of its 10 questions); its "
         "scores are made again"
     ]
-    assert (first["metrics"]["measures"]["accuracy"]["value"], second["metrics"]["measures"]["accuracy"]["value"]) == (1.0, 0.8)
+    assert (first["metrics"]["measures"]["accuracy"]["value"], second["metrics"]["measures"]["accuracy"]["value"]) == (
+        1.0,
+        0.8,
+    )
     assert json.loads((folder / "metrics.json").read_text()) == second["metrics"]
     assert (exam.runs, (folder / "predictions.jsonl").read_bytes()) == ([folder], answers)
     assert run()[1] == [], "it is said once"

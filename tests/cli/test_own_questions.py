@@ -32,8 +32,7 @@ def test_a_run_is_scored_by_subject_reported_and_compared(run, medexam, own, tmp
     assert (metrics["n"], metrics["right"], metrics["measures"]["accuracy"]["chance"]) == (4, 1, 0.25)
     by_subject = {name: group["right"] for name, group in metrics["by"]["discipline"].items()}
     assert by_subject == {"anatomy": 0, "microbes": 1, "nutrition": 0}
-    assert metrics["measures"]["exam_score"]["interval"] is None
-    assert metrics["measures"]["exam_score"]["resampled"] == "none: too few questions"
+    assert list(metrics["measures"]) == ["accuracy", "unanswered_ratio"]
     assert run(own())[0]["run_id"] == document["run_id"]
     (longest,) = run(own(), "--set", "program.kind=longest")
     _, out, _ = medexam("compare", "runs", "--markdown", "compare.md", "--json")
@@ -52,7 +51,9 @@ def test_any_of_several_right_answers_scores_everywhere(run, medexam, own, tmp_p
     run(own(SEVERAL, program={"kind": "blind", "option": 3}))
     compared = json.loads(medexam("compare", "runs", "--json")[1])
     assert (compared["questions"], compared["interval"]["clusters"]) == (4, "questions")
-    assert compared["pairs"][0]["both_right"] == 1, "options 2 and 3 are both right of the first question"
+    assert compared["pairs"][0]["measures"]["accuracy"]["flips"]["both_right"] == 1, (
+        "options 2 and 3 are both right of the first question"
+    )
     (tmp_path / "mine.csv").unlink()
     code, out, _ = medexam("report", document["run_dir"], "--json", "--html", "report.html")
     assert (code, json.loads(out)[0]["metrics"]["right"]) == (0, 2), "also without the file"
@@ -76,10 +77,13 @@ def test_bad_rows_stop_a_run_or_are_counted_in_its_report(run, medexam, refused,
 
 
 def test_questions_without_exams_are_resampled_from_five_on(run, own) -> None:
-    (document,) = run(own(f"{CSV}Which is a mould?,Candida,Penicillium,Giardia,Listeria,B,microbes\n"))
-    low, high = document["metrics"]["measures"]["exam_score"]["interval"]
-    assert low < document["metrics"]["measures"]["exam_score"]["value"] < high
-    assert document["metrics"]["measures"]["exam_score"]["resampled"] == "clusters"
+    scoring = {"scoring": {"penalty": "1/3"}}
+    mould = "Which is a mould?,Candida,Penicillium,Giardia,Listeria,B,microbes\n"
+    few, enough = (run(own(text, dataset=scoring))[0]["metrics"]["measures"] for text in (CSV, f"{CSV}{mould}"))
+    assert (few["exam_score"]["interval"], few["exam_score"]["resampled"]) == (None, "none: too few questions")
+    low, high = enough["exam_score"]["interval"]
+    assert low < enough["exam_score"]["value"] < high
+    assert enough["exam_score"]["resampled"] == "clusters"
 
 
 SHORT = [
@@ -105,7 +109,10 @@ def test_short_answers_and_spans_are_scored_and_compared(run, medexam, words) ->
     (document,) = run(words("short_answer", SHORT, {"ascorbic": "The vitamin C.", "*": "insulin"}, "short_answer"))
     metrics = document["metrics"]
     assert metrics["measures"]["exact_match"]["value"] == 0.5
-    assert {group: found["f1"]["value"] for group, found in metrics["by"]["group"].items()} == {"nutrition": 1, "drugs": 0}
+    assert {group: found["measures"]["f1"]["value"] for group, found in metrics["by"]["group"].items()} == {
+        "nutrition": 1,
+        "drugs": 0,
+    }
     path = words("short_answer", SHORT, {"She takes metformin": "metformin", "*": "D"}, "short_answer")
     (other,) = run(path)
     code, out, err = medexam("compare", "runs", "--json")

@@ -41,7 +41,7 @@ def test_right_answers_score_1_and_empty_ones_0_in_each_discipline(right) -> Non
         ("f1", "exact_match", "bleu"), float(right)
     )
     assert len(scored.by["group"]) == 6
-    assert all(measures["bleu"].value == float(right) for measures in scored.by["group"].values())
+    assert all(scores.measures["bleu"].value == float(right) for scores in scored.by["group"].values())
 
 
 def test_stems_that_need_their_options_are_scored_apart(write_exam) -> None:
@@ -56,7 +56,7 @@ def test_stems_that_need_their_options_are_scored_apart(write_exam) -> None:
     for stem in whole + cut:
         path = write_exam({"qtext": stem}, {"qtext": whole[0]})
         scored = _score(DatasetSpec(name="headqa_v1_open", path=path), right=True)
-        assert scored.by["subset"]["whole questions"]["f1"].n == (2 if stem in whole else 1), stem
+        assert scored.by["subset"]["whole questions"].measures["f1"].n == (2 if stem in whole else 1), stem
 
 
 def test_a_program_that_chooses_among_options_is_refused() -> None:

@@ -1,29 +1,10 @@
 """A section of a comparison: how long the replies of each run are, with `medexam compare --reply-words`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from medexam.cli import Setting
 from medexam.experiments import ComparisonScope, ComparisonSection, Finder
-
-
-@dataclass(frozen=True)
-class ReplyWords(ComparisonSection):
-    """What was found."""
-
-    name = "reply_words"
-    means: tuple[float, ...]
-    """Words a reply, by run."""
-
-    def sentences(self, names: Sequence[str]) -> list[str]:
-        """Write the mean of each run."""
-        means = (f"{name} {mean:.1f}" for name, mean in zip(names, self.means, strict=True))
-        return [f"Words a reply: {', '.join(means)}."]
-
-    def document(self, keys: Sequence[str]) -> dict[str, Any]:
-        """Build the mean by run."""
-        return dict(zip(keys, self.means, strict=True))
 
 
 @dataclass(frozen=True)
@@ -37,7 +18,10 @@ class ReplySettings:
         return [count_reply_words] if self.reply_words else []
 
 
-def count_reply_words(scope: ComparisonScope) -> ReplyWords:
+def count_reply_words(scope: ComparisonScope) -> ComparisonSection:
     """Count the words of the replies to the questions that all runs have scored."""
     counts = [[len((run[item.key].reply or "").split()) for item in scope.items] for run in scope.predictions]
-    return ReplyWords(tuple(sum(words) / len(words) for words in counts))
+    means = [sum(words) / len(words) for words in counts]
+    sentence = ", ".join(f"{name} {mean:.1f}" for name, mean in zip(scope.names, means, strict=True))
+    document = dict(zip(scope.run_keys, means, strict=True))
+    return ComparisonSection("reply_words", [f"Words a reply: {sentence}."], document)

@@ -83,9 +83,7 @@ def _fewest_counted(metrics: Metrics) -> int | None:
     return min((count for count in counts if count is not None), default=None)
 
 
-def _money(
-    metrics: Metrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]
-) -> Cost | None:
+def _money(metrics: Metrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]) -> Cost | None:
     """Compute the dollars; `further` are further models with their tokens and prices.
 
     None where a model that took tokens has no price.
