@@ -168,15 +168,15 @@ def main() -> None:
         begun = time.perf_counter()
         read = read_current(folders)
         scored = time.perf_counter()
-        size = write_page(read, page)
+        write_page(read, page)
         written = time.perf_counter()
         opened = [first_table_s(page, place / f"browser-{at}") for at in range(options.repeats)]
     figures = {
         "runs": len(programs),
         "reasoning_runs": options.reasoning,
         "reply_characters": options.characters,
-        "questions": size.questions,
-        "page_mb": round(size.bytes / 1e6, 1),
+        "questions": len(read[0].record.questions),
+        "page_mb": round(page.stat().st_size / 1e6, 1),
         "rescore_s": round(scored - begun, 1),
         "write_s": round(written - scored, 1),
         **{name: round(statistics.median(each[name] for each in opened), 3) for name in opened[0]},

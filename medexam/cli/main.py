@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "board": (
             "stored.board:board",
-            "Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model.",
+            "Show models over several benchmarks: scores, mean rank, and what is missing; asks no model.",
         ),
         "optimize": (
             "optimize:optimize",

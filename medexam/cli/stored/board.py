@@ -26,7 +26,7 @@ def board(
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that sorts by a click.")] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
-    """Show models over several benchmarks: scores, mean rank, mean z, and what is missing; asks no model."""
+    """Show models over several benchmarks: scores, mean rank, and what is missing; asks no model."""
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
     from medexam.cli.stored.actions.board import show_board
 

@@ -81,8 +81,7 @@ class Report(Displayed):
 
         if len(split_families(self.runs)) > 1:
             raise SpecError("--html takes runs of one benchmark, or of exams: report each of them separately")
-        size = write_page(self.runs, path)
-        return f"wrote {path} ({size.questions} questions, {size.bytes / 1e6:.1f} MB)"
+        return write_page(self.runs, path)
 
     def write_plots(self, target: Path) -> list[str]:
         """Write the plots as the function does; return a line for each. Raises `SpecError` if there is nothing."""

@@ -23,10 +23,9 @@ from medexam.tables import NONE, Table, decimal, percent, with_interval
 from medexam.text import count_of
 
 _CAPTION = (
-    "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank and mean "
-    "z: over all columns, among the rows that have a whole score in each; z is the distance from their mean in "
-    "standard deviations. They do not show whether two rows differ: `medexam compare` tests that. *: pending "
-    "questions or mixed models, so not ranked."
+    "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank: over all "
+    "columns, among the rows that have a whole score in each; it does not show whether two rows differ: `medexam "
+    "compare` tests that. *: pending questions or mixed models, so not ranked."
 )
 _NUMBERS_CAPTION = (
     "Protocol: digest of all that can change the number, the model and the harness's version apart; equal digests "
@@ -45,8 +44,6 @@ class BoardRow:
     """Column -> the run that its score is of; a column is left out if it has none."""
     mean_rank: float | None
     """1 is the best; None for a row without a whole score in every column."""
-    mean_z: float | None
-    """None for such a row, and if no column tells two rows apart."""
     missing: tuple[str, ...]
     """Columns without a whole score."""
 
@@ -63,12 +60,12 @@ class Leaderboard(Displayed):
     @property
     def tables(self) -> list[Table]:
         """The board, and a table of its numbers with their dates and protocols."""
-        headers = ("Model", "Mean rank", "Mean z", *self.columns)
+        headers = ("Model", "Mean rank", *self.columns)
         rows, best = [], set[tuple[int, int]]()
         for row in self.rows:
             scores = (_write(row.runs[column]) if column in row.runs else NONE for column in self.columns)
-            rows.append((row.name, decimal(row.mean_rank), decimal(row.mean_z, 2), *scores))
-        for place, column in enumerate(self.columns, 3):
+            rows.append((row.name, decimal(row.mean_rank), *scores))
+        for place, column in enumerate(self.columns, 2):
             whole = {at: row.runs[column].score for at, row in enumerate(self.rows) if column not in row.missing}
             highest = max(filter(None, whole.values()), default=None)
             best |= {(at, place) for at, score in whole.items() if score == highest and len(whole) > 1}
@@ -129,7 +126,6 @@ class Leaderboard(Displayed):
                 {
                     "name": row.name,
                     "mean_rank": row.mean_rank,
-                    "mean_z": row.mean_z,
                     "missing": list(row.missing),
                     "scores": {column: _score_document(run) for column, run in row.runs.items()},
                 }
@@ -168,22 +164,13 @@ def _rank(runs_by_row: Mapping[str, Mapping[str, StoredRun]], columns: Sequence[
     }
     ranked = [name for name in runs_by_row if not missing[name]]
     ranks: dict[str, list[float]] = {name: [] for name in runs_by_row}
-    distances: dict[str, list[float]] = {name: [] for name in runs_by_row}
     for column in columns if len(ranked) > 1 else ():
-        values = {name: runs_by_row[name][column].score or 0.0 for name in ranked}
-        mean, deviation = statistics.fmean(values.values()), statistics.stdev(values.values())
-        for name, value in values.items():
-            better = sum(other > value for other in values.values())
-            ranks[name].append(better + (sum(other == value for other in values.values()) + 1) / 2)
-            distances[name] += [(value - mean) / deviation] if deviation else []
+        scores = {name: runs_by_row[name][column].score or 0.0 for name in ranked}
+        for name, score in scores.items():
+            better = sum(other > score for other in scores.values())
+            ranks[name].append(better + (sum(other == score for other in scores.values()) + 1) / 2)
     rows = [
-        BoardRow(
-            name,
-            runs,
-            statistics.fmean(ranks[name]) if ranks[name] else None,
-            statistics.fmean(distances[name]) if distances[name] else None,
-            missing[name],
-        )
+        BoardRow(name, runs, statistics.fmean(ranks[name]) if ranks[name] else None, missing[name])
         for name, runs in runs_by_row.items()
     ]
     return sorted(rows, key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.name))

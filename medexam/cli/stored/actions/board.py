@@ -21,7 +21,7 @@ def show_board(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Show models over several benchmarks: scores, mean rank, mean z, and what is missing."""
+    """Show models over several benchmarks: scores, mean rank, and what is missing."""
     root = runs_dir or default_runs_dir()
     stored_runs = read_current(find_runs(run_paths(runs, root) if runs else [root]))
     leaderboard = make_leaderboard(stored_runs)

@@ -9,7 +9,6 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -37,18 +36,10 @@ from medexam.tables import six_digits
 STRIPS = "Points in the strips: scores; lines: 95 % intervals; dotted: what choosing at random would score."
 
 
-@dataclass(frozen=True)
-class PageSize:
-    """What was written."""
+def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = ()) -> str:
+    """Write the page of one run or more, whole or not at all, and return what was written, as a line.
 
-    bytes: int
-    questions: int
-
-
-def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = ()) -> PageSize:
-    """Write the page of one run or more, whole or not at all; raises `RunFolderError` where that fails.
-
-    It opens on these findings, if there are any, and on who leads.
+    It opens on these findings, if there are any, and on who leads. Raises `RunFolderError` where it cannot be written.
     """
     with reads_kept():
         pieces = render_page(runs, findings)
@@ -61,7 +52,8 @@ def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = 
         raise RunFolderError(
             f"cannot write {path}: {error.strerror or error}; choose another file with --html"
         ) from None
-    return PageSize(size, len({key for run in runs for key in run.record.questions}))
+    count = len({key for run in runs for key in run.record.questions})
+    return f"wrote {path} ({count} questions, {size / 1e6:.1f} MB)"
 
 
 def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iterator[str]:

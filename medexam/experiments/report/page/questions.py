@@ -39,8 +39,6 @@ SHORTEST_LIMIT = 400
 """Characters that are kept at least, however many replies there are."""
 PICTURE_SIDE = 640
 """Pixels of a picture's longest side."""
-LARGEST_PICTURE = 1_000_000
-"""Characters of a picture as a data URL; a larger one is left out."""
 ALL_PICTURES = 30_000_000
 """Characters that all pictures together may have; those of later questions are left out."""
 LEVEL = 5
@@ -66,9 +64,7 @@ class RunAnswers:
     name: str
     """What tells the run from the others of the page."""
     wordings: Mapping[str, dict[str, Any]]
-    """What was asked, and what is right."""
-    places: Mapping[str, Mapping[str, Any]]
-    """Where each question stands, as its benchmark tells, such as exam and number."""
+    """What was asked, what is right, and where it stands, such as exam and number."""
     pictures: Mapping[str, str]
     """What the model was shown, as data URLs."""
     predictions: Mapping[str, Prediction]
@@ -102,6 +98,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         notes.append(note)
         del rights
     asked = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
+    keys = [key for key in keys if any(key in run.wordings for run in asked)]
     longest = text_limit(
         [text for run in asked for each in run.predictions.values() for text in _written(each) if text]
     )
@@ -112,7 +109,8 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
     if silent:
         of = "" if len(silent) == len(asking) else f" of {', '.join(silent)}"
         notes.append(f"No prompts and replies are stored{of}: what was chosen is shown.")
-    facets = runs[0].benchmark.facets
+    places = [next(run.wordings[key]["place"] for run in asked if key in run.wordings) for key in keys]
+    facets = runs[0].benchmark.facets.items()
     index = {
         "runs": [
             {
@@ -124,7 +122,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
             }
             for run in asked
         ],
-        "facets": [{"name": title, "of": [_place(key, asked, name) for key in keys]} for name, title in facets.items()],
+        "facets": [{"name": title, "of": [place.get(name) for place in places]} for name, title in facets],
         "every": every,
     }
     return PackedQuestions(_pack(index, keys, asked, longest), tuple(notes))
@@ -172,7 +170,6 @@ def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
     for metric, score_by_key in read_own_scores(run.folder).items():
         for key, score in score_by_key.items():
             scores.setdefault(key, []).append((metric, f"{score:.6g}"))
-    places = {item.key: benchmark.place(item) for item in items.questions}
     wordings = {}
     for item in items.questions:
         gold = items.golds[item.key]
@@ -181,7 +178,7 @@ def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
             "language": item.language,
             "gold": expected if isinstance(expected, int) else None,
             "others": list(getattr(gold, "others", ())),
-            **{part: places[item.key].get(part) for part in ("exam", "number")},
+            "place": benchmark.place(item),
             **benchmark.wording(item, gold),
         }
     shown = items.questions if run.record.cell.program.pictures is not None else ()
@@ -191,7 +188,7 @@ def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
         for key, prediction in predictions.items()
         if prediction.reply is not None and key in items.golds
     }
-    return RunAnswers(run, name, wordings, places, pictures, predictions, scores, digests)
+    return RunAnswers(run, name, wordings, pictures, predictions, scores, digests)
 
 
 def answer_digest(prediction: Prediction, expected: Any) -> str:
@@ -201,10 +198,6 @@ def answer_digest(prediction: Prediction, expected: Any) -> str:
     """
     words = json.dumps([prediction.reply, prediction.text, prediction.answer, expected])
     return hashlib.sha256(words.encode()).hexdigest()[:8]
-
-
-def _place(key: str, asked: Sequence[RunAnswers], name: str) -> Any:
-    return next((run.places[key].get(name) for run in asked if key in run.places), None)
 
 
 def _pack(index: Mapping[str, Any], keys: Sequence[str], asked: Sequence[RunAnswers], longest: int) -> str:
@@ -219,7 +212,7 @@ def _pack(index: Mapping[str, Any], keys: Sequence[str], asked: Sequence[RunAnsw
             if url := next((run.pictures[key] for run in asked if key in run.pictures), None):
                 if url not in small:
                     small[url] = scale_picture(base64.b64decode(url.partition(",")[2]), PICTURE_SIDE, key)
-                if len(small[url]) <= min(LARGEST_PICTURE, left):
+                if len(small[url]) <= left:
                     entry["picture"] = small[url]
                     left -= len(small[url])
             stream.write((b"," if place else b"") + _to_json(entry))

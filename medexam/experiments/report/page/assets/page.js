@@ -354,7 +354,7 @@
   };
 
   // Fields of a wording that stand elsewhere than in the list of further facts.
-  const SHOWN = new Set(["language", "gold", "exam", "number", "stem", "clinical_case", "options", "image", "shown", "others"]);
+  const SHOWN = new Set(["language", "gold", "place", "stem", "clinical_case", "options", "image", "shown", "others"]);
 
   const optionList = (wording, choices) => element("ol", { className: "options" }, ...wording.options.map(([printed, text]) => {
     const isGold = printed === wording.gold || wording.others.includes(printed);
@@ -495,7 +495,7 @@
     const asked = item.answers.flatMap((answer, run) => (answer === null ? [] : [run]));
     return element("article", {},
       element("h3", { className: "data", textContent: item.key }),
-      words("quiet", [place, item.wordings[0].exam].filter(Boolean).join(" \u00b7 ")),
+      words("quiet", [place, item.wordings[0].place.exam].filter(Boolean).join(" \u00b7 ")),
       ...item.wordings.map((wording, which) => wordingPart(wording, which, item, runs)),
       element("h4", { textContent: asked.length === 1 ? "Answer" : `Answers of ${asked.length} runs` }),
       columnsPart(item, runs),
@@ -515,7 +515,7 @@
     const root = document.getElementById("browser");
     const letters = (at) => runs.map(({ outcomes }) => outcomes[at]);
     const place = (at) => [...facets.map(({ of }) => of[at]),
-      questions[at].wordings[0].number && `question ${questions[at].wordings[0].number}`]
+      questions[at].wordings[0].place.number && `question ${questions[at].wordings[0].place.number}`]
       .filter((part) => part !== null && part !== undefined && part !== "").join(" \u00b7 ");
     const agrees = (at, wanted) => {
       const scored = letters(at).filter((letter) => "rwu".includes(letter));
