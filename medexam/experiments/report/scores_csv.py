@@ -30,7 +30,8 @@ def _rows(run: StoredRun) -> Iterator[dict[str, Any]]:
         for group, scores in groups.items():
             counts = {name: getattr(scores, name) for name in _COUNTS}
             chances = {f"{name}_chance": each.chance for name, each in scores.measures.items()}
-            row = {**names, "facet": facet, "group": group, **counts, **measure_values(scores.measures), **chances}
+            values = measure_values(scores.measures) | {name: at for name, at in chances.items() if at is not None}
+            row = {**names, "facet": facet, "group": group, **counts, **values}
             yield row | ({} if facet else own)
 
 
