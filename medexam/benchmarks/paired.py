@@ -124,11 +124,16 @@ class Paired:
 
 
 def pair_runs(
-    benchmark: "Benchmark[Any, Any]", items: AnySet, sets: Sequence[AnySet], runs: Sequence[RunAnswers]
+    benchmark: "Benchmark[Any, Any]",
+    items: AnySet,
+    sets: Sequence[AnySet],
+    runs: Sequence[RunAnswers],
+    metrics: Sequence[Metrics] = (),
 ) -> Paired:
     """Compare the first of `runs` with each other one, on exactly `items`, which every run has scored.
 
-    `sets[i]` holds the same items as run `i` was asked them. Raises `DatasetError` if the runs share no measure.
+    `sets[i]` holds the same items as run `i` was asked them. `metrics` are those of right or wrong answers where they
+    need not be computed. Raises `DatasetError` if the runs share no measure.
     """
     keys = [item.key for item in items.questions]
     places = [benchmark.place(item) for item in items.questions]
@@ -140,7 +145,7 @@ def pair_runs(
         "unread": np.array([[_is_unread(run.outcomes[key]) for key in keys] for run in runs]),
     }
     if benchmark.right_or_wrong:
-        metrics = [run.metrics_of(keys) or benchmark.score(items, run).metrics for run in runs]
+        metrics = metrics or [run.metrics_of(keys) or benchmark.score(items, run).metrics for run in runs]
         sheet = Sheet(**common, **_choices(benchmark, keys, items.golds, runs, metrics[0]))
     else:
         scored = [benchmark.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]

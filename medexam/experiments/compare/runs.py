@@ -15,7 +15,7 @@ import numpy as np
 
 from medexam.benchmarks import Benchmark
 from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import Paired, pair_runs
+from medexam.benchmarks.paired import pair_runs
 from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
@@ -160,12 +160,11 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
         )
     compared = replace(sets[0], questions=tuple(items))
 
-    def pair(answers: Sequence[RunAnswers]) -> Paired:
-        return pair_runs(benchmark, compared, sets, answers)
-
-    paired, views = pair(predictions), {}
+    paired, views = pair_runs(benchmark, compared, sets, predictions), {}
     if any(metrics.readings for metrics in paired.metrics):
-        views = {f"read {way}ly": pair([_read_answers(folder, way) for folder in folders]) for way in get_args(Reading)}
+        for way in get_args(Reading):
+            answers = [_read_answers(folder, way) for folder in folders]
+            views[f"read {way}ly"] = pair_runs(benchmark, compared, sets, answers, paired.metrics)
     paired = paired.with_views(views)
     noises = [
         measure_repeats(benchmark, folder, data, items, answers)
@@ -219,9 +218,8 @@ _read_items = keep(worth=lambda _: True)(check_items)
 def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
     """Read what a run answered; fresh derived files hold how each question came out, and the scores."""
     if reading is not None:
-        return RunAnswers(
-            lambda: {key: as_read(prediction, reading) for key, prediction in folder.read_predictions().items()}
-        )
+        stored = _read_answers(folder, None)
+        return RunAnswers(lambda: {key: as_read(prediction, reading) for key, prediction in stored.items()})
     outcomes = None if find_changes(folder).changed else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)
