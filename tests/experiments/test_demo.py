@@ -12,6 +12,7 @@ import pytest
 from medexam.cli import run_command
 from medexam.datasets import SAMPLE_FOLDER, load_exam_set
 from medexam.specs import DatasetSpec
+from page_blocks import Page
 
 ROOT = Path(__file__).parents[2]
 STUDY = SAMPLE_FOLDER.parent / "study"
@@ -50,6 +51,13 @@ def test_the_command_shows_the_scores_of_the_page_about_the_study_and_sentences_
     assert "few_shot-guided en is first in accuracy; no difference from 5 of the 12 others is shown" in page
     assert "beside ensemble3-vote en: 43.6 % against 43.0 %, +0.6 [-1.2, 2.5] percentage points" in page
     assert "By their 95 % intervals 14 of 15 runs are above chance; random en is not shown to be." in page
+    shown = Page(page)
+    sentences = [text for text in shown.texts["p"] if text in said]
+    assert len(sentences) >= 6, "the page opens on what the command says"
+    assert shown.texts["p"].index(sentences[0]) == 2, "behind the version and what was asked"
+    assert len(shown.data["index"]["runs"]) == 15
+    assert "No prompts and replies are stored: what was chosen is shown." in shown.texts["p"]
+    assert "<code>medexam run study</code> asks again and stores them, in some 2.5 hours" in page
     assert "The page with every question: demo/page.html" in printed.err
     assert opened == []
     monkeypatch.setattr(sys, "argv", ["medexam", "report", "demo", "--json"])
