@@ -25,7 +25,6 @@ from medexam.errors import (
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
 from medexam.serve.network.fault_words import refine
-from medexam.text import hide_secrets
 
 _BY_STATUS: dict[int, type[CallError]] = {
     **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
@@ -79,7 +78,7 @@ def retry_after_s(header: str | None) -> float | None:
 
 def _http_error(reply: httpx.Response) -> CallError:
     message = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
-    return status_error(reply.status_code, hide_secrets(message), retry_after_s(reply.headers.get("retry-after")))
+    return status_error(reply.status_code, message, retry_after_s(reply.headers.get("retry-after")))
 
 
 def _message(reply: httpx.Response) -> str:
