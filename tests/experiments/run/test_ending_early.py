@@ -11,7 +11,7 @@ import pytest
 import medexam
 from medexam.errors import SpecError
 from medexam.experiments import Spending, Stop
-from medexam.predictions import Failure, Prediction, Status
+from medexam.predictions import Failure, ModelCall, Prediction, Status
 from medexam.serve import ScriptedEngine
 from predicted import predicted
 from scripted_engines import LAST_MADE, MADE
@@ -135,6 +135,15 @@ def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
         spent.add(_prediction(failed=stop is Stop.FAILURES))
         assert spent.questions == done
     assert spent.exhausted is stop
+
+
+def test_every_reply_to_a_question_is_a_call_and_one_that_never_came_is_none() -> None:
+    spent, (call,) = Spending(medexam.Limits(calls=4)), _prediction().calls
+    asked = _prediction().model_copy(update={"calls": (call, ModelCall(fault="gone"), call)})
+    spent.add(asked)
+    assert (spent.calls, spent.exhausted) == (2, None)
+    spent.add(asked)
+    assert spent.exhausted is Stop.CALLS
 
 
 def test_without_limits_or_prices_nothing_ends_it() -> None:
