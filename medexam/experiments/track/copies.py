@@ -138,11 +138,20 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
 def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
-        return [_put(client, copy) for copy in copies]
+        import mlflow
+
+        sent = [_put(client, copy) for copy in copies]
+        # MLflow sends traces in threads that only log their failures.
+        mlflow.flush_trace_async_logging()
+        for info, digest, number in sent:
+            if number and (count := len(_traces(client, info))) < number:
+                raise TrackingError(f"MLflow took {count} of {number} traces; `trace_questions: 0` sends none")
+            client.set_tag(info.run_id, _SENT, digest)
+        return [info for info, *_ in sent]
 
 
-def _put(client: Any, copy: Copy) -> "RunInfo":
-    """Send a copy unless the store holds it; an older one goes, with its traces."""
+def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
+    """Send a copy unless the store holds it; an older one goes, with its traces. Return its digest and its traces."""
     experiment_id = _find_experiment(client, copy.experiment)
     files = sorted(path for path in copy.files if path.is_file() and path.name[0] != ".")
     contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
@@ -151,15 +160,14 @@ def _put(client: Any, copy: Copy) -> "RunInfo":
     key = _hash(copy.key)
     runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
-    info: RunInfo | None = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None)
+    info, number = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None), 0
     if info is None:
-        info = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
-        client.set_tag(info.run_id, _SENT, digest)
+        info, number = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
     for old in (run.info for run in runs if run.info.run_id != info.run_id):
         if traces := _traces(client, old):
             client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
         client.delete_run(old.run_id)
-    return info
+    return info, digest, number
 
 
 def _hash(values: Any) -> str:
@@ -184,8 +192,9 @@ def _find_experiment(client: Any, name: str) -> str:
     return str(client.create_experiment(name, artifact_location=place, tags=kind))
 
 
-def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]) -> "RunInfo":
-    import mlflow
+def _send(
+    client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]
+) -> "tuple[RunInfo, int]":
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
@@ -209,11 +218,7 @@ def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], 
     _register_prompt(client, [prediction for prediction, _ in sample], info, copy.params)
     for prediction, known in sample:
         _send_trace(prediction, known, info)
-    # MLflow sends traces in threads that only log their failures.
-    mlflow.flush_trace_async_logging()
-    if (count := len(_traces(client, info))) < len(sample):
-        raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
-    return info
+    return info, len(sample)
 
 
 def _storable(names: Iterable[str]) -> dict[str, str]:
