@@ -78,7 +78,7 @@ def test_an_incomplete_run_exits_with_3_and_says_how_to_go_on(medexam, spec, fai
     assert last.endswith(f"; medexam run --resume runs/{document['run_id']} asks them")
     _, out, _ = medexam("report", document["run_dir"])
     assert re.search(r"server +LMServerError +.*scripted server failure.* 6", out)
-    assert f"6 questions are pending; medexam run --resume {document['run_dir']} asks them\n" in out
+    assert f"They do not count; `medexam run --resume {document['run_dir']}` asks them.\n" in out
 
 
 def test_resume_asks_what_is_pending_and_nothing_else(medexam, run, spec, failing) -> None:

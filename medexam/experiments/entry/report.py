@@ -57,7 +57,7 @@ class Report(Displayed):
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
-        documents = [run_document(run) | added for run, added in zip(self.runs, self._added[0], strict=True)]
+        documents = [run_document(run) | addition for run, addition in zip(self.runs, self._added[0], strict=True)]
         for run, document, noise in zip(self.runs, documents, self._noise, strict=True):
             document |= {} if noise is None else {"noise": noise.model_dump(mode="json")}
             document |= {"protocol": dict(read_protocol(run.record, run.environment))} if self.protocol else {}
@@ -65,7 +65,7 @@ class Report(Displayed):
 
     def markdown(self) -> str:
         """Render the report as Markdown."""
-        return run_report(*self.runs, added=self._extra, by=self.by)
+        return run_report(*self.runs, package_tables=self._extra, by=self.by)
 
     def latex(self) -> str:
         """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""

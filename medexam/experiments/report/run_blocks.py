@@ -35,7 +35,7 @@ def overview_blocks(runs: Sequence[StoredRun]) -> list[Block]:
     return blocks
 
 
-def run_blocks(run: StoredRun, added: Sequence[Table] = ()) -> list[Block]:
+def run_blocks(run: StoredRun, package_tables: Sequence[Table] = ()) -> list[Block]:
     """Show all of one run: its state, scores and facets, what it took, what failed, and what else is known of it."""
     return [
         Unbroken(describe_state(run)),
@@ -44,17 +44,19 @@ def run_blocks(run: StoredRun, added: Sequence[Table] = ()) -> list[Block]:
         *findings([run]),
         *own_tables([run]),
         *facet_tables(run),
-        *added,
+        *package_tables,
         *cost_tables(run),
         *evidence_tables(run.metrics.evidence),
         *failure_tables(run),
     ]
 
 
-def report_blocks(runs: Sequence[StoredRun], added: Sequence[Table] = (), by: Sequence[str] = ()) -> list[Block]:
-    """Show one run whole, or several side by side, and by the facets `by`; `added` are tables of more than the runs."""
+def report_blocks(
+    runs: Sequence[StoredRun], package_tables: Sequence[Table] = (), by: Sequence[str] = ()
+) -> list[Block]:
+    """Show one run whole, or several side by side, and by the facets `by`; `package_tables` stand before what it took."""
     if len(runs) == 1:
-        return run_blocks(runs[0], added)
+        return run_blocks(runs[0], package_tables)
     each = [
         replace(table, title=f"{run.title}: {table.title}")
         for run in runs
@@ -62,13 +64,13 @@ def report_blocks(runs: Sequence[StoredRun], added: Sequence[Table] = (), by: Se
         for table in facet_tables(run)
     ]
     pending = [block for run in runs for block in pending_blocks(run)]
-    beside = facet_matrices(runs, by) if by else []
-    return [*overview_blocks(runs), *describe_warnings(runs), *beside, *added, *each, *pending]
+    matrix_tables = facet_matrices(runs, by) if by else []
+    return [*overview_blocks(runs), *describe_warnings(runs), *matrix_tables, *package_tables, *each, *pending]
 
 
-def run_report(*runs: StoredRun, added: Sequence[Table] = (), by: Sequence[str] = ()) -> str:
+def run_report(*runs: StoredRun, package_tables: Sequence[Table] = (), by: Sequence[str] = ()) -> str:
     """Render `report_blocks` as Markdown, of one run with its settings, as `report.md` in its folder, else folders."""
-    blocks, first = report_blocks(runs, added, by), runs[0].record
+    blocks, first = report_blocks(runs, package_tables, by), runs[0].record
     if len(runs) == 1:
         title, description = f"{first.cell.name}: {runs[0].title}", [first.description] if first.description else []
         return render_markdown(title, [*description, *blocks, describe_settings(runs[0])])

@@ -50,11 +50,11 @@ def describe_warnings(runs: Sequence[StoredRun]) -> list[str]:
 
 def own_tables(runs: Sequence[StoredRun]) -> list[Table]:
     """Build one row a metric of the user's own and run; empty if no run is scored by one."""
-    named = list(zip(run_names(runs), runs, strict=True))
+    named_runs = list(zip(run_names(runs), runs, strict=True))
     rows = tuple(
         (metric, name, str(measure.n), str(measure.skipped), show_measure(measure))
         for metric in dict.fromkeys(metric for run in runs for metric in run.metrics.own)
-        for name, run in named
+        for name, run in named_runs
         if (measure := run.metrics.own.get(metric)) is not None
     )
     caption = (
@@ -71,10 +71,10 @@ def cost_tables(run: StoredRun) -> list[Table]:
     costs = run.costs
     if costs is None or not any(getattr(costs, name) for name in _COSTS):
         return []
-    shown = {label: getattr(costs, name) for name, label in _COSTS.items()}
+    cost_by_label = {label: getattr(costs, name) for name, label in _COSTS.items()}
     rows = tuple(
         (label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
-        for label, cost in shown.items()
+        for label, cost in cost_by_label.items()
         if cost is not None or label in ("Prompt tokens", "Completion tokens")
     )
     notes = ["Tokens are those of the scored questions."]

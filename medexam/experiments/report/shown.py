@@ -68,14 +68,16 @@ def _print_table(console: Console, table: Table) -> None:
     columns, notes = _fit(table, console.width)
     # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
     width = _width(columns) if _width(columns) > console.width else None
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, width=width)
+    rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, width=width)
     for at, cells in columns.items():
-        drawn.add_column(cells[0], justify="right" if at >= table.text_columns else "left", no_wrap=True)
+        rich_table.add_column(cells[0], justify="right" if at >= table.text_columns else "left", no_wrap=True)
     for row in range(len(table.rows)):
-        drawn.add_row(*(Text(each[row + 1], "bold" if (row, at) in table.best else "") for at, each in columns.items()))
+        rich_table.add_row(
+            *(Text(each[row + 1], "bold" if (row, at) in table.best else "") for at, each in columns.items())
+        )
     if table.title:
         console.print(Text(table.title, "table.title"))
-    console.print(drawn, crop=False)
+    console.print(rich_table, crop=False)
     if text := " ".join(filter(None, [table.caption, *notes])):
         console.print(Text(text, "table.caption"))
     console.print()
@@ -88,11 +90,11 @@ def _fit(table: Table, width: int) -> tuple[dict[int, list[str]], list[str]]:
     in every row are said below, then intervals go, the last first and the first never, and then names break.
     """
     columns = {at: [header, *(row[at] for row in table.rows)] for at, header in enumerate(table.headers)}
-    whole, numbers, notes = dict(columns), list(columns)[table.text_columns :], []
+    full_columns, numbers, notes = dict(columns), list(columns)[table.text_columns :], []
     if _width(columns) > width:
-        columns |= {at: [whole[at][0].replace(" ", "\n"), *whole[at][1:]] for at in numbers}
+        columns |= {at: [full_columns[at][0].replace(" ", "\n"), *full_columns[at][1:]] for at in numbers}
     if _width(columns) > width and len(table.rows) > 1 and len(set(table.rows)) > 1:
-        shared = [columns.pop(at) and whole[at] for at in numbers if len(set(whole[at][1:])) == 1]
+        shared = [columns.pop(at) and full_columns[at] for at in numbers if len(set(full_columns[at][1:])) == 1]
         notes = [f"In every row: {', '.join(f'{header} {cell}' for header, cell, *_ in shared)}."] if shared else []
     with_intervals = [at for at, cells in columns.items() if any(getattr(each, "interval", None) for each in cells)]
     for at in reversed(with_intervals[1:]):
@@ -104,7 +106,7 @@ def _fit(table: Table, width: int) -> tuple[dict[int, list[str]], list[str]]:
         widest = max(widths, key=widths.__getitem__)
         widths[widest] -= 1
         columns[widest] = [
-            "\n".join(_fold(line, widths[widest]) for line in text.split("\n")) for text in whole[widest]
+            "\n".join(_fold(line, widths[widest]) for line in text.split("\n")) for text in full_columns[widest]
         ]
     return columns, list(dict.fromkeys(notes))
 
