@@ -54,7 +54,7 @@ def run_blocks(run: StoredRun, package_tables: Sequence[Table] = ()) -> list[Blo
 def report_blocks(
     runs: Sequence[StoredRun], package_tables: Sequence[Table] = (), by: Sequence[str] = ()
 ) -> list[Block]:
-    """Show one run whole, or several side by side, and by the facets `by`; `package_tables` stand before what it took."""
+    """Show one run whole, or several side by side and by the facets `by`, with the tables of installed packages."""
     if len(runs) == 1:
         return run_blocks(runs[0], package_tables)
     each = [

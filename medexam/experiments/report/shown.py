@@ -105,9 +105,7 @@ def _fit(table: Table, width: int) -> tuple[dict[int, list[str]], list[str]]:
     while _width(columns) > width and max(widths.values(), default=0) > LEAST_NAME:
         widest = max(widths, key=widths.__getitem__)
         widths[widest] -= 1
-        columns[widest] = [
-            "\n".join(_fold(line, widths[widest]) for line in text.split("\n")) for text in full_columns[widest]
-        ]
+        columns[widest] = [_fold(text, widths[widest]) for text in full_columns[widest]]
     return columns, list(dict.fromkeys(notes))
 
 
