@@ -113,20 +113,20 @@ def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
             compared.sets[place].golds,
             {item.key: compared.predictions[place][item.key].answer for item in compared.items},
         )
-        beside: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if (plain := _find_plain(record, records)) is not None:
             changes = right - compared.matrix[plain]
-            beside = {"unaltered": plain, "change": mean_value(changes, compared.clusters)}
+            more = {"unaltered": plain, "change": mean_value(changes, compared.clusters)}
             control, control_changes = controls.setdefault(alter.label, (place, changes))
             if control != place:
                 against = mean_value(changes - control_changes, compared.clusters)
-                beside |= {"control": control, "against_control": against}
+                more |= {"control": control, "against_control": against}
         runs[place] = AlteredRun(
             alter=alter.how,
             accuracy=float(right.mean()),
             by_place=float(by_place.mean()),
             above_place=mean_value(right - by_place, compared.clusters),
-            **beside,
+            **more,
         )
     if not runs:
         return None

@@ -50,18 +50,18 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> C
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
     keys, name = list(compared.keys), Path(corpus).name
-    found = count_overlaps(_as_printed(compared), corpus_texts(corpus), words or WORDS)
-    first = np.array([key in found["shared"] for key in keys])
-    second = ~first & ~np.isin(keys, found["too_short"])
+    overlaps = count_overlaps(_as_printed(compared), corpus_texts(corpus), words or WORDS)
+    first = np.array([key in overlaps["shared"] for key in keys])
+    second = ~first & ~np.isin(keys, overlaps["too_short"])
     side_words = SideWords(
         title=f"overlap with {name}",
         headers=("With", "Without"),
-        phrases=(f"with {found['words']} words of {name}", "without"),
+        phrases=(f"with {overlaps['words']} words of {name}", "without"),
         neither="they have fewer words",
         cause="texts like these in its training data",
     )
     sides = contrast_sides(side_words, first, second, compared) if first.any() and second.any() else None
-    counts = {"corpus": corpus, "questions": len(keys), **found}
+    counts = {"corpus": corpus, "questions": len(keys), **overlaps}
     shared, short = len(counts["shared"]), len(counts["too_short"])
     summary = (
         f"{shared:,} of {len(keys) - short:,} questions share {counts['words']} words in a row with one of the "

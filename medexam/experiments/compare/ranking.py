@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medexam.benchmarks.verdicts import leader_sentence, verdicts
-from medexam.errors import DatasetError
+from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.runs import find_scope, mixed_notes
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 
@@ -36,7 +36,7 @@ def find_standing(runs: Sequence[StoredRun], names: Sequence[str]) -> Standing |
         return None
     try:
         paired = find_scope([run.folder for run, _ in ranked]).statistics
-    except DatasetError as error:
+    except (DatasetError, EngineError, RunFolderError) as error:
         return Standing(ranked[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
     sentence = leader_sentence(paired, [name for _, name in ranked])
     return Standing(ranked[0][0], all(each == "worse" for each in verdicts(paired)), sentence)
