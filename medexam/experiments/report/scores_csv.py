@@ -7,6 +7,7 @@ from typing import Any
 
 from medexam.benchmarks.measures import measure_values
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.results import Scores
 
 _COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 
@@ -24,9 +25,10 @@ def render_scores(runs: Sequence[StoredRun]) -> str:
 def _rows(run: StoredRun) -> Iterator[dict[str, Any]]:
     """Yield a row for all questions, whose facet is empty, and one for each group."""
     dataset, own = run.record.cell.dataset, measure_values(run.metrics.own)
-    names = {"run": run.record.run_id, "experiment": run.record.cell.name, "program": run.program}
+    names: dict[str, Any] = {"run": run.record.run_id, "experiment": run.record.cell.name, "program": run.program}
     names |= {"model": run.model, "dataset": dataset.label, "language": dataset.language}
-    for facet, groups in {"": {"": run.metrics}, **run.metrics.by}.items():
+    facets: dict[str, dict[str, Scores]] = {"": {"": run.metrics}, **run.metrics.by}
+    for facet, groups in facets.items():
         for group, scores in groups.items():
             counts = {name: getattr(scores, name) for name in _COUNTS}
             chances = {f"{name}_chance": each.chance for name, each in scores.measures.items()}
