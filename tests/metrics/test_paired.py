@@ -215,6 +215,16 @@ def test_p_values_are_adjusted_over_all_pairs_and_over_all_groups(exams, compare
     assert found.pairs[-1].first.verdict == "better"
 
 
+def test_a_verdict_is_by_the_adjusted_p_value(exams, compare) -> None:
+    """Six questions gained and none lost, one in each exam: p is 2 / 2**6, which three pairs treble."""
+    questions = exams(6, 20)
+    first, other = "w" * 120, ("r" + "w" * 19) * 6
+    assert [pair.first.verdict for pair in compare(questions, first, other).pairs] == ["better"]
+    pairs = compare(questions, first, other, other, other).pairs
+    assert [(pair.first.p, pair.first.p_adjusted) for pair in pairs] == [pytest.approx((2 / 64, 6 / 64))] * 3
+    assert [pair.first.verdict for pair in pairs] == ["not told apart"] * 3
+
+
 def _answering(questions, numbers) -> dict[str, Prediction]:
     """A run that chose these options; None: no answer."""
     same = {"program": "p", "spec_digest": "d"}
