@@ -41,6 +41,15 @@ def test_another_model_behind_one_address_is_another_run_and_a_name_is_the_serve
     assert first["run_dir"] != second["run_dir"]
 
 
+def test_answers_whose_model_is_unknown_are_not_gone_on_with(ask) -> None:
+    with serving(Wire()) as wire:
+        _, first, _ = ask(wire, limit=2)
+        (Path(first["run_dir"]) / "models.json").unlink()
+        code, _, err = ask(wire, limit=4)
+        assert (code, "its 2 answers are of a model that no models.json names" in err) == (2, True)
+        assert ask(wire, limit=4, options=("--accept-model-change",))[0] == 0
+
+
 def test_an_alias_with_other_weights_is_refused(ask, run) -> None:
     with serving(Wire()) as wire:
         _, first, _ = ask(wire, limit=4)
