@@ -227,6 +227,9 @@ def test_of_very_many_questions_some_are_shown_and_all_count(page, tmp_path) -> 
     assert longest.count("r") == runs[0].stored.metrics.right
     (note,) = [text for text in found.texts["p"] if "questions are shown" in text]
     assert note.startswith(f"20,000 of 21,000 questions are shown: all of the {len(flipped):,} that only some runs")
+    alone = page(runs[0].folder)
+    assert len(alone.data["questions"]) == 20_000
+    assert any(text.startswith("20,000 of 21,000 questions are shown, drawn evenly.") for text in alone.texts["p"])
 
 
 # The conversations, of real runs over the scripted engine.

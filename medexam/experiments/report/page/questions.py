@@ -143,9 +143,9 @@ def _draw(keys: Sequence[str], rights: Sequence[Mapping[str, bool]], bytes_per_q
     """Draw as many questions as a page holds, those that some runs have right first, evenly; and say so."""
     count = min(MOST_QUESTIONS, SAMPLE_BYTES // max(1, bytes_per_question))
     flipped = [key for key in keys if len({right[key] for right in rights if key in right}) > 1]
-    others = list(set(keys).difference(flipped)) if len(flipped) < count else []
-    others = [key for key in keys if key in set(others)]
-    drawn = {*_evenly(flipped, count), *_evenly(others, count - len(flipped))}
+    apart = frozenset(flipped)
+    others = [key for key in keys if key not in apart]
+    drawn = {*_evenly(flipped, count), *_evenly(others, max(0, count - len(flipped)))}
     which = f"{'all' if len(flipped) <= count else 'some'} of the {len(flipped):,} that only some runs have right"
     note = f"{len(drawn):,} of {len(keys):,} questions are shown: {which}, and others drawn evenly."
     if not flipped:
