@@ -8,6 +8,7 @@ import pytest
 from wire_server import Wire, serving
 
 import medexam
+from medexam.predictions import ModelCall, Prediction, Status
 
 ZEROS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 KNOWN = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
@@ -75,3 +76,14 @@ def test_a_price_of_the_spec_counts_before_the_lists(serve) -> None:
         {"prompt_usd": 5e-7, "completion_usd": 2e-6}
     )
     assert run.stored.costs.usd.total == pytest.approx(3 * (9 * 5e-7 + 2 * 2e-6))
+
+
+def test_tokens_of_a_question_are_unknown_if_one_of_its_replies_does_not_tell() -> None:
+    told = ModelCall(text="a", finish_reason="stop", prompt_tokens=9, completion_tokens=2)
+    untold, lost = ModelCall(text="a", finish_reason="stop", prompt_tokens=9), ModelCall(fault="gone")
+    whole, part = (
+        Prediction(question="q", program="p", spec_digest="d", status=Status.ANSWERED, answer=1, calls=calls)
+        for calls in ((told, lost, told), (told, untold, told))
+    )
+    assert (whole.prompt_tokens, whole.completion_tokens) == (18, 4)
+    assert (part.prompt_tokens, part.completion_tokens) == (27, None)
