@@ -31,6 +31,17 @@ _DENIED = {
     "zh": ["答案不是{0}。", "选项{0}不正确。"],
     "ja": ["答えは{0}ではない。", "選択肢{0}は誤りです。"],
 }
+_NOT_MEANT = [
+    *(
+        "I would not pick {0}.",
+        "{0} (incorrect)",
+        "Is it {0}?",
+        "~~{0}~~",
+        "For example, {0}",
+        "You should answer with {0}",
+    ),
+    *("Descarto {0}.", "Non è {0}.", "Не {0}.", "If the patient were a child, {0}", "Students often pick {0}"),
+]
 _PROSE = [
     "Of 20 patients, 3 recovered within 2 days.",
     "A dose of 4 mg is usual; grade 2 needs more.",
@@ -65,7 +76,7 @@ def build_reply(draw: random.Random, options: Mapping[int, str]) -> Built:
     other = draw.choice([number for number in options if number != gold])
     argument = _argument(draw, language, options, other) if reasoned else []
     strict = stated = None
-    match draw.randrange(10):
+    match draw.randrange(11):
         case 0 | 1:
             strict = stated = gold
             said = draw.choice(_STRICT).format(gold)
@@ -80,6 +91,8 @@ def build_reply(draw: random.Random, options: Mapping[int, str]) -> Built:
             said = options[gold]
         case 8:
             said = draw.choice(_DENIED[language]).format(_sign(draw, options, other, language))
+        case 9:
+            said = draw.choice(_NOT_MEANT).format(draw.choice(_STRICT[:4]).format(other))
         case _:
             two = draw.choice(["{0} or {1}", "{0}, {1}", "{0} and {1}"]).format(gold, other)
             said = draw.choice(_STATED["en"]).format(two)

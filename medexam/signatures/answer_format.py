@@ -7,18 +7,19 @@ function of text; which options are legal comes from the question.
 import re
 from collections.abc import Collection
 
+from medexam.signatures.reply_words import names, pattern_of
 from medexam.specs.programs.needs import AnswerForm
 
 _BRACKETS: dict[AnswerForm, tuple[str, str]] = {"braces": ("{", "}"), "angles": ("<", ">")}
 
-_QUOTES = "[\"'`*\u2018\u2019\u201c\u201d\u00ab\u00bb]*"
+_QUOTES = "[\"'`*\u2018\u2019\u201c\u201d\u00ab\u00bb]{0,4}"
 """Straight, curly and angle quotes, and the marks of Markdown."""
 
 
 def _mark(opening: str, closing: str) -> str:
-    word = rf"{_QUOTES}\s*answer\s*{_QUOTES}\s*[:=]?"
-    number = rf"{_QUOTES}\s*\[?\s*{_QUOTES}([0-9]{{1,3}}){_QUOTES}\s*\]?\s*{_QUOTES}"
-    return rf"{re.escape(opening)}\s*{word}\s*{number}\s*[.,;]?\s*{re.escape(closing)}"
+    word = rf"{_QUOTES}\s{{0,9}}answer\s{{0,9}}{_QUOTES}\s{{0,9}}[:=]?"
+    number = rf"\s{{0,9}}{_QUOTES}\s{{0,9}}\[?\s{{0,9}}{_QUOTES}([0-9]{{1,3}}){_QUOTES}\s{{0,9}}\]?\s{{0,9}}{_QUOTES}"
+    return rf"{re.escape(opening)}\s{{0,9}}{word}{number}\s{{0,9}}[.,;]?\s{{0,9}}{re.escape(closing)}"
 
 
 _MARK = re.compile("|".join(_mark(*pair) for pair in ("{}", "<>", "[]")), re.IGNORECASE)
@@ -27,36 +28,44 @@ _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000:
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 _OTHER_FORMS = re.compile("[\uff01-\uff5e\u3000\u00ad\u200b-\u200d\u2060\ufeff]|\\\\(?=[{}<>\\[\\]])")
 
-_FILLER = r"(?:\s+(?:the|an?|option|answer|be|el|la|opci\u00f3n|respuesta|die|der|das|la|le|il|o|a)){0,2}[\s\"'`*(]*\Z"
-_DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|neither|nor|than|instead\s+of|nunca|tampoco|non|nicht|kein|keine|pas|n\u00e3o|nem|ni)"
-    rf"|n't|\bno\s+es|\bno){_FILLER}",
+STRUCK = re.compile(r"~~[^~\n]{1,200}~~|<(del|strike)>[^<\n]{0,200}</\1>", re.IGNORECASE)
+"""What is crossed out."""
+IDIOM = re.compile(
+    r"\b(?:(?:without|no|beyond|sin|sen|senza|без)\s(?:an?y?\s)?(?:doubt|question|duda|dúbida|dubbio|сомнени\w+)"
+    r"|if\s(?:i\s(?:had|have)\sto|forced)|not\sonly"
+    r"|in\sthe\s(?:requested|required|specified)\sformat)\b|\b(?:no|нет)[:,]\s",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(
-    r"\W{0,3}(?:is|are|was|would\s+be|es|est|ist|\u00e8|\u00e9|\s)(?:\s+(?:clearly|definitely|certainly))?"
-    r"(?:n't\b|\s*\b(?:not|no|nicht|pas|wrong|incorrect|false|incorrect[ao]|fals[ao]|err\u00f3ne[ao]|falsch|faux|fausse"
-    r"|incorrecte|sbagliat[ao]|errat[ao]|errad[ao]|\u043d\u0435\u0432\u0435\u0440\w*|\u043d\u0435\u043f\u0440\u0430\u0432\u0438\u043b\u044c\w*)\b)"
-    r"|\W{0,3}(?:\u3067\u306f\u306a|\u3058\u3083\u306a|\u306f\u8aa4\u308a|\u304c\u8aa4\u308a|\u4e0d\u6b63\u786e|\u4e0d\u5bf9|\u9519\u8bef|\u662f\u9519|\u4e0d\u662f)",
+"""Words of denial and doubt that deny and doubt nothing."""
+_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]*]|\Z)|[\u3002\uff1f\uff01]|(?<![:\n])\n")
+_CLAUSE_END = re.compile(r"[,;\u2013\u2014]\s|\s-\s|\band\s(?=the|my)|[\u3001\uff0c]")
+_ABBREVIATION = re.compile(r"\b([eiz])\.\s?([gb])\.", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:here(?:'s|\sis)|my(?:\sfinal)?\sanswer)\b", re.IGNORECASE)
+_INSTRUCTION = re.compile(
+    r"\W*(?:please\W+)?(?:(?:write|give|return|use|provide|output|finish|repl[yi]\w*|respond\w*|rispond\w*|escrib\w*)\s"
+    r"|answer\s(?:with|in|as|using|like)\b)",
     re.IGNORECASE,
 )
-_EXAMPLE_BEFORE = re.compile(
-    r"(?:\b(?:for\s+example|for\s+instance|such\s+as|por\s+ejemplo|par\s+exemple|zum\s+beispiel|(?:per|ad)\s+esempio"
-    r"|por\s+exemplo)|\b[ei]\.\s?g\.|\bz\.\s?b\.|\blook\w*\s+like(?:\s+this)?"
-    r"|(?:\A|\n)\W*(?:example|format|ejemplo|formato|exemple|beispiel|esempio|exemplo)\s*:)\W*\Z",
+_NOT_BEHIND = re.compile(
+    r"\W*(?:(?:is|are|was|would\sbe|es|est|ist|\u00e8|\u00e9)(?:n['\u2019]t|(?:\s\w+)?\s(?:not|no|non|nicht|pas))\b"
+    r"|(?:no|non|\u043d\u0435)\W*\Z|\u3067\u306f\u306a|\u3058\u3083\u306a|\u306f\u8aa4\u308a|\u304c\u8aa4\u308a|\u4e0d|\u662f\u9519)",
     re.IGNORECASE,
 )
-_INSTRUCTION_BEFORE = re.compile(
-    r"(?:\A|[.!?\n]\s*|\b(?:please|must|should|you|por\s+favor|bitte|per\s+favore|s'il\s+vous\s+pla\u00eet)\W+)"
-    r"(?:answer|respond|reply|write|give|return|use|provide|output|format|end|finish|conclude|respond[ae]|contest[ae]"
-    r"|escrib[ae]|r\u00e9pondez|antworten?|antworte|rispond[ai]|responda)\b[^.!?\n:]*"
-    r"\b(?:form\w*|as|like|with|using|such|como|con|mit|im|avec|com)\b[^.!?\n]*\Z",
-    re.IGNORECASE,
+"""What denies an answer behind it, and would deny something else before it."""
+_REFUSED = re.compile(r"\W*(?:no|non|\u043d\u0435\u0442)\b", re.IGNORECASE)
+_LINKS = re.compile(
+    r"\w\W+\w+\W+(?:is|es|\u00e8|\u00e9|est|ist|\u2014)[\s:]+(?:option\s|la\s|the\s|a\s)?\W*\Z", re.IGNORECASE
 )
+"""What names an answer right before it, such as "The incorrect option is"."""
+_RELATIVE = re.compile(r"\b(?:that|which|que|che)\s(?:\w+\s)?(?:not|no|non)\b", re.IGNORECASE)
+_ABOUT_IT = ("which", "that", "this", "it", "but", "though", "lo", "che", "\u0447\u0442\u043e")
+"""What begins a clause about the answer before it."""
+_LINKED = re.compile(r"\W*(?:and|or|nor|y|o|u|ni|e|ou|и|или|und|oder|et)\W*", re.IGNORECASE)
+"""What gives an answer the lot of the one before it."""
 _ENDS = " \t\r\n.,;:!*_`\"'#"
 """What may stand around an answer that begins or ends a reply."""
-_CONTEXT = 160
-"""Characters before an answer that may deny it, or show it as an example."""
+_CONTEXT = 200
+"""Characters around an answer that may deny it, or show it as an example."""
 
 
 def render_answer(number: int | str, form: AnswerForm = "braces") -> str:
@@ -108,12 +117,24 @@ def cut_answers(reply: str, *, reasoned: bool) -> str:
 def find_answers(reply: str) -> list[tuple[int, int, int]]:
     """Return every answer that `plain_forms(reply)` states as (start, end, number), in reading order.
 
-    The numbers need not be legal options. An answer that is denied ("not {Answer: 1}") is none, nor is one that shows
-    the format ("Please answer in the form {Answer: 1}").
+    The numbers need not be legal options. An answer that its sentence denies, doubts, asks, strikes out or shows as an
+    example is none.
     """
     text = plain_forms(reply)
-    numbers = ((m.start(), m.end(), int(next(n for n in m.groups() if n is not None))) for m in _MARK.finditer(text))
-    return [(start, end, number) for start, end, number in numbers if is_stated(text, start, end)]
+    if "~~" in text or "</" in text:
+        text = STRUCK.sub(lambda match: " " * len(match[0]), text)
+    matches = [*_MARK.finditer(text)]
+    answers: list[tuple[int, int, int]] = []
+    is_stated = False
+    edges = [0, *(match.end() for match in matches)], [*(match.start() for match in matches[1:]), len(text)]
+    for match, start, end in zip(matches, *edges, strict=False):
+        before = text[max(start, match.start() - _CONTEXT) : match.start()]
+        if not (start and _LINKED.fullmatch(before)):
+            behind = text[match.end() : min(end, match.end() + _CONTEXT)]
+            is_stated = _is_stated(before, behind, next(filter(None, match.groups())))
+        if is_stated:
+            answers.append((match.start(), match.end(), int(next(filter(None, match.groups())))))
+    return answers
 
 
 def plain_forms(text: str) -> str:
@@ -123,11 +144,43 @@ def plain_forms(text: str) -> str:
     return _OTHER_FORMS.sub(lambda match: match[0].translate(_FULL_WIDTH | _INVISIBLE).replace("\\", ""), text)
 
 
-def is_stated(text: str, start: int, end: int) -> bool:
-    """Return whether what stands at a place of a text is neither denied, an example nor an instruction."""
-    before = text[max(start - _CONTEXT, 0) : start]
-    if _DENIED_AFTER.match(text, end) is not None:
+def _is_stated(before: str, after: str, number: str) -> bool:
+    """Return whether neither side of an answer, within its sentence, makes it something else."""
+    before = _SENTENCE_END.split(_ABBREVIATION.sub(r"\1\2", before))[-1]
+    end = _SENTENCE_END.search(after)
+    behind = after[: end.start() if end else None]
+    if any(map(str.isalpha, behind)) or not behind.isascii():
+        first, *later = _CLAUSE_END.split(pattern_of("because").split(behind, maxsplit=1)[0])
+        words = first.split()
+        if (
+            names(" ".join(words[:4]), "wrong", "example")
+            or names(" ".join(words[:2]), "doubt")
+            or _NOT_BEHIND.match(first)
+        ):
+            return False
+        if any(names(clause, "wrong") and _is_about(clause) for clause in later):
+            return False
+    if end and end[0] in "?\uff1f" and (any(map(str.isalpha, before)) or _REFUSED.match(after, end.end())):
         return False
-    return before.isspace() or not any(
-        pattern.search(before) for pattern in (_DENIED_BEFORE, _EXAMPLE_BEFORE, _INSTRUCTION_BEFORE)
-    )
+    if not any(map(str.isalpha, before)):
+        return True
+    context = pattern_of("so", "against").split(IDIOM.sub("", before))[-1]
+    if (
+        names(context, "doubt")
+        or (names(context, "example") and not _OWN.search(context))
+        or _INSTRUCTION.match(context)
+    ):
+        return False
+    own = _CLAUSE_END.split(context)[-1]
+    if re.search(rf"\b{number}\b", own):
+        return True
+    if _LINKS.search(own):  # "The option that is not correct is": a question may ask for that one.
+        return not names(_RELATIVE.sub("", own), "denial")
+    stands_alone = not any(map(str.isalpha, own)) or names(own, "answer", "link", "correct")
+    return not names(own if stands_alone else context, "denial", "wrong")
+
+
+def _is_about(clause: str) -> bool:
+    """Return whether a later clause is about the answer before it: a word or two, or one that begins so."""
+    words = clause.lower().split()
+    return len(words) < 3 or (words[0] in _ABOUT_IT and not any(map(str.isdigit, clause)))

@@ -1,101 +1,122 @@
 r"""The lenient reader of replies: the option that a careful marker would read where the strict reader finds none.
 
 lm-evaluation-harness prints `flexible-extract` beside `strict-match`; this is the like, except that it reads nothing
-rather than a guess. It looks for statements ("The answer is (C)", "\boxed{3}", "Option 3 is the correct answer"), for
-an option alone in a line, and for an option's own text. Everything here is a pure function of text.
+rather than a guess. A sentence states an option if all of its words are those of a statement ("The answer is (C)",
+"\boxed{3}", "Option 3 is the correct answer") or of the option itself. Everything here is a pure function of text.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-from medexam.signatures.answer_format import is_stated, plain_forms
-from medexam.signatures.answer_words import (
-    AFTER_SIGN,
-    ALTERNATIVE,
-    BOXED,
-    CONCLUSION,
-    DOUBT,
-    LABEL_LINE,
-    LABELLED,
-    LINK,
-    NOUN,
-    NOUN_STEMS,
-    NUMBER_WORDS,
-    OPENER,
-    REASON,
-    TAKEN_BACK,
-    UNJOINED,
-    VERB,
-    VERB_STEMS,
-    WRONG,
-)
+from medexam.signatures.answer_format import IDIOM, STRUCK, plain_forms
 from medexam.signatures.capitals import capitals_of
+from medexam.signatures.reply_words import CJK, load_reply_words, names, pattern_of, words_of
 
 _MARKUP = re.compile(
-    r"\*+|`+|(?<!\w)_+|_+(?!\w)|\$+|\\[()\[\]]|</?(?:b|strong|i|em|p|br|span|u)\b[^>]*>|[\ufe0f\u20e3]"
+    r"[*`$\ufe0f\u20e3]+|_+(?!\w)|_(?<!\w_)|\\[()\[\]]|<(?:b|strong|i|em|p|br|span|u)\b[^<>]{0,80}>|</[a-z_]{1,20}>"
 )
 """Marks of Markdown, LaTeX and HTML, and the two that make a key cap of a digit."""
-_MARKS = re.compile(r"[*`_$\\<\ufe0f\u20e3]")
-"""What a text with such marks holds one of; the look costs less than the pattern."""
-_LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathsf)\s*\{([^{}]*)\}")
+_LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathsf)\s?\{([^{}]{0,60})\}")
 """A text within a formula of LaTeX."""
-_NO_WORD = "(?!(?![\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])\\w|'\\w)"
-"""What may not follow a letter: a Latin one would make it a word, a Chinese sign does not."""
-_SIGN = re.compile(
-    rf"(?P<number>[0-9]{{1,3}})(?![0-9])|(?P<letter>[A-J]){_NO_WORD}|(?P<cyrillic>[АБГД]){_NO_WORD}"
-    rf"|(?P<small>[a-j]){_NO_WORD}|(?P<word>[^\W\d_]+)"
+_ABBREVIATIONS = re.compile(
+    r"(?P<number>\bno\.|\bn\.?\s?[\u00ba\u00b0]|\u2116) ?(?=\d)"
+    r"|(?P<answer>\bans\.|\bsol\.|\\boxed|\\fbox|^[AR]:(?=\s?(?:\d|[A-J]\b)))"
+    r"|(?P<example>\b[eiz]\. ?[gbe]\.|\b(?:dr|prof|fig)\.)"
+    r"|(?P<gone>(?<=\d)(?:\.?[\u00aa\u00ba]|\.0(?!\w))|^question \d{1,3} ?[:.)] ?(?=.))",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""What may name an option: a number, a letter by place, or a word for a number."""
-_CLOSERS = re.compile(r"[\s)\]}>\"'\u2018\u2019\u201c\u201d\u00bb\u300d\u3011.,;:!\u3002\u2013\u2014-]*")
-"""Brackets, quotation marks and points behind an option."""
-_MARKED = re.compile(r"[)\]}.:,]|\s*[-\u2013\u2014]\s|\Z")
-"""What follows a small letter that names an option; anything else makes it a word."""
-_ANSWER_LINE = re.compile(r"\s*:\s*[(\[\"']*(?:[0-9]{1,2}|[A-J])(?!\w)")
-"""What makes of an A the word for the answer."""
-_LABELS = re.compile(r"(?:option|choice|answer|opción|alternativa|opzione|opção|вариант|番|号|项)\W*", re.IGNORECASE)
-"""A label that follows its option, as in "3番"."""
-_SIGNED = re.compile(r"\W*(?:[0-9]{1,2}|[A-J])\s*[.):]")
-"""The beginning of a line that lists an option."""
-_BULLET = re.compile(r"[\s>#\u2022\u2013\u2014-]*")
-"""What may stand before an option that is alone in its line."""
-_SENTENCE_END = re.compile(r"[.!?\n\u3002](?=\s|\Z)|\n|\u3002")
-_QUOTING = " \"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb"
-"""Quotation marks and brackets around a text."""
-_CONTEXT = 160
-"""Most characters before a statement that are looked at for a denial or a doubt."""
-_CORRECT = re.compile(
-    r"[)\]}\"'.:]*\s*(?:(?:is|es|est|è|é|ist|является)?\s*(?:therefore\s+)?"
-    r"(?:the|la|el|quella|die|der|das|a|o)\s+(?:\w+\s+)?(?:correct\w*|right|best|bonne|juste|esatta|giusta|richtige|answer)"
-    r"|(?:является\s+)?(?:правильн|верн)\w+|(?:是)?(?:正确|正確)|(?:が|は)(?:正解|正しい))",
-    re.IGNORECASE,
+_BESIDE = rf"[^\W{CJK}]"
+"""What makes a word with its neighbour; a Chinese sign does not."""
+_SIGN = (
+    rf"(?<!{_BESIDE})(?<![/&+-])(?<!\w['\u2019])(?<!\d[.,:])(?P<sign>[0-9]{{1,3}}"
+    r"|(?!A\s(?:resp|op[c\u00e7]|alt|corr|mell|prim|seg|terc|[cq]uart|[0-9]))(?-i:[A-HJ])(?!\.\s(?-i:[a-z\u00e0-\u00ff]))"
+    r"|[a-hj](?=\s?[)\]])|(?-i:[\u0410-\u0414])|(?<=[(])[\u0623\u0628\u062c\u062f](?=[)]))"
+    rf"(?!{_BESIDE})(?![.,:/'\u2019+%\u00b0-]{_BESIDE})(?!\s?[%/\u00b0])"
 )
-"""What calls the option before it the correct one."""
-_IS_CORRECT = re.compile(
-    r"[)\]}\"'.:]*\s*(?:is|es|est|è|é|ist|está)\s+(?:correct[aeo]?|right|corretta|correta|richtig)\W*\Z", re.IGNORECASE
+"""What may name an option: a number, or a letter by place."""
+_LETTERS = ("ABCDEFGHIJ", "\u0410\u0411\u0000\u0413\u0414", "\u0623\u0628\u062c\u062f")
+_GAP = r"[ .):\]}\"'\u2018\u2019\u201c\u201d\u00ab\u00bb,\u2013\u2014-]{1,6}\(?"
+"""What stands between the sign of an option and its text."""
+_TEXT, _LABEL, _UNCLEAR = 0xE000, 0xE800, 0xFF
+"""An option is written as one sign, by its place, its text and its label apart; the last place is none or several."""
+_OPTION = "[\ue000-\uf8ff]"
+_SENTENCE = re.compile(
+    r"[.!?](?=[\s\"'\u201d\u00bb)\]}]|\Z)[\"'\u201d\u00bb)\]}]*|[\u3002\uff1f\uff01\u0964]|;(?=\s)"
+    r"|(?<!:)\n(?![a-z\u00e0-\u00ff\u0430-\u044f])"
 )
-"""What does so as all that a reply says; in an argument "is correct" says what holds, not what the answer is."""
-_LABELLED_SIGN = re.compile(
-    r"(?:(?:\b(?:the|la|a|die)\s+|\bl')?\b(?:option|choice|alternative|opción|alternativa|opzione|opção|вариант)|选项|選択肢|(?:\A|\n|[.!?]\s)\W*)"
-    r"\s*[(\[\"]?(?=[0-9A-J])",
-    re.IGNORECASE,
+_CLAUSE = re.compile(
+    rf"[,\uff0c\u3001]|\s[\u2013\u2014-]+\s(?!\W{{0,3}}{_OPTION})|\s(?=(?:but|sino|sondern|ma|so|thus|therefore)\s)|\s\((?=[^\W\d])"
 )
-"""What opens an option that is called correct behind: a label, or the beginning of a sentence."""
+_PLAIN_WORD = (
+    rf"{_OPTION}|[lc]['\u2019](?=\w)|(?:(?![\d_{CJK}])[\w\u0900-\u0963])+(?:['\u2019-]\w+)*"
+    r"|[^\s.!_\"'\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300d()\[\]{}<>*#=\\;\u2192\u21d2\u2013\u2014\u3002\uff01\u0964-]"
+)
+_TAKEN_BACK = re.compile(r"\W*(?:(?:hmm\W+)?(?:no|нет|or|o|или|oder|ou|actually)\b|不对)", re.IGNORECASE)
+_ABOUT_IT = re.compile(r"\W*(?:that|this|it|eso|esto|это)\b([^.!?\n]{0,30})", re.IGNORECASE)
+"""What may take a statement back right behind it."""
+_OPTIONS = re.compile(_OPTION)
+_TEXT_SIGN, _LAST_SIGN = "\ue000", "\uf8ff"
+_HAS_WORD = re.compile(rf"[^\W\d]|{_OPTION}")
+_LISTED = re.compile(r"^[^\w\n]{0,9}([0-9]{1,2}|[A-J])[.):-](?=[^\w\n]{0,4}\w)", re.MULTILINE)
+"""The label of an item in a list, at the beginning of its line."""
+_PIECE = re.compile(
+    r"\s(?<=[.!?]\s)(?<!\b[0-9A-J][.)]\s)(?<!\.[a-z]\.\s)(?<!\bDr\.\s)(?=[A-Z\u00c0-\u00dd\u0410-\u042f\u00bf])"
+    r"|\n(?<!:\n)(?![a-z\u00e0-\u00ff\u0430-\u044f])|\u3002"
+)
+"""Where a text may be cut before its options are looked for."""
+_EXPLAINED = re.compile(rf"[\"'([{{]*{_OPTION}[\"')\]}}]*:\s[^\ue000-\uf8ff]+")
+"""An option with an explanation behind a colon."""
+_NUMBERED = re.compile(r"\W?[\ue800-\uf8ff]\. ?(?=\S)(?!\n)")
+"""The label of an item in a list."""
+_SMALL = "abcdefgh"
+_ANSWERS_ALONE = re.compile(r"\W*(?:no|yes|sí|si|да|нет)\W*", re.IGNORECASE)
+_OTHER_DIGIT = re.compile("(?![0-9])\\d|[\u2460-\u2468\u2776-\u277e\ue000-\uf8ff]")
+_WISHED = ("would", "should", "must", "will")
+_QUOTING = "\"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb"
+
+
+_AGAINST_IT, _UNSURE = ("denial", "wrong"), ("doubt", "example")
+
+
+class _Vocabulary(NamedTuple):
+    groups: Mapping[str, str]
+    """What each word of a statement does."""
+    numbers: Mapping[str, int]
+    """Each word for a number -> the place of the option."""
+    stems: Sequence[str]
+    """One of these is in every statement that is more than the option."""
+    word: re.Pattern[str]
+    """A word, an option, or a sign that makes a sentence no statement."""
+
+
+@cache
+def _vocabulary() -> _Vocabulary:
+    groups = {word: group for group in reversed([*load_reply_words()][:9]) for word in words_of(group)}
+    numbers = {word: place for place, words in enumerate(load_reply_words()["numbers"]) for word in words.split()}
+    words = [word for word in words_of("answer", "choose", "correct") if len(word) > 2 or not word.isascii()]
+    stems = [word for word in words if not any(other in word for other in words if other != word)]
+    joined = sorted(
+        (word for word in (*groups, *numbers) if " " in word or re.match(f"[{CJK}]", word)), key=len, reverse=True
+    )
+    return _Vocabulary(
+        groups, numbers, stems, re.compile(rf"{'|'.join(map(re.escape, joined))}|{_PLAIN_WORD}", re.IGNORECASE)
+    )
 
 
 class _Statement(NamedTuple):
-    """A place in a reply where it says what the answer is."""
+    """A sentence that states an option."""
 
-    start: int
-    """Of what introduces the option."""
     place: int
-    """Of the option itself."""
-    end: int
-    number: int | None
-    """The printed number of the option; None where it names several, or none of the question's."""
+    """The place of the option among all; `_UNCLEAR` for none, or several."""
+    begins: bool
+    """Whether it is the first sentence of the reply."""
+    is_ended: bool
+    """Whether a full stop ends it."""
+    rest: str
+    """What the reply says behind the last one."""
 
 
 def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = False, cut: bool = False) -> int | None:
@@ -105,239 +126,236 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     of them must agree. `cut`: the reply ended at its budget, so only an option that begins it counts, or one that a
     full stop follows at its end. Denied, doubted and taken back statements are none, and so are quantities.
     """
-    text = _plain(reply)
-    option_items = tuple(options.items())
-    reading = _Reader(text, dict(_normal_options(option_items)), _capitals(option_items))
-    statements = sorted(reading.statements(), key=lambda statement: statement.place)
-    lines = [*reading.lines(reasoned=reasoned, cut=cut)]
-    if cut:
-        tail_statements = [
-            statement
-            for statement in statements
-            if 0 < len(text[statement.end :]) <= 3 and not text[statement.end :].strip(" .\n)]}\"'")
-        ]
-        head_statements = (
-            []
-            if reasoned
-            else [statement for statement in statements if not text[: statement.start].strip(" \n\"'([{")]
+    marks = _marks(tuple(options.items()))
+    statements = [*_statements(_plain(reply), marks, reasoned=reasoned)]
+    if not statements:
+        return None
+    last = statements[-1]
+    if cut and not (
+        last.rest.strip() if statements[0].begins and not reasoned else not last.rest.strip() and last.is_ended
+    ):
+        return None
+    if len({one.place for one in statements}) > 1 or last.place >= len(marks.numbers) or _is_taken_back(last.rest):
+        return None
+    return marks.numbers[last.place]
+
+
+def _statements(text: str, marks: "_Marks", *, reasoned: bool) -> Iterator[_Statement]:
+    """Yield what a text states, in reading order; the last statement alone of a text that reasons.
+
+    An option alone counts at the end of a reply, and at the beginning of one that does not reason.
+    """
+    is_list = len(set(_LISTED.findall(text))) > 1
+    pieces = [piece for piece in _PIECE.split(text) if piece.strip()]
+    lower = text.lower()
+    stems = [stem for stem in _vocabulary().stems if stem in lower]
+    found: list[_Statement] = []
+    for number in reversed(range(len(pieces))):
+        is_first, is_last = number == 0 and not reasoned, number == len(pieces) - 1
+        piece = pieces[number]
+        if not (is_first or is_last or any(stem in piece.lower() for stem in stems)):
+            continue
+        marked = marks.write(piece)
+        sentences = [*_split(marked)]
+        for start, end in reversed(sentences):
+            begins, ends = is_first and (start, end) == sentences[0], is_last and (start, end) == sentences[-1]
+            place, is_bare = _read_sentence(marked, start, end, opens=begins and not is_list, alone=begins or ends)
+            is_argued = reasoned and is_bare and names(marked[start:end], "correct")
+            if place is None or is_argued or (is_bare and is_list and _LISTED.match(piece)):
+                continue
+            rest = "" if found else "\n".join([marked[end:], *pieces[number + 1 :]])
+            is_ended = marked[:end].rstrip(" \n\"')]}")[-1:] == "."
+            found.insert(0, _Statement(place, begins, is_ended, rest))
+            if reasoned:
+                return iter(found)
+    return iter(found)
+
+
+def _is_taken_back(rest: str) -> bool:
+    """Return whether what follows a statement takes it back."""
+    lower = rest.lower()
+    about = _ABOUT_IT.match(rest)
+    return (
+        any(word in lower for word in words_of("retraction"))
+        or _TAKEN_BACK.match(rest) is not None
+        or (about is not None and names(about[1], "denial", "wrong"))
+    )
+
+
+def _split(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence begins and ends."""
+    start = 0
+    for match in _SENTENCE.finditer(text):
+        if text[start : match.start()].strip():
+            yield start, match.end()
+        start = match.end()
+    if text[start:].strip():
+        yield start, len(text)
+
+
+def _read_sentence(text: str, start: int, end: int, *, opens: bool, alone: bool) -> tuple[int | None, bool]:
+    """Return the place of the option that a sentence states, and whether it says nothing else; None for no statement.
+
+    `opens`: an explanation may stand behind its colon. `alone`: the option alone is a statement.
+    """
+    sentence = text[start:end]
+    if "?" in sentence or "\uff1f" in sentence:
+        return None, False
+    if opens and _EXPLAINED.fullmatch(sentence) and not names(sentence, *_AGAINST_IT, *_UNSURE):
+        return _place(sentence.lstrip(" \"'([{")[0]), True
+    stated, is_bare = _join_clauses(_CLAUSE.split(IDIOM.sub("", sentence)))
+    if stated is None or (is_bare and not alone) or names(sentence, *_UNSURE):
+        return None, False
+    label = _NUMBERED.match(text, start)
+    if is_bare and label and not pattern_of("because").match(text, label.end()):
+        return _UNCLEAR, True
+    return stated, is_bare
+
+
+def _join_clauses(clauses: Iterable[str]) -> tuple[int | None, bool]:
+    """Return the place of the option that clauses state together, and whether they say nothing else."""
+    stated: int | None = None
+    is_bare, earlier = True, []
+    for clause in clauses:
+        kind, place, against = _read_clause(clause)
+        if kind == "reason" and stated is not None:
+            break
+        if kind == "other" and stated is None:
+            earlier.append((clause, place))
+        elif kind == "other":
+            is_of_it = place in (None, stated)
+            if place == _UNCLEAR or (place is None and is_bare) or names(clause, *_AGAINST_IT) == is_of_it:
+                return None, False
+        elif kind in ("bare", "stated"):
+            denials = (one is None and names(text, *_AGAINST_IT) for text, one in earlier)
+            if stated is None and earlier and not against and (kind == "bare" or any(denials)):
+                return None, False
+            stated = place if stated in (None, place) else _UNCLEAR
+            is_bare = is_bare and kind != "stated"
+    return stated, is_bare
+
+
+def _read_clause(clause: str) -> tuple[str, int | None, bool]:
+    """Return what a clause does with its option, the option's place, and whether it begins against the one before."""
+    places: list[int] = []
+    groups: list[str] = []
+    is_right = False
+    vocabulary = _vocabulary()
+    for match in vocabulary.word.finditer(clause):
+        word, place = match[0].casefold(), match.end()
+        group = vocabulary.groups.get(word)
+        if _TEXT_SIGN <= word <= _LAST_SIGN and groups[-1:] != ["question"]:
+            places.append(_place(word))
+            if clause[place : place + 2] == ") " and "(" not in clause and {"answer", "correct"} & {*groups}:
+                break
+        elif word in ":\uff1a":
+            groups.append(":")
+        elif word in vocabulary.numbers and (group is None or not (places or _HAS_WORD.search(clause, place))):
+            places.append(vocabulary.numbers[word])
+        elif word in _SMALL and not _HAS_WORD.search(clause, place) and {"answer", "label", ":"} & {*groups}:
+            places.append(_SMALL.index(word))
+        elif group == "because" and (places or not groups):
+            if not places:
+                return "reason", None, False
+            break
+        elif group is None or (word == "is" and not groups and not places) or (places and word in _WISHED):
+            return ("known" if _ANSWERS_ALONE.fullmatch(clause) else "other"), _only(_OPTIONS.findall(clause)), False
+        else:
+            is_right = is_right or (group == "correct" and (not places or groups[-1:] in (["filler"], ["label"])))
+            groups.append(word if word == "question" else group)
+    against = groups[:1] in (["against"], ["so"])
+    if not places:
+        return "known", None, against
+    is_stated = is_right or {"answer", "choose", "so"} & {*groups}
+    return ("stated" if is_stated else "bare"), _only(places), against
+
+
+class _Marks:
+    """Writes each option that a text names as one sign."""
+
+    def __init__(self, options: tuple[tuple[int, str], ...]) -> None:
+        """Take the options: printed numbers and texts."""
+        self.numbers = [number for number, _ in options]
+        texts = [_plain(text).strip(_QUOTING + " .,;:!\u3002\n") for _, text in options]
+        self.places: dict[str, int] = {}
+        for place, text in enumerate(texts):
+            key = " ".join(text.casefold().split())
+            self.places[key] = _UNCLEAR if key in self.places else place
+        capitals = capitals_of(dict(options))
+        self.capitals = {letter: self.numbers.index(number) for letter, number in capitals.items()}
+        ordered = sorted(filter(None, texts), key=len, reverse=True)
+        every = "|".join(map(_spaced, ordered)) or "(?!)"
+        long = "|".join(_spaced(text) for text in ordered if len(text) > 1 and not text.isdigit()) or "(?!)"
+        self.pattern = re.compile(
+            rf"(?<!{_BESIDE})(?P<alone>{long})(?!{_BESIDE})|{_SIGN}(?:(?P<gap>{_GAP})(?P<text>{every})(?!{_BESIDE}))?",
+            re.IGNORECASE,
         )
-        statements = statements if tail_statements or head_statements else []
-    statement_by_place = {statement.place: statement for statement in [*lines, *statements]}
-    if not statement_by_place:
-        return None
-    last_statement = statement_by_place[max(statement_by_place)]
-    if TAKEN_BACK.search(text, last_statement.end):
-        return None
-    if reasoned or len({statement.number for statement in statement_by_place.values()}) == 1:
-        return last_statement.number
-    return None
 
+    def write(self, text: str) -> str:
+        """Return the text with a sign for each option, and abbreviations as words."""
+        text = _ABBREVIATIONS.sub(lambda match: f" {match.lastgroup} " if match.lastgroup != "gone" else "", text)
+        return self.pattern.sub(self._mark, text)
 
-class _Reader:
-    """A reply's text, and the options that it may state."""
-
-    def __init__(self, text: str, options: Mapping[int, str], capitals: Mapping[str, int]) -> None:
-        """Take the text, the options and their `capitals`; see `capitals_of`."""
-        self.text = text
-        self.options = options
-        self.capitals = capitals
-        self.numbers = tuple(options)
-        self.longest = max(map(len, options.values()), default=0)
-
-    def statements(self) -> Iterator[_Statement]:
-        """Yield each statement that introduces its option, such as "The answer is", or calls it the correct one."""
-        text, lower = self.text, " ".join(self.text.lower().split())
-        # The long patterns take a hundred times as long as a look for their stems.
-        nouns = NOUN.finditer(text) if any(stem in lower for stem in NOUN_STEMS) else ()
-        verbs = VERB.finditer(text) if any(stem in lower for stem in VERB_STEMS) else ()
-        for noun in nouns:
-            link = LINK.match(text, noun.end())
-            if link is None or not UNJOINED.search(link["between"]):
-                offset = link.end() if link else noun.end()
-                yield from self._introduced(noun.start(), offset, joined=link is not None)
-        for match in CONCLUSION.finditer(text):
-            yield from self._introduced(match.start(), match.end(), joined=False)
-        for match in chain(verbs, BOXED.finditer(text), LABEL_LINE.finditer(text)):
-            yield from self._introduced(match.start(), match.end())
-        for label in _LABELLED_SIGN.finditer(text):
-            sign = _SIGN.match(text, label.end())
-            is_correct = sign is not None and (
-                _CORRECT.match(text, sign.end())
-                or (not text[: label.start()].strip() and _IS_CORRECT.match(text, sign.end()))
+    def _mark(self, match: re.Match[str]) -> str:
+        if match["alone"]:
+            return chr(_TEXT + self._by_text(match["alone"]))
+        place, sign = self._by_sign(match["sign"]), match["sign"]
+        if match["text"]:
+            by_text = self._by_text(match["text"])
+            if (
+                by_text != place
+                and "." in match["gap"]
+                and match.string[match.end() : match.end() + 2].strip(" .").isalpha()
+            ):
+                return f"{chr(_LABEL + place)}{match['gap']}{chr(_TEXT + by_text)}"
+            return chr(_TEXT + (place if place == by_text else _UNCLEAR))
+        meant = self.places.get(sign.casefold()) if sign == sign.upper() else None
+        other = self.capitals.get(sign.upper()) if meant is None else meant
+        if other not in (None, place):
+            is_labelled = (
+                match.string[match.end() : match.end() + 1] in (")", "]")
+                or match.string[: match.start()].endswith(("(", "["))
+                or names(match.string[max(match.start() - 12, 0) : match.start()], "label")
             )
-            if is_correct:
-                yield from self._introduced(label.start(), label.end(), followed=True)
+            is_text = meant is not None and (place == _UNCLEAR if sign.isdigit() else not is_labelled)
+            place = other if is_text and other is not None else _UNCLEAR
+        return chr(_LABEL + place)
 
-    def lines(self, *, reasoned: bool, cut: bool) -> Iterator[_Statement]:
-        """Yield the last line, and the first of a reply that does not reason, where an option fills or begins it."""
-        text_lines = [match for match in re.finditer(r"[^\n]+", self.text) if match[0].strip(" \t*-#>.")]
-        if not text_lines:
-            return
-        first, last = text_lines[0], text_lines[-1]
-        option_lines = [line for line in text_lines if _SIGNED.match(line[0])]
-        is_list = len(option_lines) > 1
-        if not cut and not (is_list and option_lines[-1] is last) and (statement := self._alone(last, exact=True)):
-            yield statement
-        if not (reasoned or is_list) and (statement := self._alone(first, exact=cut and first is last, cut=cut)):
-            yield statement
+    def _by_text(self, text: str) -> int:
+        return self.places.get(" ".join(text.casefold().split()), _UNCLEAR)
 
-    def _introduced(
-        self, start: int, offset: int, *, joined: bool = True, followed: bool = False
-    ) -> Iterator[_Statement]:
-        """Yield the statement whose option stands at `offset`, unless it is denied, doubted or asked."""
-        offset += len(self.text[offset : offset + 3]) - len(self.text[offset : offset + 3].lstrip(" "))
-        option = self._option_at(offset, followed=followed)
-        if option is None or WRONG.search(self.text, max(start - 20, 0), start):
-            return
-        place, end, number = option
-        if not joined and self.text[end:].split("\n", 1)[0].strip(" .)]}\"'"):
-            return
-        sentence = max((m.end() for m in _SENTENCE_END.finditer(self.text, max(start - _CONTEXT, 0), start)), default=0)
-        context = self.text[max(sentence, start - _CONTEXT) : start]
-        if DOUBT.search(context) or self.text[end : end + 2].strip(" )\"'")[:1] == "?":
-            return
-        opening = start - len(context) + len(context.rstrip(" \"'([{<*"))
-        if is_stated(self.text, opening, end):
-            yield _Statement(start, place, end, number)
+    def _by_sign(self, sign: str) -> int:
+        if sign.isdigit():
+            return self.numbers.index(int(sign)) if int(sign) in self.numbers else _UNCLEAR
+        place = max(letters.find(sign.upper()) for letters in _LETTERS)
+        return place if 0 <= place < len(self.numbers) else _UNCLEAR
 
-    def _option_at(self, offset: int, *, followed: bool = False) -> tuple[int, int, int | None] | None:
-        """Return what is stated at `offset` as (start, end, number), by its sign, its text or both; None if nothing."""
-        opener = OPENER.match(self.text, offset)
-        place = opener.end() if opener else offset
-        text_match = self._text_at(place)
-        if place > offset and (longer_match := self._text_at(offset)) is not None and longer_match[0] > 2:
-            text_match = max(longer_match, text_match or (0, None))
-        sign = _SIGN.match(self.text, place)
-        labelled = bool(LABELLED.search(self.text[offset:place]))
-        number = None if sign is None else self._signed(sign, labelled=labelled)
-        if sign is None or number is None or not (followed or self._ends_sign(sign.end(), number)):
-            # A text of a letter or two may be an article.
-            return (offset, self._end_of_text(offset), text_match[1]) if text_match and text_match[0] > 2 else None
-        if text_match is not None and text_match[0] > len(sign[0]) and text_match[1] != number:
-            return place, place + text_match[0], text_match[1]
-        labelled = labelled or self.text[sign.end() : sign.end() + 1] in (")", "]")
-        text_number = text_match[1] if text_match else self.capitals.get(sign[0].upper(), number)
-        is_doubtful = text_number != number
-        if text_match and not labelled and not (sign["number"] and number in self.options):
-            number, is_doubtful = text_number, False
-        closers = _CLOSERS.match(self.text, sign.end())
-        match_after = self._text_at(closers.end()) if closers and closers[0] else None
-        is_confirmed = labelled and sign["number"] is None and match_after is not None
-        is_option = (
-            number in self.options
-            and (match_after is None or match_after[1] == number)
-            and (is_confirmed or not is_doubtful)
-        )
-        if not is_option or self._has_alternative(sign.end(), number):
-            number = None
-        return place, sign.end(), number
 
-    def _ends_sign(self, end: int, number: int) -> bool:
-        """Return whether what follows a sign makes it one: a mark, a reason, or the option's own text."""
-        if AFTER_SIGN.match(self.text, end):
-            return True
-        text_match = self._text_at(end + 1) if self.text[end : end + 1] == " " else None
-        return text_match is not None and text_match[1] == number
+@lru_cache(maxsize=4096)
+def _marks(options: tuple[tuple[int, str], ...]) -> _Marks:
+    return _Marks(options)
 
-    def _has_alternative(self, end: int, number: int | None) -> bool:
-        """Return whether another option is named beside the one whose sign ends there."""
-        joint = ALTERNATIVE.match(self.text, end)
-        sign = _SIGN.match(self.text, joint.end()) if joint else None
-        return sign is not None and self._signed(sign, labelled=True) != number
 
-    def _signed(self, sign: re.Match[str], *, labelled: bool) -> int | None:
-        """Return the number that a sign means, which may be none of the options; None where it is no sign."""
-        if sign["number"]:
-            return int(sign["number"])
-        if sign[0] == "A" and _ANSWER_LINE.match(self.text, sign.end()):
-            return None
-        if sign["letter"] or (sign["small"] and (labelled or _MARKED.match(self.text, sign.end()))):
-            place = ord(sign[0].upper()) - ord("A")
-            return self.numbers[place] if place < len(self.numbers) else None
-        if sign["cyrillic"]:
-            place = "АБВГД".index(sign[0])
-            return self.numbers[place] if place < len(self.numbers) else None
-        return NUMBER_WORDS.get(sign[0].casefold())
+def _only(places: Iterable[int | str]) -> int | None:
+    """Return the one place that all are; `_UNCLEAR` for several, None for none."""
+    distinct = {_place(one) if isinstance(one, str) else one for one in places}
+    return _UNCLEAR if len(distinct) > 1 else next(iter(distinct), None)
 
-    def _text_at(self, offset: int) -> tuple[int, int | None] | None:
-        """Find the longest option text at `offset`, as (characters, number); the number is None if two share it."""
-        tail = _normal(self.text[offset : offset + 2 * self.longest + 20], both_ends=False)
-        matches = [
-            (len(text), number)
-            for number, text in self.options.items()
-            if text and tail.startswith(text) and not tail[len(text) :][:1].isalnum()
-        ]
-        if not matches:
-            return None
-        length = max(matches)[0]
-        numbers = [number for size, number in matches if size == length]
-        return length, numbers[0] if len(numbers) == 1 else None
 
-    def _end_of_text(self, offset: int) -> int:
-        end = _SENTENCE_END.search(self.text, offset)
-        return end.start() if end else len(self.text)
+def _place(sign: str) -> int:
+    """Return the place that the sign of an option stands for."""
+    return (ord(sign) - _TEXT) % (_LABEL - _TEXT)
 
-    def _alone(self, line: re.Match[str], *, exact: bool, cut: bool = False) -> _Statement | None:
-        """Read an option that is all of a line, or that begins one if not `exact`."""
-        bullet = _BULLET.match(line[0])
-        start = line.start() + (bullet.end() if bullet else 0)
-        line_text = _normal(line[0])
-        numbers = [number for number, text in self.options.items() if text == line_text]
-        option = self._option_at(start)
-        is_sign = len(line_text) == 1 or line_text.isdigit()
-        if numbers and (option is None or not is_sign):
-            return _Statement(start, start, line.end(), numbers[0] if len(numbers) == 1 else None)
-        if option is None:
-            return None
-        place, end, number = option
-        if not is_stated(self.text, start, end):
-            return None
-        closers = _CLOSERS.match(self.text, end)
-        remainder = self.text[closers.end() if closers else end : line.end()].strip()
-        if not remainder or _LABELS.fullmatch(remainder):
-            return _Statement(start, place, end, number)
-        statement, text_after = _Statement(start, place, end, number), _normal(remainder)
-        option_text = "" if number is None else self.options[number]
-        if option_text and (
-            option_text == text_after
-            or (not exact and (text_after.startswith(option_text) or option_text.startswith(text_after)))
-        ):
-            return statement
-        if exact or _SIGNED.match(remainder):
-            return None
-        if number is None or not _MARKED.match(self.text, end):
-            return statement if REASON.match(self.text, end) else None
-        begins_list = number == self.numbers[0] and self.text[place:end].isdigit() and self.text[end] == "."
-        return None if cut or begins_list else statement
+
+def _spaced(text: str) -> str:
+    return r"\s".join(map(re.escape, text.split()))
 
 
 def _plain(reply: str) -> str:
-    """Return the text with plain digits and without marks of Markdown, LaTeX and HTML."""
+    """Return the text with plain digits, single spaces, and without marks of Markdown, LaTeX and HTML."""
     text = plain_forms(reply)
     if not text.isascii():
-        text = "".join(_digit(sign) if sign > "\x7f" else sign for sign in text)
-    if _MARKS.search(text) is None:
-        return text
-    return _MARKUP.sub("", _LATEX_TEXT.sub(r"\1", text))
-
-
-def _digit(sign: str) -> str:
-    """Return a digit of any script, or one in a circle, as 0 to 9; anything else as it is."""
-    value = unicodedata.digit(sign, None) if unicodedata.category(sign) in ("Nd", "No") else None
-    return sign if value is None or sign in "\u00b2\u00b3\u00b9" else str(value)
-
-
-@lru_cache(maxsize=4096)
-def _normal_options(options: tuple[tuple[int, str], ...]) -> tuple[tuple[int, str], ...]:
-    return tuple((number, _normal(_plain(text))) for number, text in options)
-
-
-@lru_cache(maxsize=4096)
-def _capitals(options: tuple[tuple[int, str], ...]) -> Mapping[str, int]:
-    return capitals_of(dict(options))
-
-
-def _normal(text: str, *, both_ends: bool = True) -> str:
-    """Return a text for comparison: case, spacing, and if `whole` the marks around it do not count."""
-    plain = " ".join(_MARKUP.sub("", text).split()).casefold()
-    return plain.strip(_QUOTING + " .,;:!\u3002") if both_ends else plain.lstrip(_QUOTING)
+        text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.digit(match[0], " ")), text)
+    text = STRUCK.sub(" ~ ", text)
+    text = _MARKUP.sub("", _LATEX_TEXT.sub(r"\1", text))
+    return "\n".join(line for line in (" ".join(line.split()) for line in text.split("\n")) if line)

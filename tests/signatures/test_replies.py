@@ -5,6 +5,7 @@ A row of `tests/cases/replies.jsonl` is a reply with what each reader gives for 
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import medexam
 from medexam.predictions import Reason
-from medexam.signatures import find_answers, parse_answer, read_leniently, render_answer
+from medexam.signatures import find_answers, parse_answer, read_leniently, render_answer, split_thinking
 from reply_grammar import build_reply
 
 CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "cases/replies.jsonl").read_text().splitlines()]
@@ -87,6 +88,81 @@ def test_an_answer_is_always_a_legal_option(reply: str) -> None:
         assert "answer" in reply[start:end].lower()
 
 
+UNITS = [
+    *(
+        "\n",
+        " ",
+        "\t",
+        "\n ",
+        " \n",
+        "{",
+        "}",
+        "<",
+        "[",
+        "(",
+        "?",
+        "! ",
+        ": ",
+        ", ",
+        "; ",
+        "- ",
+        "'",
+        "~~",
+        "~~a",
+        "<del>",
+        "*",
+        "_",
+        "$",
+    ),
+    *(
+        "\\",
+        "\\boxed{",
+        "\\text{a",
+        "<b>",
+        "</answer>",
+        "<think>",
+        "</think>",
+        "<|channel|>",
+        "<|im_end|>",
+        "{Answer: ",
+        "{Answer: 3}",
+    ),
+    *(
+        "3",
+        "3 ",
+        "3. ",
+        "A ",
+        "a) ",
+        "1. No.\n",
+        "Insulin, ",
+        "The answer is 3. ",
+        "Answer: 3\n",
+        "not ",
+        "if ",
+        "e.g. ",
+        "because ",
+    ),
+    *("答案是3。", "Ответ: ", "Question 3: ", "wait"),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_reading_takes_linear_time(unit: str) -> None:
+    """Small models repeat themselves up to their budget; 20,000 characters are such a reply."""
+    reply = (unit * 20_000)[:20_000]
+    options = dict(enumerate(OPTIONS, start=1))
+    readers = [
+        lambda: parse_answer(reply, options, reasoned=True),
+        lambda: read_leniently(reply, options),
+        lambda: read_leniently(reply, options, reasoned=True),
+        lambda: split_thinking(reply),
+    ]
+    for read in readers:
+        start = time.process_time()
+        read()
+        assert time.process_time() - start < 0.1
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 10))])
 def test_generated_replies_are_read_as_they_were_meant(seed: int) -> None:
     questions = [one for language in ("en", "es") for one in medexam.load_questions("headqa_sample", language=language)]
@@ -100,4 +176,4 @@ def test_generated_replies_are_read_as_they_were_meant(seed: int) -> None:
         strict_missed += strict is None and built.strict is not None
         wrong += lenient not in (built.stated, None)
         lenient_missed += lenient is None and built.stated is not None
-    assert (strict_missed, wrong <= 1, lenient_missed <= 30) == (0, True, True)
+    assert (strict_missed, wrong, lenient_missed <= 5) == (0, 0, True)
