@@ -97,8 +97,8 @@ def _score_all(
 
     by = {facet: {name: score_some(some) for name, some in each.items() if some} for facet, each in facets.items()}
     tallies = {ANSWERS: counts} if counts else {}
-    whole = score_some(tasks).measures
-    return ScoredRun(task_metrics(tasks, predictions, whole, by, tallies=tallies, notes=notes), items)
+    measures = score_some(tasks).measures
+    return ScoredRun(task_metrics(tasks, predictions, measures, by, tallies=tallies, notes=notes), items)
 
 
 def _score(task: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:

@@ -45,8 +45,8 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
             return task_scores(tasks, predictions, measures)
 
         groups = {group: means(tasks) for group, tasks in group_tasks(items.questions).items()}
-        whole = means(items.questions).measures
-        return ScoredRun(task_metrics(items.questions, predictions, whole, {"group": groups}), scores)
+        measures = means(items.questions).measures
+        return ScoredRun(task_metrics(items.questions, predictions, measures, {"group": groups}), scores)
 
     def cluster(self, item: Task) -> str:
         """Return the whole question that a task is a variant of."""

@@ -39,7 +39,7 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
         "questions": len(questions),
         "exams": len({question.exam for question in questions}),
         "by_exam": {
-            group: {year: len(asked) for year, asked in _group(members, lambda question: question.exam.year).items()}
+            group: {year: len(items) for year, items in _group(members, lambda question: question.exam.year).items()}
             for group, members in by_discipline.items()
         },
         "by_split": {

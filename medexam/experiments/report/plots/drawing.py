@@ -65,11 +65,11 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
 
 def render_svg(plot: Plot) -> str:
     """Draw the plot as an `svg` element in the page's colours and font, without any inline style, which it refuses."""
-    drawn = render_plot(plot, ".svg", **{"svg.fonttype": "none", "savefig.transparent": True}).decode()
+    svg = render_plot(plot, ".svg", **{"svg.fonttype": "none", "savefig.transparent": True}).decode()
     # A name may hold characters that XML does not take.
-    _, view, body = re.split(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', visible(drawn))
+    _, view, body = re.split(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', visible(svg))
     body = re.sub(r"<(metadata|style).*?</\1>| id=\"[^\"]*_\d+\"", "", body, flags=re.DOTALL)
-    body = re.sub(r'style="([^"]*)"', lambda found: _attributes(found[1]), body)
+    body = re.sub(r'style="([^"]*)"', lambda match: _attributes(match[1]), body)
     return f'<svg viewBox="{view}" fill="currentColor" role="img" aria-label="{escape(plot.caption)}">{body}'
 
 

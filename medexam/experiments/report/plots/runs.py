@@ -323,8 +323,8 @@ def relevance(run_looks: Sequence[RunStyle]) -> Plot | None:
     )
     legend: list[tuple[Mapping[str, Any], str]] = []
     for look, figures in pairs.items():
-        found = figures["score_correctness"]
-        r = "" if found is None else f", r = {coefficient(found['r'])}"
+        correlation = figures["score_correctness"]
+        r = "" if correlation is None else f", r = {coefficient(correlation['r'])}"
         legend.append((look.line, f"{look.name} (n = {figures['n']:,}{r})"))
     title = "Accuracy by relevance of the passages"
     return plan("relevance", title, caption, (WIDTH, 4.2), pairs, draw, [*legend, (CHANCE, "chance")])
