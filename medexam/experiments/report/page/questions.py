@@ -97,19 +97,19 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
         notes.append(note)
         del rights
-    asked = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
-    keys = [key for key in keys if any(key in run.wordings for run in asked)]
+    answers = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
+    keys = [key for key in keys if any(key in run.wordings for run in answers)]
     longest = text_limit(
-        [text for run in asked for each in run.predictions.values() for text in _written(each) if text]
+        [text for run in answers for each in run.predictions.values() for text in _written(each) if text]
     )
     if longest < LONGEST_TEXT:
         notes.append(f"Replies of more than {longest:,} characters lose their middle here; predictions.jsonl has them.")
-    asking = [run for run in asked if run.run.model is not None]
+    asking = [run for run in answers if run.run.model is not None]
     silent = [run.name for run in asking if not any(each.calls for each in run.predictions.values())]
     if silent:
         of = "" if len(silent) == len(asking) else f" of {', '.join(silent)}"
         notes.append(f"No prompts and replies are stored{of}: what was chosen is shown.")
-    places = [next(run.wordings[key]["place"] for run in asked if key in run.wordings) for key in keys]
+    places = [next(run.wordings[key]["place"] for run in answers if key in run.wordings) for key in keys]
     facets = runs[0].benchmark.facets.items()
     index = {
         "runs": [
@@ -120,12 +120,12 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
                 "folder": str(run.run.folder.path.resolve()),
                 "outcomes": "".join(map(run.outcome, keys)),
             }
-            for run in asked
+            for run in answers
         ],
         "facets": [{"name": title, "of": [place.get(name) for place in places]} for name, title in facets],
         "every": every,
     }
-    return PackedQuestions(_pack(index, keys, asked, longest), tuple(notes))
+    return PackedQuestions(_pack(index, keys, answers, longest), tuple(notes))
 
 
 def _read_rights(run: StoredRun) -> dict[str, bool]:
@@ -145,12 +145,12 @@ def _draw(keys: Sequence[str], rights: Sequence[Mapping[str, bool]], bytes_per_q
     flipped = [key for key in keys if len({right[key] for right in rights if key in right}) > 1]
     apart = frozenset(flipped)
     others = [key for key in keys if key not in apart]
-    drawn = {*_evenly(flipped, count), *_evenly(others, max(0, count - len(flipped)))}
+    sample = {*_evenly(flipped, count), *_evenly(others, max(0, count - len(flipped)))}
     which = f"{'all' if len(flipped) <= count else 'some'} of the {len(flipped):,} that only some runs have right"
-    note = f"{len(drawn):,} of {len(keys):,} questions are shown: {which}, and others drawn evenly."
+    note = f"{len(sample):,} of {len(keys):,} questions are shown: {which}, and others drawn evenly."
     if not flipped:
-        note = f"{len(drawn):,} of {len(keys):,} questions are shown, drawn evenly."
-    return [key for key in keys if key in drawn], f"{note} All scores count every question."
+        note = f"{len(sample):,} of {len(keys):,} questions are shown, drawn evenly."
+    return [key for key in keys if key in sample], f"{note} All scores count every question."
 
 
 def _evenly(keys: Sequence[str], count: int) -> list[str]:
@@ -200,21 +200,21 @@ def answer_digest(prediction: Prediction, expected: Any) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:8]
 
 
-def _pack(index: Mapping[str, Any], keys: Sequence[str], asked: Sequence[RunAnswers], longest: int) -> str:
+def _pack(index: Mapping[str, Any], keys: Sequence[str], answers: Sequence[RunAnswers], longest: int) -> str:
     turns: dict[tuple[str, str], int] = {}
     buffer = BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=LEVEL, mtime=0) as stream:
         stream.write(b'{"questions":[')
         small: dict[str, str] = {}
-        left = ALL_PICTURES
+        budget = ALL_PICTURES
         for place, key in enumerate(keys):
-            entry = _entry(key, asked, longest, turns)
-            if url := next((run.pictures[key] for run in asked if key in run.pictures), None):
+            entry = _entry(key, answers, longest, turns)
+            if url := next((run.pictures[key] for run in answers if key in run.pictures), None):
                 if url not in small:
                     small[url] = scale_picture(base64.b64decode(url.partition(",")[2]), PICTURE_SIDE, key)
-                if len(small[url]) <= left:
+                if len(small[url]) <= budget:
                     entry["picture"] = small[url]
-                    left -= len(small[url])
+                    budget -= len(small[url])
             stream.write((b"," if place else b"") + _to_json(entry))
         stream.write(b'],"turns":%b,"index":%b}' % (_to_json(list(turns)), _to_json(index)))
     return base64.b64encode(buffer.getbuffer()).decode("ascii")
@@ -228,11 +228,11 @@ def _to_json(value: Any) -> bytes:
         return to_json(writable(value), inf_nan_mode="null")
 
 
-def _entry(key: str, asked: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
+def _entry(key: str, answers: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
     """Build all that the page shows of one question; each wording of it stands once, and so do `turns`."""
     wordings: list[dict[str, Any]] = []
     answers: list[dict[str, Any] | None] = []
-    for run in asked:
+    for run in answers:
         wording = run.wordings.get(key)
         if wording is None:
             answers.append(None)
@@ -251,13 +251,13 @@ def text_limit(texts: Sequence[str]) -> int:
 
     Short ones leave their share to the others. No less than `SHORTEST_LIMIT`, and no more than `LONGEST_TEXT`.
     """
-    left = ALL_TEXTS
+    budget = ALL_TEXTS
     lengths = sorted(min(len(text), LONGEST_TEXT) for text in texts)
     for place, length in enumerate(lengths):
-        share = left // (len(lengths) - place)
+        share = budget // (len(lengths) - place)
         if length > share:
             return max(share, SHORTEST_LIMIT)
-        left -= length
+        budget -= length
     return LONGEST_TEXT
 
 
