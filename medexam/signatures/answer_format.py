@@ -38,7 +38,9 @@ IDIOM = re.compile(
 )
 """Words of denial and doubt that deny and doubt nothing."""
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')\]*]|\Z)|[\u3002\uff1f\uff01]|(?<![:\n])\n")
-_CLAUSE_END = re.compile(r"[,;\u2013\u2014]\s|\s-\s|\band\s(?=the|my)|[\u3001\uff0c]")
+_CLAUSE_END = re.compile(
+    r"[,;\u2013\u2014]\s|\s-\s|\band\s(?=the|my)|\b(?:y|e)\s(?=la?\s(?:resp|risp|opc|opz)|a\s(?:resp|opc))|[\u3001\uff0c]"
+)
 _ABBREVIATION = re.compile(r"\b([eiz])\.\s?([gb])\.", re.IGNORECASE)
 _OWN = re.compile(r"\b(?:here(?:'s|\sis)|my(?:\sfinal)?\sanswer)\b", re.IGNORECASE)
 _INSTRUCTION = re.compile(
@@ -176,7 +178,11 @@ def _is_stated(before: str, after: str, number: str) -> bool:
         return True
     if _LINKS.search(own):  # "The option that is not correct is": a question may ask for that one.
         return not names(_RELATIVE.sub("", own), "denial")
-    stands_alone = not any(map(str.isalpha, own)) or names(own, "answer", "link", "correct")
+    stands_alone = (
+        not any(map(str.isalpha, own))
+        or own.lower().lstrip().startswith("i ")
+        or names(own, "answer", "link", "correct")
+    )
     return not names(own if stands_alone else context, "denial", "wrong")
 
 
