@@ -97,19 +97,19 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
         notes.append(note)
         del rights
-    answers = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
-    keys = [key for key in keys if any(key in run.wordings for run in answers)]
+    replies = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
+    keys = [key for key in keys if any(key in run.wordings for run in replies)]
     longest = text_limit(
-        [text for run in answers for each in run.predictions.values() for text in _written(each) if text]
+        [text for run in replies for each in run.predictions.values() for text in _written(each) if text]
     )
     if longest < LONGEST_TEXT:
         notes.append(f"Replies of more than {longest:,} characters lose their middle here; predictions.jsonl has them.")
-    asking = [run for run in answers if run.run.model is not None]
+    asking = [run for run in replies if run.run.model is not None]
     silent = [run.name for run in asking if not any(each.calls for each in run.predictions.values())]
     if silent:
         of = "" if len(silent) == len(asking) else f" of {', '.join(silent)}"
         notes.append(f"No prompts and replies are stored{of}: what was chosen is shown.")
-    places = [next(run.wordings[key]["place"] for run in answers if key in run.wordings) for key in keys]
+    places = [next(run.wordings[key]["place"] for run in replies if key in run.wordings) for key in keys]
     facets = runs[0].benchmark.facets.items()
     index = {
         "runs": [
@@ -120,12 +120,12 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
                 "folder": str(run.run.folder.path.resolve()),
                 "outcomes": "".join(map(run.outcome, keys)),
             }
-            for run in answers
+            for run in replies
         ],
         "facets": [{"name": title, "of": [place.get(name) for place in places]} for name, title in facets],
         "every": every,
     }
-    return PackedQuestions(_pack(index, keys, answers, longest), tuple(notes))
+    return PackedQuestions(_pack(index, keys, replies, longest), tuple(notes))
 
 
 def _read_rights(run: StoredRun) -> dict[str, bool]:
@@ -200,7 +200,7 @@ def answer_digest(prediction: Prediction, expected: Any) -> str:
     return hashlib.sha256(words.encode()).hexdigest()[:8]
 
 
-def _pack(index: Mapping[str, Any], keys: Sequence[str], answers: Sequence[RunAnswers], longest: int) -> str:
+def _pack(index: Mapping[str, Any], keys: Sequence[str], replies: Sequence[RunAnswers], longest: int) -> str:
     turns: dict[tuple[str, str], int] = {}
     buffer = BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=LEVEL, mtime=0) as stream:
@@ -208,8 +208,8 @@ def _pack(index: Mapping[str, Any], keys: Sequence[str], answers: Sequence[RunAn
         small: dict[str, str] = {}
         budget = ALL_PICTURES
         for place, key in enumerate(keys):
-            entry = _entry(key, answers, longest, turns)
-            if url := next((run.pictures[key] for run in answers if key in run.pictures), None):
+            entry = _entry(key, replies, longest, turns)
+            if url := next((run.pictures[key] for run in replies if key in run.pictures), None):
                 if url not in small:
                     small[url] = scale_picture(base64.b64decode(url.partition(",")[2]), PICTURE_SIDE, key)
                 if len(small[url]) <= budget:
@@ -228,11 +228,11 @@ def _to_json(value: Any) -> bytes:
         return to_json(writable(value), inf_nan_mode="null")
 
 
-def _entry(key: str, answers: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
+def _entry(key: str, replies: Sequence[RunAnswers], longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
     """Build all that the page shows of one question; each wording of it stands once, and so do `turns`."""
     wordings: list[dict[str, Any]] = []
     answers: list[dict[str, Any] | None] = []
-    for run in answers:
+    for run in replies:
         wording = run.wordings.get(key)
         if wording is None:
             answers.append(None)
