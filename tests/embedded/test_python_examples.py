@@ -60,13 +60,13 @@ for line in sys.stdin:
     print(json.dumps([os.waitpid(pid, 0)[1], said]), flush=True)
 """
 SCRIPT = """
-import ast, asyncio, os, shlex, sys
+import ast, asyncio, linecache, os, shlex, sys
 from pathlib import Path
 from medexam.cli import run_command
 
 async def notebook():
     space = {}
-    for cell in cells:
+    for number, cell in enumerate(cells):
         head, _, rest = cell.partition("\\n")
         if head.startswith("%%writefile "):
             Path(head.split()[1]).write_text(rest, encoding="utf-8")
@@ -84,7 +84,10 @@ async def notebook():
             continue
         tree = ast.parse(cell)
         shown = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, "cell", "exec"), space)
+        # As in a notebook, what a cell defines has a source.
+        name = f"<cell {number}>"
+        linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+        exec(compile(tree, name, "exec"), space)
         if shown is not None:
             value = eval(ast.unparse(shown), space)
             assert repr(value)
