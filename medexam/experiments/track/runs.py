@@ -77,8 +77,8 @@ def _copy(run: StoredRun) -> Copy:
         seconds=environment.get("asked_s") or 0.0,
         status="FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
         params=flatten({"dataset": dataset.model_dump(mode="json")}) | flatten(own) | names,
-        # Those with intervals first: MLflow compares runs by the first one.
-        metrics=[(name, values[name], 0) for name in sorted(values, key=lambda name: f"{name}_low" not in values)],
+        # MLflow compares runs by the first one.
+        metrics=[(name, values[name], 0) for name in dict.fromkeys((*_main(values), *values))],
         tags={
             "medexam.spec_digest": record.spec_digest,
             "medexam.run_dir": str(run.folder.path.resolve()),
@@ -98,6 +98,12 @@ def _copy(run: StoredRun) -> Copy:
 
 def _values(run: StoredRun) -> dict[str, float]:
     return {**metric_values(run.metrics), **measure_values(run.metrics.own, "own.")}
+
+
+def _main(values: Mapping[str, float]) -> list[str]:
+    """Choose the metrics that a list shows: accuracy and exam score where a run has them, else two with intervals."""
+    scores = [name for name in ("accuracy", "exam_score") if name in values]
+    return scores or [name for name in values if f"{name}_low" in values][:2] or list(values)[:2]
 
 
 def read_sample(
@@ -126,7 +132,7 @@ def _describe(client: Any, experiment_id: str, runs_by_id: Mapping[str, StoredRu
     for run_id, name in zip(runs_by_id, run_names(runs) if len(runs) > 1 else [runs[0].title], strict=True):
         client.update_run(run_id, name=name)
     family = split_families(runs)[0]
-    scores = [name for name in _values(family[0]) if f"{name}_low" in _values(family[0])][:2] or ["n"]
+    scores = _main(_values(family[0]))
     family.sort(key=lambda run: -_values(run).get(scores[0], -inf))
     finding = " ".join(filter(None, dict.fromkeys([lead(family), *findings(family)])))
     command = f"medexam report {family[0].folder.path.resolve().parent} --html report.html"
