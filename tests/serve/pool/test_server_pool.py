@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,27 +18,20 @@ LEAST = 16
 
 
 @dataclass
-class SlowWire(Wire):
-    """Takes a while for each reply, and any number at once, or refuses more than `room`."""
+class FullWire(Wire):
+    """Answers forty requests once its `refusals` are set, then refuses so many, and answers all others."""
 
-    takes_s: float = 0.0
-    room: int = 10_000
-    inside: int = 0
-    refused: int = 0
+    refusals: int = 0
+    answered: int = 0
     lock: Any = field(default_factory=threading.Lock)
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if path != CHAT or not self.takes_s:
-            return super().reply(path, body)
         with self.lock:
-            self.inside += 1
-            full = self.inside > self.room
-            self.refused += full
-        if not full:
-            time.sleep(self.takes_s)
-        with self.lock:
-            self.inside -= 1
-        return (503, {}) if full else super().reply(path, body)
+            counts = path == CHAT and self.refusals > 0
+            self.answered += counts
+            refuses = counts and self.answered > 40
+            self.refusals -= refuses
+        return (503, {}) if refuses else super().reply(path, body)
 
 
 async def keep_busy(engine: Any, count: int) -> tuple[list[str], int]:
@@ -59,13 +51,13 @@ async def keep_busy(engine: Any, count: int) -> tuple[list[str], int]:
 async def test_a_server_that_refuses_is_given_less_and_every_question_is_answered(monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "first_wait_s", 0.02)
     monkeypatch.setattr(TIMING, "cooldown_s", 0.02)
-    with serving(SlowWire(room=40)) as wire:
+    with serving(FullWire()) as wire:
         async with reaching(wire) as engine:
-            first, wire.takes_s = engine.concurrency, 0.02
+            first, wire.refusals = engine.concurrency, 60
             words, least = await keep_busy(engine, 400)
             assert words == ["hello"] * 400
             assert LEAST <= least < first
-    assert wire.refused
+    assert not wire.refusals
 
 
 async def test_however_much_a_server_refuses_some_is_given_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
