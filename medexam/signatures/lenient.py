@@ -149,26 +149,26 @@ def _statements(text: str, marks: "_Marks", *, reasoned: bool) -> Iterator[_Stat
     pieces = [piece for piece in _PIECE.split(text) if piece.strip()]
     lower = text.lower()
     stems = [stem for stem in _vocabulary().stems if stem in lower]
-    found: list[_Statement] = []
+    statements: list[_Statement] = []
     for number in reversed(range(len(pieces))):
         is_first, is_last = number == 0 and not reasoned, number == len(pieces) - 1
         piece = pieces[number]
         if not (is_first or is_last or any(stem in piece.lower() for stem in stems)):
             continue
-        marked = marks.write(piece)
-        sentences = [*_split(marked)]
+        text_signs = marks.write(piece)
+        sentences = [*_split(text_signs)]
         for start, end in reversed(sentences):
             begins, ends = is_first and (start, end) == sentences[0], is_last and (start, end) == sentences[-1]
-            place, is_bare = _read_sentence(marked, start, end, opens=begins and not is_list, alone=begins or ends)
-            is_argued = reasoned and is_bare and names(marked[start:end], "correct")
+            place, is_bare = _read_sentence(text_signs, start, end, opens=begins and not is_list, alone=begins or ends)
+            is_argued = reasoned and is_bare and names(text_signs[start:end], "correct")
             if place is None or is_argued or (is_bare and is_list and _LISTED.match(piece)):
                 continue
-            rest = "" if found else "\n".join([marked[end:], *pieces[number + 1 :]])
-            is_ended = marked[:end].rstrip(" \n\"')]}")[-1:] == "."
-            found.insert(0, _Statement(place, begins, is_ended, rest))
+            rest = "" if statements else "\n".join([text_signs[end:], *pieces[number + 1 :]])
+            is_ended = text_signs[:end].rstrip(" \n\"')]}")[-1:] == "."
+            statements.insert(0, _Statement(place, begins, is_ended, rest))
             if reasoned:
-                return iter(found)
-    return iter(found)
+                return iter(statements)
+    return iter(statements)
 
 
 def _is_taken_back(rest: str) -> bool:
@@ -309,15 +309,15 @@ class _Marks:
             ):
                 return f"{chr(_LABEL + place)}{match['gap']}{chr(_TEXT + by_text)}"
             return chr(_TEXT + (place if place == by_text else _UNCLEAR))
-        meant = self.places.get(sign.casefold()) if sign == sign.upper() else None
-        other = self.capitals.get(sign.upper()) if meant is None else meant
+        option = self.places.get(sign.casefold()) if sign == sign.upper() else None
+        other = self.capitals.get(sign.upper()) if option is None else option
         if other not in (None, place):
             is_labelled = (
                 match.string[match.end() : match.end() + 1] in (")", "]")
                 or match.string[: match.start()].endswith(("(", "["))
                 or names(match.string[max(match.start() - 12, 0) : match.start()], "label")
             )
-            is_text = meant is not None and (place == _UNCLEAR if sign.isdigit() else not is_labelled)
+            is_text = option is not None and (place == _UNCLEAR if sign.isdigit() else not is_labelled)
             place = other if is_text and other is not None else _UNCLEAR
         return chr(_LABEL + place)
 

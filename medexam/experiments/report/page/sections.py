@@ -59,8 +59,8 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Seque
 
 def find_warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
     """List what a reader should know before the scores: how runs differ, what they warn of, and what is pending."""
-    named = [(name, text) for run, name in zip(runs, names, strict=True) for text in run.warnings]
-    named += [("", note) for run in runs for note in run.metrics.notes]
+    name_texts = [(name, text) for run, name in zip(runs, names, strict=True) for text in run.warnings]
+    name_texts += [("", note) for run in runs for note in run.metrics.notes]
     for run, name in zip(runs, names, strict=True):
         metrics = run.metrics
         if not metrics.complete:
@@ -68,17 +68,17 @@ def find_warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
                 f"{metrics.n} of {metrics.selected} questions are scored, {metrics.failed} failed, {metrics.missing} "
                 f"not asked yet; they do not count: {run.folder.resume_command} asks them"
             )
-            named.append((f"{name} is incomplete", text))
+            name_texts.append((f"{name} is incomplete", text))
     notes = ranking_notes(runs)
     if (difference := describe_difference(runs)) is not None:
         notes[0] = f"Scores are not ranked: the runs asked {difference}. The paired comparison has what they share."
-    return [*notes, *merge_notes(named, len(runs))]
+    return [*notes, *merge_notes(name_texts, len(runs))]
 
 
-def merge_notes(named: Sequence[tuple[str, str]], count: int) -> list[str]:
+def merge_notes(name_texts: Sequence[tuple[str, str]], count: int) -> list[str]:
     """Write each text once, behind the names that it is said of unless it is said of all `count`."""
     names_by_text: dict[str, list[str]] = {}
-    for name, text in named:
+    for name, text in name_texts:
         if name not in names_by_text.setdefault(text, []):
             names_by_text[text].append(name)
     return [
