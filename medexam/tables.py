@@ -65,7 +65,7 @@ def unscored_columns(scores: Sequence[UnscoredCounts]) -> dict[str, list[str]]:
 
 
 def decimal(value: float | None, digits: int = 1) -> Number:
-    """Write a number with so many decimals, without a minus before a zero."""
+    """Write a number with `digits` decimals, without a minus before a zero."""
     if value is None:
         return Number(NONE, None)
     text = f"{value:.{digits}f}"

@@ -15,7 +15,7 @@ def show_number(value: float | None, unit: Unit) -> Number:
 
 
 def show_measure(measure: Measure | None, *, bare: bool = False, chance: bool = False) -> str:
-    """Write a measure with its interval, or `bare` without; or its `chance` level, empty where there is none."""
+    """Write a measure with its interval, or `bare` without; or its `chance` level, empty if it has none."""
     if measure is None or (chance and measure.chance is None):
         return "" if chance else NONE
     if chance:

@@ -31,7 +31,6 @@ from .results import Metrics as Metrics
 from .results import Resampling as Resampling
 from .results import ScoredRun as ScoredRun
 from .results import Scores as Scores
-from .scoring import ItemTable as ItemTable
 from .scoring import compute_metrics as compute_metrics
 from .span_outcomes import count_outcomes as count_outcomes
 from .spans import score_span as score_span

@@ -15,8 +15,6 @@ from medexam.questions import AnswerKey, Gold
 RIGHT, WRONG, UNANSWERED, FAILED, MISSING = range(5)
 """How a question came out."""
 Outcomes = NDArray[np.int8]
-POINTS = np.array([3.0, -1.0, 0.0])
-"""Of a question that came out so, at the Spanish boards."""
 COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 """Names of all that `count_outcomes` finds."""
 TIMES = ("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s")

@@ -38,8 +38,8 @@ Found = tuple[Interval | None, Resampling]
 def score_intervals(exams: NDArray[np.int64], cancelling: float) -> list[Found]:
     """Find the intervals of the exam score (fractions of 1) and the points of exams.
 
-    A row of `exams` counts an exam's right, wrong and unanswered questions, one at least; so many wrong answers as
-    `cancelling` cancel a right one.
+    A row of `exams` counts an exam's right, wrong and unanswered questions, one at least. `cancelling` is the number
+    of wrong answers that cancel a right one.
     """
     gains = _gains(cancelling)
     sums = np.column_stack([exams @ gains, exams.sum(axis=1)])

@@ -56,7 +56,7 @@ class Measure(FrozenModel):
     resampled: Resampling = Resampling.CLUSTERS
     """What `interval` resamples, or why it is None."""
     chance: float | None = None
-    """What a uniform choice among each question's options would have; None where there is no such choice."""
+    """What a uniform choice among each question's options would have; None without options."""
     unit: Unit = Unit.SHARE
 
 

@@ -138,10 +138,9 @@ class ItemTable:
         }
         return scores.model_copy(update={"measures": scores.measures | measures})
 
-    def score_by(self, facets: Facets | None = None) -> dict[str, dict[str, Scores]]:
+    def score_by_facet(self) -> dict[str, dict[str, Scores]]:
         """Score the groups of each facet, in the order of their names; a facet without a group is left out."""
-        facets = self.facets if facets is None else facets
-        grouped = {name: group_rows(values) for name, values in facets.items()}
+        grouped = {name: group_rows(values) for name, values in self.facets.items()}
         return {
             name: {str(group): self.score(rows) for group, rows in groups.items()}
             for name, groups in grouped.items()
@@ -174,7 +173,7 @@ def compute_metrics(
     table = ItemTable.of(questions, key, predictions, scoring)
     return Metrics(
         **dict(table.score_whole()),
-        by=table.score_by(),
+        by=table.score_by_facet(),
         evidence=measure_evidence(questions, key, predictions, None if scoring is None else scoring.cancelling),
         readings=_score_readings(table, questions, key, predictions),
         **count_costs((question.key for question in questions), predictions),

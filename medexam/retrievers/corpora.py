@@ -114,7 +114,7 @@ def load_corpus(
     `medexam.retrievers.corpus_rows`. A passage without `source` takes its title if its id is that with a number
     (`TITLE_12`), else its id's part before the first `_`, else the corpus's name. Texts are read in NFC.
 
-    `chunk_tokens` cuts longer passages into chunks of at most so many tokens, of which neighbours share
+    `chunk_tokens` is the most tokens of a passage: a longer one is cut into chunks, of which neighbours share
     `chunk_overlap`. A token is a word or a punctuation mark, whatever the retriever. The title is not counted and every
     chunk keeps it. A passage that fits stays as it is; the chunks of a longer one have the ids `ID#0`, `ID#1`... and
     the last of them may be shorter.

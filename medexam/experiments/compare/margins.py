@@ -18,7 +18,7 @@ _PHRASES: dict[Told, str] = {
 
 
 def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSection:
-    """Test whether runs differ from the baseline by less than so many percentage points, however replies are read."""
+    """Test whether runs differ from the baseline by less than `points` percentage points, however replies are read."""
     margin, pairs, (baseline, *names) = points / 100, compared.statistics.pairs, compared.names
     views = [(pair.first, *pair.by_view(compared.statistics.measure).values()) for pair in pairs]
     if compared.benchmark.right_or_wrong:

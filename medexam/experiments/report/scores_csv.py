@@ -7,9 +7,8 @@ from typing import Any
 
 from medexam.benchmarks.measures import measure_values
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.metrics.counting import COUNTS
 from medexam.metrics.results import Scores
-
-_COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 
 
 def render_scores(runs: Sequence[StoredRun]) -> str:
@@ -30,7 +29,7 @@ def _rows(run: StoredRun) -> Iterator[dict[str, Any]]:
     facets: dict[str, dict[str, Scores]] = {"": {"": run.metrics}, **run.metrics.by}
     for facet, groups in facets.items():
         for group, scores in groups.items():
-            counts = {name: getattr(scores, name) for name in _COUNTS}
+            counts = {name: getattr(scores, name) for name in COUNTS}
             chances = {f"{name}_chance": each.chance for name, each in scores.measures.items()}
             values = measure_values(scores.measures) | {name: at for name, at in chances.items() if at is not None}
             row = {**names, "facet": facet, "group": group, **counts, **values}

@@ -15,7 +15,7 @@ Rows = Sequence[tuple[Prediction, Gold]]
 
 
 def accuracy_of(right: int, n: int) -> Figures:
-    """Return `n`, the accuracy of so many answers and Wilson's interval; both None if `n` is 0."""
+    """Return `n`, the accuracy of `n` answers and Wilson's interval; both None if `n` is 0."""
     interval = rate_interval(right, n)
     return {"n": n, "accuracy": right / n if n else None, "accuracy_interval": interval and list(interval)}
 
