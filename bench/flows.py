@@ -14,8 +14,8 @@ import time
 from medexam.datasets import load_exam_set
 from medexam.experiments import build_lm
 from medexam.programs import build_program
+from medexam.programs.lm import in_bulk, run_program
 from medexam.serve import ScriptedEngine
-from medexam.signatures.direct import in_bulk, run_program
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
 from medexam.specs.programs.flows import FlowSpec
 

@@ -1,10 +1,10 @@
-"""An engine as a run hands it to `dspy.LM`: what a call breaks with reaches DSPy as its own error."""
+"""An engine as a run hands it to DSPy: what a call breaks with reaches DSPy as its own error."""
 
 from typing import Any
 
-from medexam.programs import AsyncRecordingEngine, RecordingEngine
+from medexam.programs import EngineLM
 
 
-def recorded(engine: Any) -> dict[str, Any]:
-    """Return the two arguments of `dspy.LM` that make it ask `engine`."""
-    return {"engine": RecordingEngine(engine.sync), "async_engine": AsyncRecordingEngine(engine)}
+def recorded(engine: Any, **sampling: Any) -> EngineLM:
+    """Return the language model that asks `engine`."""
+    return EngineLM(engine, "medexam/scripted", **{"temperature": None, "max_tokens": None, **sampling})

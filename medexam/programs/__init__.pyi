@@ -1,8 +1,8 @@
 from .base import AskingProgram as AskingProgram
-from .base import Call as Call
-from .base import Steps as Steps
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
+from .lm import EngineLM as EngineLM
+from .lm import kept_calls as kept_calls
 from .loading import loaded_words as loaded_words
 from .loading import save_program as save_program
 from .nearest import WithNearest as WithNearest
@@ -11,9 +11,6 @@ from .outcome import build_prediction as build_prediction
 from .own import OwnProgram as OwnProgram
 from .probabilities import OptionProbabilities as OptionProbabilities
 from .program_output import ProgramOutput as ProgramOutput
-from .recording import AsyncRecordingEngine as AsyncRecordingEngine
-from .recording import RecordingEngine as RecordingEngine
-from .recording import kept_calls as kept_calls
 from .retrieval.passages import PassageFinder as PassageFinder
 from .retrieval.reading import TextReader as TextReader
 from .retrieval.reading import list_hypotheses as list_hypotheses

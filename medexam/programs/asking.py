@@ -1,14 +1,13 @@
 """The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought."""
 
-from collections.abc import Generator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import dspy
 
 from medexam.model_calls import ContinuationLogprobs, Generation
 from medexam.predictions import OptionScores
-from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.base import ExamProgram
 from medexam.programs.likelihood import UNITS
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
@@ -43,33 +42,25 @@ class AnsweringProgram(ExamProgram):
             self.respond = dspy.Predict(signature.with_instructions(words), max_tokens=max_tokens)
             self.respond.demos = _demonstrations(prompt.examples)
 
-    def steps(self, question: Question) -> Steps:
-        """Yield one call, and the one that closes its thinking; two if it reasons apart."""
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
         inputs: dict[str, Any] = {"question": question}
         if self.reasons_apart:
-            reasoning = yield Call(self.reason, inputs)
+            reasoning = await self.ask(self.reason, **inputs)
             inputs["rationale"] = (reasoning.rationale or "").split(self._stop)[0].rstrip()
-        prediction = yield from _ask(Call(self.respond, inputs), closes=self.closes)
+        prediction = await self.ask(self.respond, **inputs)
+        generation: Generation = prediction.generation
+        if self.closes and is_cut_in_thinking(generation.reply, generation.finish_reason):
+            # The two calls are one reply then.
+            thinking, _ = split_thinking(generation.reply or "")
+            signature = after_thinking(self.respond.signature)
+            prediction = await self.ask(self.respond, **inputs, thinking=thinking or "", signature=signature)
         return ProgramOutput(
             answer=prediction.answer,
             rationale=inputs.get("rationale") or prediction.get("rationale"),
             generation=prediction.generation,
             scores=None if self.reasons and not self.reasons_apart else _scores(question, prediction),
         )
-
-
-def _ask(call: Call, *, closes: bool) -> Generator[Call, dspy.Prediction, dspy.Prediction]:
-    """Ask a call; if `closes` and its thinking was cut off, that is closed and the answer chosen behind it.
-
-    The two calls are one reply then, with the tokens of both.
-    """
-    prediction = yield call
-    generation: Generation = prediction.generation
-    if not closes or not is_cut_in_thinking(generation.reply, generation.finish_reason):
-        return prediction
-    thinking, _ = split_thinking(generation.reply or "")
-    signature = after_thinking(call.predictor.signature)
-    return (yield replace(call, inputs={**call.inputs, "thinking": thinking or "", "signature": signature}))
 
 
 def _scores(question: Question, prediction: dspy.Prediction) -> OptionScores | None:

@@ -1,78 +1,130 @@
-"""What every program is: a DSPy module from a question to an answer.
+"""What every program is: a DSPy module from a question to an answer, which asks by one function.
 
-A program says its steps once, as a generator of calls; the base class drives them for synchronous and asynchronous
-callers alike. Programs know nothing of engines, golds, files or scores.
+A program is an async function of a question. What stands around it (passages, another order, a further seed, another
+model) is a `Way`, under which all calls inside its block are made. Programs know nothing of engines, golds, files or
+scores.
 """
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from medexam.model_calls import SAMPLES, Generation, Reading
+from medexam.model_calls import Dialogue, Generation, Reading
+from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task, check_question
 from medexam.signatures import ExamAdapter
-from medexam.signatures.direct import ask_predictor, is_heard
+from medexam.signatures.single_call import SingleCallAdapter, call_settings
+
+NO_INPUTS: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call of a predictor that a program waits for."""
+@dataclass
+class SharedPrompt:
+    """The replies of one request that several runs of a program begin with, by what was asked."""
 
-    predictor: dspy.Module
-    """One of DSPy's own, a `SideQuestion`, a `LookUp` of passages, or a whole program of the user's own."""
-    inputs: dict[str, Any]
+    count: int
+    replies: dict[str, list[Generation] | ContextWindowExceededError] = field(default_factory=dict)
+    """What was asked -> a reply for each run; an error where it did not fit the model's context."""
+
+    async def reply(self, number: int, lm: dspy.BaseLM, dialogue: Dialogue) -> Generation:
+        """Return the reply of run `number`, asking for those of all runs where none was asked for yet."""
+        key = dialogue.key
+        if key not in self.replies:
+            sampling = dialogue.sampling._replace(samples=self.count)
+            try:
+                self.replies[key] = await ask_model(lm, dialogue._replace(sampling=sampling))
+            except ContextWindowExceededError as error:
+                self.replies[key] = error
+        replies = self.replies[key]
+        if isinstance(replies, ContextWindowExceededError):
+            raise replies
+        return replies[number]
+
+
+@dataclass
+class Run:
+    """One of the runs of a program that begin with one request."""
+
+    shared: SharedPrompt
+    number: int
+    has_begun: bool = False
+    """Whether its first reply came, so that it asks by itself."""
+
+
+@dataclass
+class _Way:
+    """How the calls of a block are made."""
+
+    lm: dspy.BaseLM | None = None
+    """What is asked; None: the model of DSPy's context."""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """What predictors are called with beside the program's own; what stands further out counts."""
     seeds_later: int = 0
     """How much is added to the model's seed, so that the same prompt is answered anew."""
-    samples: int = 1
-    """Replies that are asked for at once, under the model's seed and the next ones; those of one of DSPy's own
-    predictors are the completions of its prediction."""
-    adapter: dspy.Adapter | None = None
-    """What writes its prompt; None: the program's own."""
-    lm: dspy.LM | None = None
-    """What is asked; None: the predictor's own, or that of `dspy.configure`."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the predictor is called with beside the inputs."""
-        config: dict[str, Any] = {}
-        if self.seeds_later:
-            lm = self.lm or getattr(self.predictor, "lm", None) or dspy.settings.lm
-            config["seed"] = (lm.kwargs.get("seed") or 0) + self.seeds_later
-        if self.samples > 1:
-            config[SAMPLES] = self.samples
-        return {"config": config} if config and getattr(type(self.predictor), "asks_model", True) else {}
+    seed_step: int = 1
+    """How far two seeds are apart that blocks inside this one take."""
+    run: Run | None = None
+    """The run that the calls belong to; None where runs share no request."""
 
 
-def _settings_of(call: Call) -> AbstractContextManager[None]:
-    """Return a context of the settings of DSPy's that a call has of its own."""
-    own = {"adapter": call.adapter, "lm": call.lm}
-    settings = {name: setting for name, setting in own.items() if setting is not None}
-    context: AbstractContextManager[None] = dspy.context(**settings) if settings else nullcontext()
-    return context
+_WAY: ContextVar[_Way | None] = ContextVar("way", default=None)
 
 
-_BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
-"""What DSPy's optimizers note beside the fields of a demonstration."""
-
-Steps = Generator[Call, dspy.Prediction, ProgramOutput]
-"""A program's steps: it yields calls, receives their predictions and returns its own. A call whose prompt did not fit
-the model's context raises `ContextWindowExceededError` where it was yielded."""
-Step = Call | ProgramOutput
-"""How far steps have come: to a call, or to their output."""
-
-
-def advance(steps: Steps, reply: Any = None) -> Step:
-    """Return what steps come to behind a reply, or behind the fault of a prompt that did not fit; None begins them."""
+@contextmanager
+def asked_by(
+    lm: dspy.BaseLM | None = None,
+    *,
+    seeds_later: int = 0,
+    seed_step: int = 1,
+    run: Run | None = None,
+    **inputs: Any,
+) -> Iterator[None]:
+    """Have the calls in the block made so, within the way of the block around."""
+    way = _WAY.get() or _Way()
+    token = _WAY.set(
+        _Way(
+            lm or way.lm,
+            {**inputs, **way.inputs} if inputs else way.inputs,
+            way.seeds_later + way.seed_step * seeds_later,
+            way.seed_step * seed_step,
+            run or way.run,
+        )
+    )
     try:
-        return steps.throw(reply) if isinstance(reply, ContextWindowExceededError) else steps.send(reply)
-    except StopIteration as stop:
-        output: ProgramOutput = stop.value
-        return output
+        yield
+    finally:
+        _WAY.reset(token)
+
+
+@contextmanager
+def own_way() -> Iterator[_Way]:
+    """Give the way of the block around to code that makes its calls itself, in which there is none."""
+    way = _WAY.get() or _Way()
+    token = _WAY.set(None)
+    try:
+        yield way
+    finally:
+        _WAY.reset(token)
+
+
+def current_lm(predictor: dspy.Predict | None = None) -> dspy.BaseLM:
+    """Return the model that a predictor asks now: its own, that of the way, or that of DSPy's context.
+
+    Raises `ValueError` if there is none.
+    """
+    way = _WAY.get()
+    own = None if predictor is None else predictor.lm
+    lm: dspy.BaseLM | None = own or (way and way.lm) or dspy.settings.lm
+    if lm is None:
+        raise ValueError("No LM is loaded: call dspy.configure(lm=...) first")
+    return lm
 
 
 class AskingProgram(dspy.Module):
@@ -90,7 +142,7 @@ class AskingProgram(dspy.Module):
     reads_options: bool = False
     """Whether the lenient reader may read an option in its replies where the strict one reads none."""
 
-    def __init__(self, adapter: dspy.Adapter) -> None:
+    def __init__(self, adapter: SingleCallAdapter | dspy.Adapter) -> None:
         super().__init__()
         self.adapter = adapter
 
@@ -107,47 +159,58 @@ class AskingProgram(dspy.Module):
         """Count how many times it asks one of the experiment's `models` at most; None: its `model`."""
         return self.calls_for(question) if model is None else 0
 
-    def steps(self, question: Any) -> Steps:
-        """Yield the calls that lead to an answer."""
-        raise NotImplementedError
-
     def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
         """Return what prompts show of a demonstration, by field."""
         return {name: value for name, value in demo.items() if name not in _BOOKKEEPING}
 
-    def forward(self, question: Any) -> ProgramOutput:
-        """Answer one question."""
-        check_question(question)
-        steps = self.steps(question)
-        step = advance(steps)
-        with dspy.context(adapter=self.adapter):
-            while isinstance(step, Call):
-                try:
-                    with _settings_of(step):
-                        reply = step.predictor(**step.inputs, **step.options)
-                except ContextWindowExceededError as error:
-                    reply = error
-                step = advance(steps, reply)
-        return step
+    async def answer(self, question: Any) -> ProgramOutput:
+        """Answer one question; what derives from this class says how."""
+        raise NotImplementedError
 
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question without blocking."""
         check_question(question)
-        steps = self.steps(question)
-        step = advance(steps)
-        while isinstance(step, Call):
-            try:
-                if step.lm is None and isinstance(step.predictor, AskingProgram) and not is_heard():
-                    # A program has an adapter of its own, and nobody hears that it is called.
-                    reply = await step.predictor.aforward(**step.inputs, **step.options)
-                else:
-                    adapter = step.adapter or self.adapter
-                    with nullcontext() if step.lm is None else dspy.context(lm=step.lm):
-                        reply = await ask_predictor(step.predictor, step.inputs, step.options, adapter)
-            except ContextWindowExceededError as error:
-                reply = error
-            step = advance(steps, reply)
-        return step
+        return await self.answer(question)
+
+    def forward(self, question: Any) -> ProgramOutput:
+        """Answer one question, in a thread that waits."""
+        return run_blocking(self.aforward(question))
+
+    async def ask(self, predictor: dspy.Module, **inputs: Any) -> dspy.Prediction:
+        """Ask what one of DSPy's predictors asks, once, in the words of the program's adapter.
+
+        A module that asks no model, such as a look-up, is called as it is. Raises `ContextWindowExceededError` where
+        the prompt does not fit the model's context, and DSPy's other errors.
+        """
+        way = _WAY.get() or _Way()
+        if "question" in inputs and "question" in way.inputs:
+            inputs["question"] = way.inputs["question"]
+        if not isinstance(predictor, dspy.Predict):
+            prediction: dspy.Prediction = await predictor.acall(**inputs)
+            return prediction
+        attributes, lm = vars(predictor), current_lm(predictor)
+        inputs |= {name: value for name, value in way.inputs.items() if name != "question"}
+        signature = inputs.pop("signature", attributes["signature"])
+        demos = inputs.pop("demos", attributes["demos"])
+        settings = call_settings(lm, attributes["config"])
+        if way.seeds_later:
+            settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
+        dialogue = self.adapter.build_dialogue(settings, signature, demos, inputs)
+        if way.run is not None and not way.run.has_begun and getattr(lm, "shares_prompts", False):
+            generation = await way.run.shared.reply(way.run.number, lm, dialogue)
+            way.run.has_begun = True
+        else:
+            (generation,) = await ask_model(lm, dialogue, rollout_id=settings.get("rollout_id"))
+        outputs = self.adapter.read_outputs(signature, inputs, generation)
+        prediction = dspy.Prediction.from_completions([outputs], signature=signature)
+        if dspy.settings.trace is not None:
+            # Where DSPy's optimizers look for what a predictor was asked and said.
+            dspy.settings.trace.append((predictor, inputs, prediction))
+        return prediction
+
+
+_BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
+"""What DSPy's optimizers note beside the fields of a demonstration."""
 
 
 class ExamProgram(AskingProgram):
@@ -170,7 +233,7 @@ def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
 
 
 class WrappingProgram(ExamProgram):
-    """Base of the programs that take another's steps and add to what each of them is called with.
+    """Base of the programs that ask another one, and change how its calls are made.
 
     The other one may answer in words too.
     """
@@ -183,27 +246,6 @@ class WrappingProgram(ExamProgram):
         """Count as many as the program's own."""
         return self.program.calls_for(question)
 
-    def steps_with(self, question: Any, **inputs: Any) -> Steps:
-        """Yield the program's own steps, each called with these inputs too."""
-        return altered(self.program.steps(question), lambda call: replace(call, inputs={**call.inputs, **inputs}))
-
-
-def altered(
-    steps: Steps, change: Callable[[Call], Call], step: Step | None = None, resume: Callable[..., Step] = advance
-) -> Steps:
-    """Yield the same steps with every call changed; replies, and prompts that did not fit, reach them unchanged.
-
-    `step` is what they have come to already; None: they have not begun. `resume` advances them.
-    """
-    step = resume(steps) if step is None else step
-    while isinstance(step, Call):
-        try:
-            reply = yield change(step)
-        except ContextWindowExceededError as error:
-            reply = error
-        step = resume(steps, reply)
-    return step
-
 
 class TaskProgram(AskingProgram):
     """Base of the programs that answer in words; the last of a question's replies holds those before."""
@@ -212,6 +254,6 @@ class TaskProgram(AskingProgram):
         """Read what a reply answers, as the fields of a prediction."""
         raise NotImplementedError
 
-    def answer(self, question: Task, generation: Generation) -> ProgramOutput:
+    def output(self, question: Task, generation: Generation) -> ProgramOutput:
         """Build the output from a question's last reply."""
         return ProgramOutput(**self.read(question, generation.reply or ""), generation=generation)

@@ -6,8 +6,10 @@ from typing import Any
 
 import dspy
 
+from medexam.model_calls import Generation
 from medexam.predictions import Reason
-from medexam.programs.base import Call, Steps, TaskProgram
+from medexam.programs.base import TaskProgram
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan
@@ -37,12 +39,11 @@ class ExtractExplanation(TaskProgram):
         ((group, budget),) = spec.budget(max_tokens).items()
         self.extract = dspy.Predict(QuoteContext.with_instructions(words.groups[group]), max_tokens=budget)
 
-    def steps(self, question: Task) -> Steps:
-        """Yield one call when free, two when guided."""
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask once when free, twice when guided."""
         if self.guided:
-            return (yield from self._choose(question))
-        prediction = yield self._call(AskedTask(question))
-        return self.answer(question, prediction.generation)
+            return await self._choose(question)
+        return self.output(question, await self._reply(AskedTask(question)))
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
         """Find the part of the context that the reply quotes."""
@@ -61,23 +62,23 @@ class ExtractExplanation(TaskProgram):
             "rationale": None,
         }
 
-    def _call(self, task_prompt: AskedTask) -> Call:
-        return Call(self.extract, {"asked": task_prompt})
+    async def _reply(self, task_prompt: AskedTask) -> Generation:
+        generation: Generation = (await self.ask(self.extract, asked=task_prompt)).generation
+        return generation
 
-    def _choose(self, question: Task) -> Steps:
+    async def _choose(self, question: Task) -> ProgramOutput:
         spans = split_sentences(question.context)
         numbered_text = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
         task_prompt = AskedTask(question, context=numbered_text, count=len(spans))
         if not spans:
-            prediction = yield self._call(task_prompt)
-            return self.answer(question, prediction.generation)
+            return self.output(question, await self._reply(task_prompt))
         numbers = tuple(str(number) for number in range(1, len(spans) + 1))
-        first = yield self._call(replace(task_prompt, prefill=_FIRST, choices=numbers))
-        first_number = (first.generation.reply or "").removeprefix(_FIRST)
-        last = yield self._call(
+        first = await self._reply(replace(task_prompt, prefill=_FIRST, choices=numbers))
+        first_number = (first.reply or "").removeprefix(_FIRST)
+        last = await self._reply(
             replace(task_prompt, prefill=f"{_FIRST}{first_number}{_LAST}", choices=numbers[int(first_number) - 1 :])
         )
-        return self.answer(question, last.generation)
+        return self.output(question, last)
 
 
 def read_sentences(reply: str, context: str) -> FoundSpan | None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import dspy
 
-from medexam.programs.base import Call, Steps, TaskProgram
+from medexam.model_calls import Generation
+from medexam.programs.base import TaskProgram
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import FORMATS, split_thinking
 from medexam.signatures.task_adapter import AskedTask, TaskAdapter
@@ -45,13 +47,13 @@ class AnswerByFormat(TaskProgram):
             return len(question.options)
         return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1
 
-    def steps(self, question: Task) -> Steps:
-        """Yield the calls of the question's format."""
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask what the question's format takes."""
         kind = question.group
         if self.guided and kind == "list" and question.options:
-            return (yield from self._list(question))
+            return await self._list(question)
         if self.guided and kind == "multi_hop_inverse" and question.given_reasoning:
-            return (yield from self._wrong_step(question))
+            return await self._wrong_step(question)
         task_prompt = AskedTask(question)
         if self.guided and kind == "true_false":
             task_prompt = replace(task_prompt, choices=("True", "False"))
@@ -59,8 +61,7 @@ class AnswerByFormat(TaskProgram):
             task_prompt = replace(task_prompt, choices=tuple(dict.fromkeys(question.options)))
         elif self.guided and kind == "short_inverse":
             task_prompt = replace(task_prompt, prefill=_EXPLANATION)
-        prediction = yield self._call(task_prompt)
-        return self.answer(question, prediction.generation)
+        return self.output(question, await self._reply(task_prompt))
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:
         """Read the answer in the reply."""
@@ -74,7 +75,7 @@ class AnswerByFormat(TaskProgram):
                 text = text or reply.strip()
         return {"answer": None, "text": text or None, "rationale": None}
 
-    def _list(self, question: Task) -> Steps:
+    async def _list(self, question: Task) -> ProgramOutput:
         """Choose one option by its letter, then another or the end; one option alone is the answer."""
         options = dict(zip(option_letters(question.options), question.options, strict=True))
         letters: list[str] = []
@@ -82,22 +83,24 @@ class AnswerByFormat(TaskProgram):
             other_letters = [letter for letter in options if letter not in letters]
             prefill = ", ".join(f"{letter}: {options[letter]}" for letter in letters)
             choices = [*(f", {letter}" for letter in other_letters), _END] if letters else other_letters
-            prediction = yield self._call(AskedTask(question, prefill=prefill, choices=tuple(choices)))
-            choice = (prediction.generation.reply or "")[len(prefill) :]
+            generation = await self._reply(AskedTask(question, prefill=prefill, choices=tuple(choices)))
+            choice = (generation.reply or "")[len(prefill) :]
             if choice == _END:
                 break
             letters.append(choice.removeprefix(", ") if letters else choice)
-        return self.answer(question, prediction.generation)
+        return self.output(question, generation)
 
-    def _wrong_step(self, question: Task) -> Steps:
+    async def _wrong_step(self, question: Task) -> ProgramOutput:
         """Choose the number of a step, then ask why it is wrong."""
         numbers = tuple(str(number) for number in range(1, len(question.given_reasoning) + 1))
-        step = yield self._call(AskedTask(question, prefill=_STEP, choices=numbers))
-        explanation = yield self._call(AskedTask(question, prefill=f"{step.generation.reply}{_STEP_EXPLANATION}"))
-        return self.answer(question, explanation.generation)
+        step = await self._reply(AskedTask(question, prefill=_STEP, choices=numbers))
+        explanation = await self._reply(AskedTask(question, prefill=f"{step.reply}{_STEP_EXPLANATION}"))
+        return self.output(question, explanation)
 
-    def _call(self, task_prompt: AskedTask) -> Call:
-        return Call(self.by_format[task_prompt.task.group], {"asked": task_prompt})
+    async def _reply(self, task_prompt: AskedTask) -> Generation:
+        predictor = self.by_format[task_prompt.task.group]
+        generation: Generation = (await self.ask(predictor, asked=task_prompt)).generation
+        return generation
 
 
 def read_list(reply: str, options: Sequence[str]) -> str:

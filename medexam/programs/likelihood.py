@@ -10,7 +10,7 @@ import dspy
 
 from medexam.model_calls import Continuation, ContinuationLogprobs
 from medexam.predictions import OptionScores, normalise_scores
-from medexam.programs.base import Call, ExamProgram, Steps
+from medexam.programs.base import ExamProgram
 from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
@@ -56,16 +56,16 @@ class OptionLikelihood(ExamProgram):
         """Count one call for each order of the options, and one more where they are also read without the question."""
         return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
-    def steps(self, question: Question) -> Steps:
+    async def answer(self, question: Question) -> ProgramOutput:
         """Read the options in each order that is wanted, then choose."""
         premise_reading: ContinuationLogprobs | None = None
         if self.weigh_alone is not None:
-            prediction = yield Call(self.weigh_alone, {"question": question})
+            prediction = await self.ask(self.weigh_alone, question=question)
             premise_reading = prediction.reading
         readings: list[ContinuationLogprobs] = []
         orders = orders_of(question, self.spec.orders)
         for order in orders:
-            prediction = yield Call(self.weigh, {"question": shown_in(question, order)})
+            prediction = await self.ask(self.weigh, question=shown_in(question, order))
             readings.append(prediction.reading)
         scores = self._scores(question, orders, readings, premise_reading)
         answer = self._choose(scores.option_scores)

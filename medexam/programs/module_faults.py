@@ -19,7 +19,7 @@ from typing import Any
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from medexam.errors import ProgramFaultError
-from medexam.programs.recording import OtherModelError
+from medexam.programs.lm import OtherModelError
 
 _NO_MODEL = "No LM is loaded"
 """How DSPy's complaint begins in a thread of the user's own, which does not have the settings of the one before."""

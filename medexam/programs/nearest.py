@@ -8,7 +8,8 @@ from typing import Protocol
 
 import dspy
 
-from medexam.programs.base import ExamProgram, Steps, WrappingProgram
+from medexam.programs.base import ExamProgram, WrappingProgram, asked_by
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
 
@@ -40,9 +41,10 @@ class WithNearest(WrappingProgram):
         super().__init__(program)
         self.finder = finder
 
-    def steps(self, question: Question) -> Steps:
-        """Yield the program's own steps, each with these demonstrations."""
-        return self.steps_with(question, demos=list(self.finder.find(question)))
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program, with these demonstrations."""
+        with asked_by(demos=list(self.finder.find(question))):
+            return await self.program.answer(question)
 
 
 def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:

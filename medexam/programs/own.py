@@ -7,13 +7,12 @@ alone. A module without `aforward` runs in a thread; its calls still travel in b
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import is_dataclass
 from functools import cache, partial
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -23,26 +22,23 @@ from pydantic_core import from_json, to_json
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import AskingProgram
+from medexam.programs.base import NO_INPUTS, AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
+from medexam.programs.guided import GuidedAdapter, asked_options
+from medexam.programs.lm import Calls, OnlyModel, recorded_calls, refuse_models
 from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls, no_other_model, recorded_calls
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.questions import Question
-from medexam.signatures.chat_in_bulk import ChatInBulk
+from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
-from medexam.signatures.guided import GuidedAdapter, asked_options
 from medexam.signatures.span_alignment import find_span
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec, SignatureSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
-
-Fields = Mapping[str, Any]
-NO_FIELDS: Fields = MappingProxyType({})
 
 _FORM = (
     "name a class derived from dspy.Module, with a method such as forward(self, question: str) or "
@@ -73,6 +69,7 @@ class OwnProgram(AskingProgram):
         """
         super().__init__(make_adapter(spec))
         self.module = module
+        refuse_models(module)
         self._timeout_s = spec.timeout_s
         self._max_tokens = spec.budget(max_tokens) or None
         self._finder = finder
@@ -103,64 +100,53 @@ class OwnProgram(AskingProgram):
         """Whether a question may take more calls than `calls_for` counts, as only predictors of DSPy's do not."""
         return type(self.module) not in (dspy.Predict, dspy.ChainOfThought)
 
-    def forward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
-        """Answer one question, given `fields` beside its own; `config` are settings of the model for its calls."""
-        if self._timeout_s is not None:
-            return asyncio.run(self.aforward(question, fields, config))
-        if not hasattr(type(self.module), "forward"):
-            job = partial(asyncio.run, self.aforward(question, fields, config))
-            return _threads().submit(contextvars.copy_context().run, job).result()
-        with self._asking(question, fields, config) as (calls, inputs), naming_faults(self.module) as outputs:
-            outputs.append(self.module(**inputs))
-        return self._prediction(question, outputs, calls)
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Answer one question."""
+        return await self.answer_with(question, NO_INPUTS)
 
-    async def aforward(self, question: Asked, fields: Fields = NO_FIELDS, config: Fields = NO_FIELDS) -> ProgramOutput:
-        """Answer one question without blocking."""
-        with self._asking(question, fields, config) as (calls, inputs), naming_faults(self.module) as outputs:
-            if self._timeout_s is not None:
-                outputs.append(await self._call_in_time(inputs, calls, self._timeout_s))
-            elif hasattr(type(self.module), "aforward"):
-                outputs.append(await self.module.acall(**inputs))
-            else:
-                call = partial(contextvars.copy_context().run, partial(self.module, **inputs))
-                outputs.append(await asyncio.get_running_loop().run_in_executor(_threads(), call))
-        return self._prediction(question, outputs, calls)
+    async def answer_with(self, question: Asked, fields: Mapping[str, Any]) -> ProgramOutput:
+        """Answer one question, given `fields` beside its own."""
+        with own_way() as way:
+            question = way.inputs.get("question", question)
+            lm = way.lm or dspy.settings.lm
+            hits = list(self._finder.find(question)) if self._finder else []
+            inputs = question_fields(question, self._field_types, hits, fields)
+            numbers = question.option_numbers if isinstance(question, Question) else ()
+            settings = dspy.context(**self._settings(lm, way.seeds_later))
+            with recorded_calls() as calls, asked_options(numbers), settings, naming_faults(self.module) as outputs:
+                outputs.append(await self._call_in_time(inputs, calls))
+        return self._prediction(question, hits, outputs, calls)
 
-    async def _call_in_time(self, inputs: dict[str, Any], calls: Calls, timeout_s: float) -> Any:
-        """Call the module in a thread of its own, which may block it; raises `ProgramFaultError` if it takes longer."""
-        is_async = hasattr(type(self.module), "aforward")
+    async def _call_in_time(self, inputs: dict[str, Any], calls: Calls) -> Any:
+        """Call the module; raises `ProgramFaultError` if it takes longer than its time, in a thread that may block."""
+        if self._timeout_s is None:
+            return await call_module(self.module, inputs)
+        module = self.module
 
         def call() -> Any:
-            return asyncio.run(self.module.acall(**inputs)) if is_async else self.module(**inputs)
+            return asyncio.run(module.acall(**inputs)) if awaits_itself(module) else module(**inputs)
 
         returned, thread = start_thread(partial(contextvars.copy_context().run, call))
         try:
-            return await asyncio.wait_for(returned, timeout_s)
+            return await asyncio.wait_for(returned, self._timeout_s)
         except TimeoutError:
             if returned.done() and not returned.cancelled():
                 raise
             calls.over = True
-            raise overdue(thread, type(self.module), timeout_s) from None
+            raise overdue(thread, type(self.module), self._timeout_s) from None
 
-    @contextmanager
-    def _asking(self, question: Asked, fields: Fields, config: Fields) -> Iterator[tuple[Calls, dict[str, Any]]]:
-        """Yield the calls that the block makes, under its settings, and what the module is called with."""
-        adapter, lm = self.adapter, dspy.settings.lm
-        if lm and hasattr(adapter, "extraction_model"):
-            adapter = copy(adapter)
-            adapter.extraction_model = lm.copy(max_tokens=self._max_tokens)
-        numbers = question.option_numbers if isinstance(question, Question) else ()
-        hits = list(self._finder.find(question)) if self._finder else []
-        settings = {
-            "lm": lm and lm.copy(max_tokens=self._max_tokens, **config),
-            "adapter": adapter,
-            "rm": self._retrieve,
-            **(no_other_model(lm) if lm else {}),
-            # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
-            "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
-        }
-        with recorded_calls() as calls, asked_options(numbers), dspy.context(**settings):
-            yield calls, question_fields(question, self._field_types, hits, fields)
+    def _settings(self, lm: dspy.BaseLM | None, seeds_later: int) -> dict[str, Any]:
+        """Return DSPy's settings under which the module is called."""
+        # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
+        settings: dict[str, Any] = {"rm": self._retrieve, "trace": dspy.settings.trace or [], "adapter": self.adapter}
+        if lm is None:
+            return settings
+        if hasattr(self.adapter, "extraction_model"):
+            settings["adapter"] = copy(self.adapter)
+            settings["adapter"].extraction_model = lm.copy(max_tokens=self._max_tokens)
+        later = {"seed": (lm.kwargs.get("seed") or 0) + seeds_later} if seeds_later else {}
+        settings["lm"] = lm.copy(max_tokens=self._max_tokens, **later)
+        return {**settings, "usage_tracker": OnlyModel(lm.model)}
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
         """Look up passages for `dspy.Retrieve`."""
@@ -168,7 +154,7 @@ class OwnProgram(AskingProgram):
             raise SpecError("the module looks up passages: set program.retriever")
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
-    def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build a program's prediction of what the module returned, or of nothing where a reply could not be parsed."""
         output = _as_prediction(outputs[0]) if outputs else None
         if outputs and output is None and calls.fault is not None:
@@ -187,7 +173,7 @@ class OwnProgram(AskingProgram):
             "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
         }
         if self._finder is not None:
-            fields |= {"hits": list(self._finder.find(question)), "passages_cut": 0}
+            fields |= {"hits": hits, "passages_cut": 0}
         if isinstance(question, Question):
             return ProgramOutput(answer=read_choice(answer, question), **fields)
         text = None if answer is None else str(answer).strip() or None
@@ -258,12 +244,37 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
 
 
 _ADAPTERS: dict[str, Callable[..., dspy.Adapter]] = {
-    "chat": partial(ChatInBulk, use_json_adapter_fallback=False),
+    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
     "json": partial(dspy.JSONAdapter),
     "xml": partial(dspy.XMLAdapter),
 }
 """Adapter -> what makes it. The chat adapter's second try through JSON is off: it would ask again in other words."""
 _KNOWN_ADAPTERS = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
+
+
+def awaits_itself(module: Any) -> bool:
+    """Return whether a module is awaited: it has nothing but `aforward`, or is one of DSPy's own predictors.
+
+    Any other is called as `dspy.Evaluate` calls it, by `module(**inputs)`, which may block.
+    """
+    kind = type(module)
+    patched = {"forward", "aforward", "__call__", "acall"} & vars(module).keys() if hasattr(module, "__dict__") else ()
+    if not isinstance(module, dspy.Module) or patched:
+        return False
+    is_called = any("__call__" in vars(one) for one in kind.__mro__[: kind.__mro__.index(dspy.Module)])
+    return kind in (dspy.Predict, dspy.ChainOfThought) or not (is_called or hasattr(kind, "forward"))
+
+
+async def call_module(module: Any, inputs: Mapping[str, Any]) -> Any:
+    """Return what a module gives for its inputs; one that may block runs in a thread."""
+    if awaits_itself(module):
+        return await module.acall(**inputs)
+    return await call_in_thread(partial(module, **inputs))
+
+
+async def call_in_thread(call: Callable[[], Any]) -> Any:
+    """Return what a call returns that may block, under the context of now."""
+    return await asyncio.get_running_loop().run_in_executor(_threads(), contextvars.copy_context().run, call)
 
 
 @cache

@@ -4,7 +4,7 @@ from typing import Any
 
 import dspy
 
-from medexam.signatures.guided import GuidedAdapter
+from medexam.programs.guided import GuidedAdapter
 
 
 class OptionProbabilities(dspy.Module):

@@ -4,7 +4,8 @@ from typing import Any
 
 import dspy
 
-from medexam.programs.base import Call, Steps, TaskProgram
+from medexam.programs.base import TaskProgram
+from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import split_thinking
 from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
@@ -24,11 +25,11 @@ class ShortAnswer(TaskProgram):
             for group, template in words.groups.items()
         }
 
-    def steps(self, question: Task) -> Steps:
-        """Yield the one call."""
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask once."""
         predictor = self.by_group["answer_from_text" if question.context else "answer"]
-        prediction = yield Call(predictor, {"asked": AskedTask(question)})
-        return self.answer(question, prediction.generation)
+        prediction = await self.ask(predictor, asked=AskedTask(question))
+        return self.output(question, prediction.generation)
 
     def read(self, question: Task, reply: str) -> dict[str, Any]:  # noqa: ARG002
         """Read the reply behind any thinking."""

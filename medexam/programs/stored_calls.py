@@ -13,10 +13,10 @@ from dspy.utils.exceptions import LMError
 from medexam.errors import ProgramFaultError
 from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.predictions.calls import ModelCall
+from medexam.programs.lm import OTHER_MODELS, EngineLM, build_lm, kept_calls
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import AsyncRecordingEngine, RecordingEngine, kept_calls
 from medexam.signatures.adapter import read_as
-from medexam.signatures.direct import OTHER_MODELS, run_program
+from medexam.specs import ModelSpec
 
 
 class _NoReplyError(BaseException):
@@ -54,13 +54,20 @@ class MadeUpReplies(Protocol):
         """Return the replies to one dialogue."""
 
 
-class _Async:
+class _AtOnce:
+    """Made-up replies as an engine."""
+
+    shares_prompts = False
+
     def __init__(self, replies: MadeUpReplies) -> None:
-        self._replies = replies
+        self.sync = replies
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sync, name)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the same replies."""
-        return self._replies.reply(dialogue)
+        return self.sync.reply(dialogue)
 
 
 class Look(NamedTuple):
@@ -83,12 +90,12 @@ async def look(
     """
     output, fault = None, None
     lm = dspy.settings.lm
-    replies = _StoredReplies(calls, getattr(lm, "engine", None))
+    replies = _StoredReplies(calls, getattr(lm, "live_engine", None))
     others = {name: answered_by(replies, other) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
     settings = {"lm": answered_by(replies, lm), **({OTHER_MODELS: others} if others else {})}
     with dspy.context(disable_history=True, **settings), kept_calls() as keeper, read_as(reading):
         try:
-            output = ProgramOutput.of(await run_program(program, question))
+            output = ProgramOutput.of(await program.acall(question=question))
         except ProgramFaultError as error:
             fault = error
         except (LMError, _NoReplyError):
@@ -96,17 +103,12 @@ async def look(
     return Look(keeper.all(), output, fault)
 
 
-def answered_by(replies: MadeUpReplies, lm: dspy.LM | None = None) -> dspy.LM:
-    """Return a language model that is answered by these replies; like `lm`, if there is one."""
-    recorder = AsyncRecordingEngine(_Async(replies))
-    kind = dspy.LM if lm is None else type(lm)
-    answered: dspy.LM = kind(
-        "medexam/stored" if lm is None else lm.model,
-        engine=RecordingEngine(replies, declaring=replies),
-        async_engine=recorder,
-        cache=False,
-        num_retries=0,
-        **({} if lm is None else lm.kwargs),
-    )
-    answered.direct_engine = recorder
-    return answered
+def answered_by(replies: MadeUpReplies, lm: dspy.LM | None = None) -> EngineLM:
+    """Return a language model that is answered by these replies; with the settings of `lm`, if there is one."""
+    settings = {"temperature": None, "max_tokens": None} if lm is None else lm.kwargs
+    return EngineLM(_AtOnce(replies), "medexam/stored" if lm is None else lm.model, **settings)
+
+
+def unasked_lm(model: ModelSpec, *, asked: str | None = None) -> EngineLM:
+    """Build the language model of a spec over no engine: `look` puts stored replies in its place."""
+    return build_lm(model, _AtOnce(_StoredReplies((), None)), asked=asked)

@@ -110,7 +110,7 @@ class Reads(dspy.Module):
     def forward(self, question: str):
         return read("sk-abcdefghijklmnopqrstuvwxyz is no JSON")
 
-class Awaits(Reads):
+class Awaits(dspy.Module):
     async def aforward(self, question: str):
         raise ValueError("sk-abcdefghijklmnopqrstuvwxyz")
 """

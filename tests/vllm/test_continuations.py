@@ -33,7 +33,7 @@ def answers(model: ModelSpec, spec: LikelihoodSpec, questions: Sequence[Question
     async def answer() -> list[dspy.Prediction]:
         engine = await build_engine(model, EngineNeeds(logprobs=True))
         program = build_program(spec, "en")
-        lm = dspy.LM("medexam/m", **recorded(engine), cache=False)
+        lm = recorded(engine)
         try:
             with dspy.context(lm=lm, disable_history=True):
                 return list(await asyncio.gather(*(program.acall(question=question) for question in questions)))

@@ -16,7 +16,7 @@ from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_regular
 from medexam.model_calls import Dialogue, Generation, Sampling
-from medexam.programs import AskingProgram, Call, ProgramOutput, Steps
+from medexam.programs import AskingProgram, ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import Fields, Signature, SingleCallAdapter, validate_words
 from medexam_companions.translation.layout import QuestionText, render_layout, text_of_task
@@ -153,9 +153,9 @@ class Translate(AskingProgram):
         super().__init__(TranslationAdapter(SetupWords.model_validate(words)))
         self.translate = dspy.Predict(TranslateQuestion)
 
-    def steps(self, question: Task) -> Steps:
-        """Yield one call, never a second."""
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask once, never a second time."""
         source = text_of_task(question)
-        prediction = yield Call(self.translate, {"source": source})
+        prediction = await self.ask(self.translate, source=source)
         text = clean_reply(prediction.reply, source.numbers, self.adapter.words.keywords)
         return ProgramOutput(text=text or None, generation=prediction.generation)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,6 @@ from medexam.experiments.track.runs import track_runs
 from medexam.library_logging import errors_only
 from medexam.metrics.results import Interval
 from medexam.predictions import Prediction, Status
-
-MOST_THREADS = 512
-"""Modules and metrics that block and run at the same time; each waits for a server most of its time."""
 
 
 class Evaluation(EvaluationResult):
@@ -162,13 +158,12 @@ class Evaluate(dspy.Evaluate):
         if metric is None or not examples:
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         in_flight = num_threads or self.num_threads
-        with ThreadPoolExecutor(in_flight or MOST_THREADS, "medexam-example") as threads:
-            priced = self._limits.cost is not None
-            calls = ExampleCalls(program, metric, self.fault_score, threads, {}, priced=priced, price=self._price)
-            runs_dir = self._runs_dir or default_runs_dir()
-            plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
-            shows = self.display_progress if display_progress is None else display_progress
-            stored, stop = self._carry_out(plan, in_flight, shows=shows)
+        priced = self._limits.cost is not None
+        calls = ExampleCalls(program, metric, self.fault_score, {}, priced=priced, price=self._price)
+        runs_dir = self._runs_dir or default_runs_dir()
+        plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
+        shows = self.display_progress if display_progress is None else display_progress
+        stored, stop = self._carry_out(plan, in_flight, shows=shows)
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         evaluation = _collect(plan, calls, examples, stored, stop)

@@ -6,17 +6,17 @@ from typing import cast
 
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_stored
-from medexam.experiments.run.language_model import unasked_lm
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.own_scores import score_all
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look
+from medexam.programs.lm import in_bulk
 from medexam.programs.nearest import find_nearest
 from medexam.programs.outcome import read_both
+from medexam.programs.stored_calls import unasked_lm
 from medexam.questions import Question, Task
 from medexam.serve.network.event_loop import background_loop
-from medexam.signatures.direct import in_bulk
 
 _KEPT = ("latency_s", "waiting_s", "answered_by", "metric_score")
 

@@ -6,18 +6,17 @@ from typing import Any
 
 import dspy
 
-from medexam.dspy_internals import prices_looked_up_once
 from medexam.errors import EngineError
+from medexam.experiments.evaluate.counted import counted_calls
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.executor import RunObserver
-from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.gc_pause import gc_seldom
+from medexam.programs.lm import EngineLM, held_models, in_bulk
 from medexam.serve import EngineInfo
 from medexam.serve.contract import find_changes
 from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_dspy_model
-from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 
@@ -70,7 +69,9 @@ class ObjectExecutor:
         spending: Spending,
     ) -> None:
         """Ask the pending examples."""
-        with planned.folder.appending() as log, self._settings(), gc_seldom(), prices_looked_up_once():
+        program = planned.program.calls.program
+        models = [self._lm, dspy.settings.lm, *held_models(program)]
+        with planned.folder.appending() as log, self._settings(), counted_calls(models, spending.add_call), gc_seldom():
             await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
 
     async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model

@@ -21,8 +21,8 @@ from typing import Any
 import dspy
 
 from medexam.errors import SpecError
-from medexam.experiments.run.language_model import EngineLM
 from medexam.plugins import hash_source
+from medexam.programs.lm import EngineLM
 from medexam.serve.naming import known_model
 
 _GROUP = "medexam.programs"

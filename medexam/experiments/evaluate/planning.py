@@ -1,6 +1,5 @@
 """From Python objects to a planned run of examples: its folder, its identity, and which examples are pending."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +17,15 @@ from medexam.experiments.evaluate.identity import (
     digest_part,
     model_settings,
 )
-from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram, awaits_itself
+from medexam.experiments.evaluate.program import ExampleCalls, ExampleProgram
 from medexam.experiments.plan.cells import Plan, PlannedCell, take_stock
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.prompt_samples import SAMPLE_TEXTS, prompts_of
-from medexam.experiments.run.language_model import EngineLM
 from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.plugins import name_object
+from medexam.programs.lm import EngineLM, run_blocking
+from medexam.programs.own import call_module
 from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import READER_VERSION, digest
@@ -146,7 +146,7 @@ def _sample_prompts(program: Any, inputs: Mapping[str, Any]) -> list[str | None]
 
         def ask(values: dict[str, Any]) -> None:
             with dspy.context(trace=[]):
-                asyncio.run(copy.acall(**values)) if awaits_itself(copy) else copy(**values)
+                run_blocking(call_module(copy, values))
 
         return ask
 

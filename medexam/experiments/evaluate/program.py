@@ -5,11 +5,9 @@ are scored. A reply that could not be parsed is a result: the example is not ans
 """
 
 import asyncio
-import contextvars
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor as Threads
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
@@ -17,41 +15,22 @@ from typing import Any
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
-from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError
 from medexam.experiments.evaluate.identity import describe_value, metric_name
-from medexam.experiments.run.language_model import EngineLM
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
-from medexam.predictions.calls import ModelCall
 from medexam.predictions.core import MetricScore
+from medexam.programs.lm import Calls, recorded_calls
 from medexam.programs.module_faults import naming_faults
+from medexam.programs.own import call_in_thread, call_module
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls, keep_call, recorded_calls
 from medexam.questions import Task
-from medexam.signatures.chat_in_bulk import ChatInBulk
 
 Metric = Callable[..., Any]
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
 """Exceptions of a model or tool that is out of reach, from the module or from a library."""
-
-
-class ReportedUsage(UsageTracker):
-    """The tokens that the models of one example report; a reply from DSPy's cache has none."""
-
-    def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
-        """Keep a call, of which a model need not report anything."""
-        super().add_usage(lm, usage_entry)
-        keep_call(
-            ModelCall(
-                model=lm,
-                finish_reason="stop",
-                prompt_tokens=usage_entry.get("prompt_tokens"),
-                completion_tokens=usage_entry.get("completion_tokens"),
-            )
-        )
 
 
 @dataclass(frozen=True)
@@ -78,8 +57,6 @@ class ExampleCalls:
     metric: Metric
     failure_score: float | None
     """The score of an example whose module or metric raised; None: it is not scored."""
-    threads: Threads
-    """Where code runs that blocks."""
     examples: Mapping[str, dspy.Example]
     """By key."""
     priced: bool = False
@@ -96,10 +73,7 @@ class ExampleProgram(dspy.Module):
     def __init__(self, calls: ExampleCalls) -> None:
         super().__init__()
         self.calls = calls
-        self._awaits_module = awaits_itself(calls.program)
         self._awaits_metric = inspect.iscoroutinefunction(calls.metric)
-        self._bulk_adapter: dspy.Adapter | None = None
-        self._is_recorded: bool | None = None
 
     async def acall(self, question: Task) -> ProgramOutput:
         """Evaluate one example; DSPy's own `acall` would tell its listeners of a module that is not the user's."""
@@ -111,8 +85,6 @@ class ExampleProgram(dspy.Module):
         settings: dict[str, Any] = {
             # `dspy.Refine` and `dspy.BestOfN` write into it, which is None in bulk.
             "trace": [] if dspy.settings.trace is None else dspy.settings.trace,
-            "adapter": self._adapter(),
-            **({} if self._keeps_calls() else {"usage_tracker": ReportedUsage()}),
         }
         with recorded_calls() as recorded, dspy.context(**settings):
             try:
@@ -143,29 +115,12 @@ class ExampleProgram(dspy.Module):
             metric_score=read_score(score, calls.metric),
         )
 
-    def _adapter(self) -> dspy.Adapter | None:
-        """Return the script's adapter; for DSPy's default, the one that says the same in bulk."""
-        adapter = dspy.settings.adapter
-        if adapter is not None or dspy.settings.callbacks:
-            return adapter
-        self._bulk_adapter = self._bulk_adapter or ChatInBulk()
-        return self._bulk_adapter
-
-    def _keeps_calls(self) -> bool:
-        """Return whether every model that may be asked keeps its calls itself; looked up once."""
-        if self._is_recorded is None:
-            self._is_recorded = _is_recorded(dspy.settings.lm, self.calls.program)
-        return self._is_recorded
-
     async def _predict(self, example: dspy.Example, recorded: Calls) -> Any:
         """Return what the module returns, or the reply that could not be parsed."""
         program, inputs = self.calls.program, example.inputs()
         with naming_faults(program) as outputs:
             try:
-                if self._awaits_module:
-                    outputs.append(await program.acall(**inputs))
-                else:
-                    outputs.append(await self._in_thread(partial(program, **inputs)))
+                outputs.append(await call_module(program, inputs))
             except AdapterParseError as error:
                 return Unread(error.lm_response or "")
         if outputs[0] is None and recorded.fault is not None:
@@ -182,34 +137,11 @@ class ExampleProgram(dspy.Module):
                 scores.append(await metric(example, prediction))
             else:
                 # A metric may ask a model as well, which would wait for this very loop.
-                scores.append(await self._in_thread(partial(metric, example, prediction)))
+                scores.append(await call_in_thread(partial(metric, example, prediction)))
         if not scores:
             raise ProgramFaultError("AdapterParseError", "a reply that the metric asked for could not be parsed")
         read_score(scores[0], metric)
         return scores[0]
-
-    async def _in_thread(self, call: Callable[[], Any]) -> Any:
-        job = partial(contextvars.copy_context().run, call)
-        return await asyncio.get_running_loop().run_in_executor(self.calls.threads, job)
-
-
-def awaits_itself(program: Any) -> bool:
-    """Return whether a module's own `aforward` is what its `forward` is, so that no thread is needed.
-
-    A class that inherits `aforward` and writes its own `forward` is called by that one, as `dspy.Evaluate` does.
-    """
-    kinds = type(program).__mro__
-    asynchronous, synchronous = (
-        next((place for place, kind in enumerate(kinds) if name in vars(kind)), len(kinds))
-        for name in ("aforward", "forward")
-    )
-    is_patched = "forward" in vars(program) if hasattr(program, "__dict__") else False
-    return (
-        isinstance(program, dspy.Module)
-        and not is_patched
-        and asynchronous < len(kinds)
-        and asynchronous <= synchronous
-    )
 
 
 def read_score(score: Any, metric: Metric) -> MetricScore:
@@ -255,10 +187,3 @@ def _text(outputs: Mapping[str, Any]) -> str:
     if len(outputs) == 1:
         return str(next(iter(outputs.values())))
     return "\n".join(f"{name}: {value}" for name, value in outputs.items())
-
-
-def _is_recorded(lm: Any, program: Any) -> bool:
-    """Return whether every model that may be asked keeps its calls itself."""
-    predictors = program.predictors() if isinstance(program, dspy.Module) else []
-    models = [getattr(predictor, "lm", None) or lm for predictor in predictors]
-    return isinstance(lm, EngineLM) and all(isinstance(model, EngineLM) for model in models)

@@ -30,13 +30,13 @@ from medexam.experiments.optimize.optimization import (
 )
 from medexam.experiments.optimize.outcome import write_outcome
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
 from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
 from medexam.model_identity import Answerer
+from medexam.programs.lm import build_lm
 from medexam.questions import AnswerKey, Question
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes

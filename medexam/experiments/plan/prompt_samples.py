@@ -22,7 +22,7 @@ import dspy
 from medexam.experiments.plan.passage_lookup import GivenPassages
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.programs import ProgramContext, build_program
-from medexam.programs.recording import OtherModelError, no_other_model
+from medexam.programs.lm import OnlyModel, OtherModelError
 from medexam.programs.stored_calls import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
@@ -137,7 +137,8 @@ def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
     recorder = _Recorder()
     lm = answered_by(recorder)
     settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
-    with dspy.context(**settings, **no_other_model(lm)), suppress(Exception, OtherModelError, _EnoughError):
+    only = OnlyModel(lm.model)
+    with dspy.context(**settings, usage_tracker=only), suppress(Exception, OtherModelError, _EnoughError):
         ask(value)
     # Calls that threads make at once come in any order.
     keys = "\n".join(sorted(dialogue.key for dialogue in recorder.dialogues))

@@ -4,11 +4,10 @@ import asyncio
 from typing import Any
 
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import Work, answer
 from medexam.predictions import Prediction
+from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import build_engine
-from medexam.signatures.direct import in_bulk
 
 
 async def ask_one(planned: AnyCell, question: Any) -> Prediction:

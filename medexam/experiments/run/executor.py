@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.gc_pause import gc_seldom
+from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import FolderEngine, find_changes
-from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
 CONTROL_CONCURRENCY = 1

@@ -27,10 +27,9 @@ from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_failure, build_prediction
+from medexam.programs.lm import kept_calls
 from medexam.programs.outcome import read_both
-from medexam.programs.recording import kept_calls
 from medexam.serve.waits import covered_s, recorded
-from medexam.signatures.direct import run_program
 
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
@@ -87,7 +86,7 @@ async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | Non
     start, owner = time.monotonic(), {"program": work.program_label, "spec_digest": work.spec_digest}
     try:
         with recorded() as waits, kept_calls() as calls:
-            output = await run_program(work.program, question)
+            output = await work.program.acall(question=question)
     except (LMError, ProgramFaultError) as error:
         return build_failure(question, error, calls.all(), **owner, answerer=work.answerer), error
     prediction = build_prediction(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from medexam.predictions import Prediction, Status
+from medexam.predictions.calls import ModelCall
 
 
 class Stop(StrEnum):
@@ -85,6 +86,13 @@ class Spending:
                 self.further_tokens[reply.asked] = (earlier[0] + tokens[0], earlier[1] + tokens[1])
                 self.cost += _usd(self.further_prices[reply.asked], *tokens)
                 prompt, completion = prompt - tokens[0], completion - tokens[1]
+        self.cost += _usd(self.prices, prompt, completion)
+
+    def add_call(self, call: ModelCall) -> None:
+        """Count a call that belongs to no question."""
+        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        self.calls += 1
+        self.tokens += prompt + completion
         self.cost += _usd(self.prices, prompt, completion)
 
     @property

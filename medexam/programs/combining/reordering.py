@@ -4,11 +4,10 @@ A model that prefers a place answers otherwise when the options move. Zheng et a
 Not Robust Multiple Choice Selectors", and Wang et al. (2024), "Large Language Models are not Fair Evaluators".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
-from medexam.programs.base import Call, ExamProgram, Steps, WrappingProgram, altered
+from medexam.programs.base import ExamProgram, WrappingProgram, asked_by
 from medexam.programs.combining.voting import count_votes
 from medexam.programs.orders import Order, orders_of, original, shown_in
 from medexam.programs.program_output import ProgramOutput
@@ -31,29 +30,21 @@ class Reordered(WrappingProgram):
         """Count as many for each order as the program's own."""
         return len(orders_of(question, self.orders)) * self.program.calls_for(question)
 
-    def steps(self, question: Question) -> Steps:
-        """Yield the program's own steps for each order; its demonstrations and passages stay as they are."""
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program in each order; its demonstrations and passages stay as they are."""
         orders = orders_of(question, self.orders)
         outcomes: list[ProgramOutput] = []
+        votes: list[ProgramOutput] = []
         for order in orders:
-            outcome = yield from altered(self.program.steps(question), partial(_show, shown_in(question, order)))
-            outcomes.append(outcome)
-        return count_votes(question, _votes(question, orders, outcomes), outcomes).copy(orders=tuple(orders))
-
-
-def _show(question: Question, call: Call) -> Call:
-    """Return the call with the question as it is shown; until here it is the exam's, which finds the passages."""
-    return replace(call, inputs={**call.inputs, "question": question}) if "question" in call.inputs else call
-
-
-def _votes(question: Question, orders: Sequence[Order], outcomes: Sequence[ProgramOutput]) -> list[ProgramOutput]:
-    """Return every vote of every order, with the numbers that the exam prints."""
-    return [
-        vote for order, outcome in zip(orders, outcomes, strict=True) for vote in _votes_of(question, order, outcome)
-    ]
+            # Until a call is made the question is the exam's, which finds the passages.
+            with asked_by(question=shown_in(question, order)):
+                outcomes.append(await self.program.answer(question))
+            votes += _votes_of(question, order, outcomes[-1])
+        return count_votes(question, votes, outcomes).copy(orders=tuple(orders))
 
 
 def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Iterator[ProgramOutput]:
+    """Yield every vote of an order, with the numbers that the exam prints."""
     if outcome.votes is not None:
         for vote in outcome.votes:
             yield ProgramOutput(answer=original(question, order, vote), scores=None, rationale=outcome.rationale)

@@ -7,14 +7,9 @@ each time, so a server with a prefix cache reads it once.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-
-import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.predictions import OptionScores
-from medexam.programs.base import Call, ExamProgram, Step, Steps, WrappingProgram, advance, altered
+from medexam.programs.base import ExamProgram, Run, SharedPrompt, WrappingProgram, asked_by
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 
@@ -38,40 +33,17 @@ class Voting(WrappingProgram):
         """Count as many for each reply as the program's own."""
         return self.samples * self.program.calls_for(question)
 
-    def steps(self, question: Question) -> Steps:
-        """Yield the program's own steps for each reply: the first under the model's seed, the others under the next
-        ones.
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program for each reply: the first under the model's seed, the others under the next ones.
 
-        If one request brings several replies to a prompt, all are asked for at once as long as they are asked the same.
+        If one request brings several replies to a prompt, those that the runs begin with are asked for at once.
         """
-        runs = [self.program.steps(question) for _ in range(self.samples)]
-        next_steps = [advance(run) for run in runs]
-        while _shares_prompt(next_steps):
-            try:
-                replies = yield replace(next_steps[0], samples=self.samples)
-            except ContextWindowExceededError as error:
-                next_steps = [advance(run, error) for run in runs]
-                continue
-            next_steps = [advance(run, replies.completions[place]) for place, run in enumerate(runs)]
-            break
+        shared = SharedPrompt(self.samples)
         answers = []
-        for number, (run, step) in enumerate(zip(runs, next_steps, strict=True)):
-            answers.append((yield from altered(run, partial(_seeded, number, self.samples), step)))
+        for number in range(self.samples):
+            with asked_by(seeds_later=number, seed_step=self.samples, run=Run(shared, number)):
+                answers.append(await self.program.answer(question))
         return count_votes(question, answers, answers)
-
-
-def _shares_prompt(calls: Sequence[Step]) -> bool:
-    """Return whether all are the same call, of one of DSPy's own predictors, and its model reads a prompt once."""
-    first, *others = calls
-    if not isinstance(first, Call) or not isinstance(first.predictor, dspy.Predict):
-        return False
-    lm = first.predictor.lm or dspy.settings.lm
-    return getattr(lm, "shares_prompts", False) and all(call == first for call in others)
-
-
-def _seeded(number: int, samples: int, call: Call) -> Call:
-    """Return a call of reply `number` under a seed that no other of the `samples` has."""
-    return replace(call, seeds_later=number + samples * call.seeds_later)
 
 
 def count_votes(question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]) -> ProgramOutput:

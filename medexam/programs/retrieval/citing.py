@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import dspy
 
 from medexam.programs.asking import AnsweringProgram
-from medexam.programs.base import Call, Steps
+from medexam.programs.base import asked_by
+from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
 from medexam.programs.retrieval.passages import BehindText, PassageFinder
 from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
@@ -43,28 +44,28 @@ class CitingPassages(BehindText):
         """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
-    def steps(self, question: Question) -> Steps:
-        """Yield the program's own steps, each with the passages; then the citation."""
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program behind the passages; then for the citation."""
         hits = list(self._finder.find(question))
         passages_text = number_passages([hit.passage.text for hit in hits])
-        outcome = yield from fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
+        outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = hits
         if self.read is not None and outcome.answer is not None and outcome.cited:
-            supports = (yield Call(self.read, {"question": question})).supports
+            supports = (await self.ask(self.read, question=question)).supports
             outcome.cited_support = cited_support(supports, hits, outcome.cited, outcome.answer)
         return outcome
 
-    def _cited(self, question: Question, excerpt: str, hit_count: int) -> Steps:
+    async def _cited(self, question: Question, excerpt: str, hit_count: int) -> ProgramOutput:
         passages = f"{excerpt}\n\n{self._note}" if excerpt else ""
         count = count_numbered(excerpt, hit_count)
-        outcome = yield from self.steps_with(question, passages=passages)
+        with asked_by(passages=passages):
+            outcome = await self.program.answer(question)
         citation = read_citation((outcome.generation and outcome.generation.reply) or "", count)
         if self.cite is not None and outcome.answer is not None and count:
             reply = render_answer(outcome.answer, self.adapter.answer_form)
             if outcome.rationale:
                 reply = f"{outcome.rationale}\n\n{reply}"
-            inputs = {"question": question, "passages": passages, "reply": reply, "count": count}
-            prediction = yield Call(self.cite, inputs)
+            prediction = await self.ask(self.cite, question=question, passages=passages, reply=reply, count=count)
             outcome.generation = prediction.generation
             citation = prediction.citation
         return outcome.copy(cited=citation)

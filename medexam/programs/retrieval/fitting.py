@@ -1,19 +1,17 @@
 """Texts before a question that are cut where they do not fit the model's context."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from dspy.utils.exceptions import ContextWindowExceededError
-
-from medexam.programs.base import Call
 
 P = TypeVar("P")
 _LEAST = 200
 """Characters of passages below which none are shown."""
 
 
-def fitted(text: str, begin: Callable[[str], Generator[Call, Any, P]]) -> Generator[Call, Any, P]:
-    """Yield the steps that `begin` makes of a text, anew with a shorter one while it does not fit the model's context.
+async def fitted(text: str, ask: Callable[[str], Awaitable[P]]) -> P:
+    """Return what `ask` makes of a text, asked anew with a shorter one while it does not fit the model's context.
 
     It is cut from the end by halves; the output carries `passages_cut`, how many characters that were. Raises
     `ContextWindowExceededError` where even no text does not fit.
@@ -21,7 +19,7 @@ def fitted(text: str, begin: Callable[[str], Generator[Call, Any, P]]) -> Genera
     full_text = text
     while True:
         try:
-            output: Any = yield from begin(text)
+            output: Any = await ask(text)
         except ContextWindowExceededError:
             if not text:
                 raise

@@ -6,7 +6,7 @@ Which passages belong to a question is looked up once, before anything is asked;
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from medexam.programs.base import AskingProgram, Steps, WrappingProgram
+from medexam.programs.base import AskingProgram, WrappingProgram, asked_by
 from medexam.programs.controls import Control
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
@@ -43,9 +43,14 @@ class BehindText(WrappingProgram):
         for predictor in program.predictors():
             predictor.signature = behind_passages(predictor.signature)
 
-    def steps_behind(self, question: Question | Task, text: str) -> Steps:
-        """Yield the program's own steps, each behind the text."""
-        return (yield from fitted(text, lambda excerpt: self.steps_with(question, passages=excerpt)))
+    async def answer_behind(self, question: Question | Task, text: str) -> ProgramOutput:
+        """Ask the program behind the text, or behind as much of it as fits."""
+
+        async def ask(excerpt: str) -> ProgramOutput:
+            with asked_by(passages=excerpt):
+                return await self.program.answer(question)
+
+        return await fitted(text, ask)
 
 
 class WithPassages(BehindText):
@@ -55,11 +60,10 @@ class WithPassages(BehindText):
         super().__init__(program)
         self._finder = finder
 
-    def steps(self, question: Question | Task) -> Steps:
-        """Yield the program's own steps, each with the passages."""
+    async def answer(self, question: Question | Task) -> ProgramOutput:
+        """Ask the program behind the passages."""
         hits = list(self._finder.find(question))
-        outcome = yield from self.steps_behind(question, join_passages(hits))
-        return outcome.copy(hits=hits)
+        return (await self.answer_behind(question, join_passages(hits))).copy(hits=hits)
 
 
 def join_passages(hits: Sequence[Hit]) -> str:

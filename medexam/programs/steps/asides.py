@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from medexam.programs.base import AskingProgram, Call, Steps
+from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.fitting import fitted
@@ -45,8 +45,8 @@ class Aside(AskingProgram):
         self._signature = signature
         self._outputs = list(signature.outputs)
 
-    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:
-        """Yield the calls; `looked_up` are the texts of all look-ups before."""
+    async def answer_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> ProgramOutput:
+        """Ask; `looked_up` are the texts of all look-ups before."""
         raise NotImplementedError
 
 
@@ -81,8 +81,8 @@ class AskedAside(Aside):
         answer = "\n".join([task.given_answer, *task.given_reasoning])
         return fill(self._groups[self._spec.wrong], replace(task, question=text, given_answer=answer))
 
-    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:
-        """Yield the one call, with as much of the text as fits; none for a verdict on no passage."""
+    async def answer_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> ProgramOutput:
+        """Ask once, with as much of the text as fits; not for a verdict on no passage."""
         texts = [value for name, value in inputs.items() if name != "answer"]
         text = texts[-1] if texts and ("question" in self._signature.inputs or len(texts) > 1) else ""
         if self._spec.output_type == "bool" and text == []:
@@ -91,11 +91,11 @@ class AskedAside(Aside):
 
         count = self._spec.most if self._spec.output_type == "list[str]" else 0
 
-        def ask(excerpt: str) -> Any:
+        async def ask(excerpt: str) -> Any:
             asked = AskedTask(self.task(question, inputs, excerpt), choices=choices, count=count)
-            return (yield Call(self.respond, {"asked": asked}))
+            return await self.ask(self.respond, asked=asked)
 
-        prediction = yield from fitted(shown_text(text), ask)
+        prediction = await fitted(shown_text(text), ask)
         value: Any = prediction.answer
         if choices:
             value = prediction.answer == choices[0]
@@ -124,9 +124,9 @@ class ReadAside(Aside):
         self.read = ReadSupports(reader)
         self._least = spec.least
 
-    def steps_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> Steps:  # noqa: ARG002
+    async def answer_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> ProgramOutput:  # noqa: ARG002
         """Ask for one reading of all passages."""
-        supports: Supports = (yield Call(self.read, {"question": question})).supports
+        supports: Supports = (await self.ask(self.read, question=question)).supports
         passages = next(value for name, value in inputs.items() if name != "answer")
         hits: list[Hit] = passages if isinstance(passages, list) else [passages]
         by_option = [supports.get(hit.passage.id, {}) for hit in hits]

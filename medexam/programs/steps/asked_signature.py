@@ -10,12 +10,13 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object
 from medexam.predictions import OptionScores
 from medexam.programs.fields import Asked
+from medexam.programs.lm import Calls
 from medexam.programs.loading import typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import Calls
 from medexam.questions import Language, Question
+from medexam.retrievers.base import Hit
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asking_steps import AskStep, UseStep, read_step_words
 
@@ -34,12 +35,12 @@ class AskedSignature(OwnProgram):
             return super().calls_for(question) + REACT_TURNS - 1
         return super().calls_for(question)
 
-    def _prediction(self, question: Asked, outputs: list[Any], calls: Calls) -> ProgramOutput:
+    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:
         """Build the prediction, which holds an `answer` only if the signature has one."""
         values = dict(outputs[0].items()) if outputs and isinstance(outputs[0], dspy.Prediction) else None
         if values is not None and "answer" not in values:
             outputs = [dspy.Prediction(**values, answer=None)]
-        outcome = super()._prediction(question, outputs, calls)
+        outcome = super()._prediction(question, hits, outputs, calls)
         if values is None:
             return outcome
         answer = outcome.answer if isinstance(question, Question) else outcome.text

@@ -4,26 +4,28 @@ The steps are done one after the other, those of `all` too: other questions fill
 a question have one order, by which stored replies are read again.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import dspy
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import FollowUp, Reason
-from medexam.programs.base import Call, Steps
+from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
+from medexam.programs.combining.reordering import Reordered
+from medexam.programs.combining.voting import Voting
 from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked, question_fields
+from medexam.programs.lm import find_lm
+from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_passage
 from medexam.programs.retrieval.passages import PassageFinder, shown_text
-from medexam.programs.retrieval.searching import LookUp, PassageSearch
-from medexam.programs.steps.asides import Aside, AskedAside
-from medexam.programs.steps.asking_part import part_steps, within
+from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.steps.asides import Aside, AskedAside, BehindField
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.signatures.direct import find_lm
 from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.step_fields import added_lists
@@ -113,62 +115,59 @@ class Course:
     """Id of a passage -> whether `each` kept it."""
     looked_up: bool = False
 
-    def run(self) -> Steps:
-        """Yield the calls of all steps."""
+    async def run(self) -> ProgramOutput:
+        """Do all steps."""
         self.looked_up = self.plan.looks_again
         # Each list that steps add to is there from the beginning, and one for all of them.
         scope = _Scope({name: [] for name in self.plan.lists})
         try:
-            yield from self._do(self.plan.steps, "steps", scope)
+            await self._do(self.plan.steps, "steps", scope)
         except _EmptyFieldError:
             # What was reasoned before no answer, and why there is none, is kept.
             if scope.answering is not None and (scope.answering.answer, scope.answering.text) != (None, None):
                 scope.answering = None
         return self._output(scope)
 
-    def _do(self, steps: StepSpecs, place: str, scope: _Scope) -> Any:
+    async def _do(self, steps: StepSpecs, place: str, scope: _Scope) -> None:
         for position, step in enumerate(steps):
-            step_place = f"{place}.{position}"
-            # Most steps ask, and each generator between a call and who waits for it costs time.
-            if isinstance(step, AskingStep):
-                yield from self._ask(self.plan.parts[step_place], scope)
-            else:
-                yield from self._do_step(step, step_place, scope)
+            await self._do_step(step, f"{place}.{position}", scope)
 
-    def _do_step(self, step: StepSpec, place: str, scope: _Scope) -> Any:
+    async def _do_step(self, step: StepSpec, place: str, scope: _Scope) -> None:
         fields = scope.fields
         match step:
+            case AskingStep():
+                await self._ask(self.plan.parts[place], scope)
             case RetrieveStep():
-                yield from self._retrieve(step, scope)
+                await self._retrieve(step, scope)
             case EachStep():
-                yield from self._each(step, place, scope)
+                await self._each(step, place, scope)
             case RepeatStep():
                 for _ in range(step.repeat):
                     self.rounds += [[]] if self.plan.looks_again else []
-                    yield from self._do(step.do, f"{place}.do", scope)
+                    await self._do(step.do, f"{place}.do", scope)
                     if step.until is not None and fields.get(step.until):
                         break
                     if step.as_long_as is not None and not fields.get(step.as_long_as):
                         break
             case ConditionStep():
                 if _is_true(step.condition, scope, self.question) == isinstance(step, WhenStep):
-                    yield from self._do(step.do, f"{place}.do", scope)
+                    await self._do(step.do, f"{place}.do", scope)
                 elif step.otherwise is not None:
-                    yield from self._do(step.otherwise, f"{place}.else", scope)
+                    await self._do(step.otherwise, f"{place}.else", scope)
             case AllStep():
-                yield from self._all(step, place, scope)
+                await self._all(step, place, scope)
 
-    def _each(self, step: EachStep, place: str, scope: _Scope) -> Any:
+    async def _each(self, step: EachStep, place: str, scope: _Scope) -> None:
         """Do steps for each entry, and keep those for which a field of these is true."""
         entries = _value(step.each, scope, self.question)[: step.most]
         kept_entries = []
         first = step.do[0]
         if isinstance(first, RetrieveStep) and first.retrieve == step.name:
             # All at once: a search has most of its costs once.
-            yield from self._look_up([str(entry) for entry in entries], first.k)
+            await self._look_up([str(entry) for entry in entries], first.k)
         for entry in entries:
             inner = scope.inside(**{step.name: entry})
-            yield from self._do(step.do, f"{place}.do", inner)
+            await self._do(step.do, f"{place}.do", inner)
             keeps = step.keep is None or bool(inner.fields.get(step.keep))
             kept_entries += [entry] if keeps else []
             if step.keep is not None and isinstance(entry, Hit):
@@ -177,7 +176,7 @@ class Course:
                 self.verdicts[entry.passage.id] = verdict
         scope.fields[step.each] = kept_entries
 
-    def _ask(self, part: StepPart, scope: _Scope) -> Any:
+    async def _ask(self, part: StepPart, scope: _Scope) -> None:
         """Ask what a step asks, and write its outputs."""
         step, program = part.step, self.programs[part.attribute]
         inputs = _given(step, scope)
@@ -192,16 +191,16 @@ class Course:
             # Other passages are another prompt, which needs no seed of its own.
             asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
         drawn = later = self.times.get(asking, 0)
-        if later and not (lm or dspy.settings.lm).kwargs.get("temperature"):
+        if later and not (lm or current_lm()).kwargs.get("temperature"):
             later = 0
         # Steps inside may ask alike too.
         inner = program.calls_for(self.question) if isinstance(part.program, FlowSpec) else 1
         self.times[asking] = drawn + inner * self.plan.replies[part.place]
-        if isinstance(program, Aside):
-            steps = program.steps_given(self.question, inputs, [text for text, _ in self.found])
-        else:
-            steps = part_steps(step, program, self.question, inputs)
-        outcome = ProgramOutput.of((yield from within(steps, program, lm, later)))
+        with asked_by(lm, seeds_later=later):
+            if isinstance(program, Aside):
+                outcome = await program.answer_given(self.question, inputs, [text for text, _ in self.found])
+            else:
+                outcome = await repeated(step, _Given(program, inputs)).answer(self.question)
         self.looked_up |= outcome.hits is not None
         self.hits |= {hit.passage.id: hit for hit in outcome.hits or ()}
         if isinstance(program, Abstention) and scope.answering is not None:
@@ -241,14 +240,14 @@ class Course:
         if "answer" in values:
             scope.answering = outcome
 
-    def _retrieve(self, step: RetrieveStep, scope: _Scope) -> Any:
+    async def _retrieve(self, step: RetrieveStep, scope: _Scope) -> None:
         self.looked_up = True
         if step is self.plan.look_up and self.plan.finder is not None:
             hits_by_query = [list(self.plan.finder.find(self.question))]
         else:
             text = _value(step.retrieve, scope, self.question)
             queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
-            hits_by_query = yield from self._look_up(queries, step.k)
+            hits_by_query = await self._look_up(queries, step.k)
             if self.rounds:
                 kept_hits = [tuple(map(kept_passage, hits)) for hits in hits_by_query]
                 self.rounds[-1] += [
@@ -263,16 +262,16 @@ class Course:
         known = {hit.passage.id for hit in passages}
         passages += [hit for key, hit in hits.items() if key not in known]
 
-    def _look_up(self, queries: Sequence[str], k: int) -> Generator[Call, Any, list[list[Hit]]]:
+    async def _look_up(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return the passages of texts; what was looked up for this question before is known."""
         assert self.plan.search is not None  # noqa: S101 - the builder has looked
         new = [query for query in dict.fromkeys(queries) if query.strip() and (query, k) not in self.found]
         if new:
-            hits_by_query = (yield Call(LookUp(self.plan.search, k), {"queries": new})).found
+            hits_by_query = await self.plan.search.asearch(new, k)
             self.found |= {(query, k): hits for query, hits in zip(new, hits_by_query, strict=True)}
         return [self.found.get((query, k), []) for query in queries]
 
-    def _all(self, step: AllStep, place: str, scope: _Scope) -> Any:
+    async def _all(self, step: AllStep, place: str, scope: _Scope) -> None:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
         before = scope.inside()
         branches: list[_Scope] = []
@@ -283,7 +282,7 @@ class Course:
             inner = before.inside(**copies[-1])
             inner.answering = None if step.combine is not None else before.answering
             try:
-                yield from self._do(branch, f"{place}.all.{position}", inner)
+                await self._do(branch, f"{place}.all.{position}", inner)
             except _EmptyFieldError:
                 if step.combine is None:
                     raise
@@ -332,6 +331,35 @@ class Course:
             if self.plan.looks_again:
                 fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
         return outcome.copy(**fields, fields=None)
+
+
+class _Given(AskingProgram):
+    """A part with what it is called with beside the question."""
+
+    def __init__(self, program: dspy.Module, fields: Mapping[str, Any]) -> None:
+        super().__init__(getattr(program, "adapter", None))
+        self._part = program
+        self._fields = fields
+
+    async def answer(self, question: Any) -> ProgramOutput:
+        """Ask the part."""
+        part = self._part
+        if isinstance(part, OwnProgram):
+            return await part.answer_with(question, self._fields)
+        if isinstance(part, BehindField):
+            return await part.answer_behind(question, shown_text(self._fields[part.field]))
+        if isinstance(part, AskingProgram):
+            return await part.answer(question)
+        return ProgramOutput.of(await part.acall(question=question))
+
+
+def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
+    """Return a program that is asked as often as the samples and orders of a step say."""
+    if step.outer_samples is not None:
+        program = Voting(cast("ExamProgram", program), step.outer_samples)
+    if step.outer_orders is not None:
+        program = Reordered(cast("ExamProgram", program), step.outer_orders)
+    return program
 
 
 def _given(step: AskingStep, scope: _Scope) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """A program that does the steps of a spec over one set of named fields."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import dspy
 
-from medexam.programs.base import AskingProgram, Steps
+from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
+from medexam.programs.lm import shared_draws
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.recording import shared_draws
 from medexam.programs.retrieval.passages import PassageFinder
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.steps.branches import BranchRule
@@ -82,23 +83,12 @@ class StepProgram(AskingProgram):
 
         return self._most_calls(self.spec.steps, "steps", count, {})
 
-    def forward(self, question: Asked) -> ProgramOutput:
-        """Answer one question."""
-        with shared_draws():
-            return super().forward(question)
-
-    async def aforward(self, question: Asked) -> ProgramOutput:
-        """Answer one question without blocking."""
-        if not self._records:
-            return await super().aforward(question)
-        with shared_draws():
-            return await super().aforward(question)
-
-    def steps(self, question: Asked) -> Steps:
-        """Yield the calls of all steps."""
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Do all steps."""
         # A module of DSPy's takes a function's time for each of its attributes.
         attributes = vars(self)
-        return Course(attributes["_plan"], vars(attributes["programs"]), question).run()
+        with shared_draws() if self._records else nullcontext():
+            return await Course(attributes["_plan"], vars(attributes["programs"]), question).run()
 
     def _program(self, part: StepPart) -> dspy.Module:
         program: dspy.Module = vars(self.programs)[part.attribute]

@@ -12,7 +12,7 @@ from typing import Any
 import dspy
 from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 
-from medexam.dspy_internals import CALL_ERRORS, model_check
+from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import read_generations, send_request
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_calls import Dialogue, Generation, Sampling
@@ -51,7 +51,6 @@ _UNHEARD: Mapping[str, Any] = {
     "track_usage": False,
     "usage_tracker": None,
     "disable_history": True,
-    **model_check(None),
 }
 """Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
 _OF_DSPY = frozenset(

@@ -21,7 +21,6 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.plan.words import describe_words
-from medexam.experiments.run.language_model import build_lm
 from medexam.experiments.run.scheduler import Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
@@ -32,12 +31,12 @@ from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__
 from medexam.predictions import Prediction
 from medexam.programs import ProgramContext, build_program
+from medexam.programs.lm import build_lm, in_bulk
 from medexam.programs.nearest import find_nearest
 from medexam.questions import Question
 from medexam.serve import Engine, EngineInfo, build_engine
 from medexam.serve.contract import find_changes
 from medexam.serve.network.event_loop import background_loop
-from medexam.signatures.direct import in_bulk
 from medexam.specs import EngineNeeds, ModelSpec
 
 REPORT_S = 0.25

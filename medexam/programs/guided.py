@@ -4,7 +4,7 @@ An output is a choice if its type is a `Literal`, an enum or a bool, or if it is
 numbered options. Each output is one call: the model writes it freely, or the engine chooses among its legal values.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
@@ -13,13 +13,12 @@ import dspy
 
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions import normalise_scores
-from medexam.signatures.direct import ask_blocking, ask_dialogue, is_heard
+from medexam.programs.lm import ask_model, run_blocking
 from medexam.signatures.single_call import Fields, Signature, call_settings
 
 _NEXT = "[[ ## "
 """Opens the next output."""
 _OPTIONS = "medexam_option_numbers"
-_Steps = Generator[Dialogue, Generation, list[Fields]]
 
 
 @contextmanager
@@ -43,27 +42,13 @@ class GuidedAdapter(dspy.ChatAdapter):
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return one dictionary of outputs."""
-        steps = self._steps(call_settings(lm, lm_kwargs), signature, demos, inputs)
-        dialogue = next(steps)
-        while True:
-            try:
-                dialogue = steps.send(ask_blocking(lm, dialogue, {})[0])
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
+        return run_blocking(self.acall(lm, lm_kwargs, signature, demos, inputs))
 
     async def acall(
         self, lm: dspy.LM, lm_kwargs: Fields, signature: Signature, demos: list[Fields], inputs: Fields
     ) -> list[Fields]:
         """Return one dictionary of outputs, without blocking."""
-        steps = self._steps(call_settings(lm, lm_kwargs), signature, demos, inputs)
-        dialogue = next(steps)
-        while True:
-            try:
-                dialogue = steps.send((await ask_dialogue(lm, dialogue, {}, heard=is_heard()))[0])
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
-
-    def _steps(self, settings: Fields, signature: Signature, demos: list[Fields], inputs: Fields) -> _Steps:
+        settings = call_settings(lm, lm_kwargs)
         chat = [_checked(message) for message in self.format(signature, demos, inputs)]
         transcript, probabilities = "", {}
         texts: dict[str, str] = {}
@@ -72,11 +57,11 @@ class GuidedAdapter(dspy.ChatAdapter):
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
             choices = self._choices(name, field.annotation)
-            step_settings = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
+            own_settings = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
             extras: dict[str, Any] = {"choices": choices} if choices else {}
             if choices and self._weighs:
                 extras = {"continuations": ContinuationRequest(texts=choices, given_opening=True, template=True)}
-            generation = yield Dialogue(chat, opening, Sampling.of(step_settings), **extras)
+            (generation,) = await ask_model(lm, Dialogue(chat, opening, Sampling.of(own_settings), **extras))
             if choices and self._weighs:
                 probabilities[name] = _shares(choices, generation)
             # Servers differ in whether the text at which they stopped is part of the reply.
