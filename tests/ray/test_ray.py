@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from medexam.metrics import TIMES
+from medexam.measures import TIMES
 from medexam.retrievers import BLOCK, load_corpus, open_index
 from retrievers.tiny_models import save_medcpt
 from stored_runs import without_times

@@ -88,7 +88,7 @@ class Run(Displayed):
 
     @property
     def metrics(self) -> Any:
-        """All scores, as `metrics.json` holds them: `medexam.metrics.Metrics` for questions with numbered options."""
+        """All scores, as `metrics.json` holds them: `medexam.measures.Metrics` for questions with numbered options."""
         return self.stored.metrics
 
     @property

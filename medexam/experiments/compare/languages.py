@@ -10,15 +10,15 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.paired_tables import document_of
 from medexam.distributions import WILSON, rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.metrics.paired.pairs import NO_ANSWER, Sheet, compare_pair
-from medexam.metrics.paired.results import PairedMeasure
-from medexam.metrics.paired.significance import adjust_all
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.paired_tables import document_of
+from medexam.measures.paired.pairs import NO_ANSWER, Sheet, compare_pair
+from medexam.measures.paired.results import PairedMeasure
+from medexam.measures.paired.significance import adjust_all
 from medexam.specs.identity import differing_keys
 from medexam.tables import NONE, Table, coefficient, p_value, percent, with_interval
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.paired import Pair
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.metrics.paired.margins import Told, cluster_test, judge_margin, score_test
-from medexam.metrics.paired.significance import adjust_holm
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.paired import Pair
+from medexam.measures.paired.margins import Told, cluster_test, judge_margin, score_test
+from medexam.measures.paired.significance import adjust_holm
 from medexam.tables import NONE, Table, decimal, equals, p_value, with_interval
 
 _PHRASES: dict[Told, str] = {

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.metrics.paired.repeats import Noise, measure_noise
+from medexam.measures import Benchmark
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.paired.repeats import Noise, measure_noise
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Item
 from medexam.tables import Table, decimal, percent

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medexam.benchmarks.verdicts import leader_sentence, verdicts
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.runs import find_scope, mixed_notes
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
+from medexam.measures.benchmarks.verdicts import leader_sentence, verdicts
 
 
 @dataclass(frozen=True)

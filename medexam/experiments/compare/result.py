@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.benchmarks.paired import Paired, count_alone
-from medexam.benchmarks.paired_tables import document_of, paired_document
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.intervals import RESAMPLES, SEED
-from medexam.metrics.paired.pairs import Measured
-from medexam.metrics.results import Resampling
+from medexam.measures.benchmarks.paired import Paired, count_alone
+from medexam.measures.benchmarks.paired_tables import document_of, paired_document
+from medexam.measures.intervals import RESAMPLES, SEED
+from medexam.measures.paired.pairs import Measured
+from medexam.measures.results import Resampling
 
 DROPPED = {
     "not_in_every_run": "not in every run",

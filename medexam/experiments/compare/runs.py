@@ -13,10 +13,6 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import pair_runs
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.equal_runs import describe_unequal
@@ -37,10 +33,14 @@ from medexam.experiments.store.stored_run import (
     tell_models_apart,
 )
 from medexam.gc_pause import gc_seldom
-from medexam.metrics.own import OwnScores
-from medexam.metrics.paired.pairs import Measured, Sheet, compare_all
-from medexam.metrics.paired.repeats import noise_floor
-from medexam.metrics.results import Unit
+from medexam.measures import Benchmark
+from medexam.measures.benchmarks.answers import RunAnswers
+from medexam.measures.benchmarks.paired import pair_runs
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.own import OwnScores
+from medexam.measures.paired.pairs import Measured, Sheet, compare_all
+from medexam.measures.paired.repeats import noise_floor
+from medexam.measures.results import Unit
 from medexam.model_calls import Reading
 from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read

@@ -20,7 +20,7 @@ from medexam.experiments.report.tables import split_families
 from medexam.experiments.score.breakdowns import break_down
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, run_document, tell_models_apart
-from medexam.metrics.paired.repeats import Noise
+from medexam.measures.paired.repeats import Noise
 from medexam.tables import Table
 
 

@@ -8,12 +8,12 @@ from typing import Any, Generic, Self, TypeVar
 
 import dspy
 
-from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import GivenPassages, Retrieval, known_passages
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
+from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_program

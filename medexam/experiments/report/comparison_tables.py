@@ -1,15 +1,15 @@
 """A comparison on the terminal, on the page, in Markdown and in LaTeX: which of its tables and sentences are shown."""
 
-from medexam.benchmarks import paired_tables
-from medexam.benchmarks.paired import FEW_CLUSTERS
-from medexam.benchmarks.resampling import describe_resampling
-from medexam.benchmarks.verdicts import measure_sentence, pair_sentences
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import table_runs
-from medexam.metrics.results import Resampling
+from medexam.measures.benchmarks import paired_tables
+from medexam.measures.benchmarks.paired import FEW_CLUSTERS
+from medexam.measures.benchmarks.resampling import describe_resampling
+from medexam.measures.benchmarks.verdicts import measure_sentence, pair_sentences
+from medexam.measures.results import Resampling
 from medexam.tables import Table
 
 SHOWN_FLIPS = 10

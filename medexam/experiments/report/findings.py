@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from medexam.benchmarks.measures import show_measure
-from medexam.benchmarks.tables import name_measure
-from medexam.benchmarks.verdicts import NAMED, join
 from medexam.experiments.compare.ranking import describe_difference, find_standing, is_rankable
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.results import Scores
+from medexam.measures.benchmarks.measures import show_measure
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.benchmarks.verdicts import NAMED, join
+from medexam.measures.results import Scores
 from medexam.specs.programs.replies import ReplySpec
 from medexam.tables import percent
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from medexam.benchmarks.tables import name_measure
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.metrics.results import Measure
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.results import Measure
 from medexam.tables import NONE, Table, decimal, percent, with_interval
 from medexam.text import count_of
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medexam.benchmarks.tables import headline, matrices
 from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.report.findings import find_verdicts, findings, remarks
 from medexam.experiments.report.markdown import render_markdown
@@ -18,7 +17,8 @@ from medexam.experiments.report.run_tables import (
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import facet_tables, label_runs, overview_tables, split_families, table_runs
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.predictions.evidence.kinds import evidence_tables
+from medexam.measures.benchmarks.tables import headline, matrices
+from medexam.measures.evidence.kinds import evidence_tables
 from medexam.tables import Table
 
 

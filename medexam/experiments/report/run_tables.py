@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from medexam.benchmarks.measures import show_measure
-from medexam.benchmarks.tables import origin
 from medexam.distributions import WILSON
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.measures import show_measure
+from medexam.measures.benchmarks.tables import origin
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
 from medexam.text import count_of, shorten

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.items import read_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnySet
 from medexam.specs.identity import differing_keys
 

@@ -10,15 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medexam.benchmarks import Benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
-from medexam.metrics import ScoredRun
+from medexam.measures import Benchmark, ScoredRun
+from medexam.measures.evidence.kinds import evidence_cells
 from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.core import Outcome
-from medexam.predictions.evidence.kinds import evidence_cells
 from medexam.questions import AnySet
 
 OWN = "own_"

@@ -10,8 +10,6 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from medexam.benchmarks.measures import measure_values
-from medexam.benchmarks.tables import headline, metric_values
 from medexam.errors import MedExamError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.plan.cells import AnyCell
@@ -24,6 +22,8 @@ from medexam.experiments.store.freshness import DERIVED
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.copies import NOTE, Copy, open_store, send_copies
+from medexam.measures.benchmarks.measures import measure_values
+from medexam.measures.benchmarks.tables import headline, metric_values
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 from medexam.text import hide_secrets

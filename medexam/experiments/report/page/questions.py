@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from medexam.benchmarks.tables import name_measure
 from medexam.datasets.pictures.scaling import scale_picture
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.parquet import read_own_scores, read_rows
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.evidence.kinds import evidence_entry
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
-from medexam.predictions.evidence.kinds import evidence_entry
 from medexam.tables import percent, six_digits
 from medexam.text import writable
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from medexam.benchmarks.tables import count_units
 from medexam.errors import DatasetError
 from medexam.experiments.compare.ranking import describe_difference, ranking_notes
 from medexam.experiments.compare.result import describe_all
@@ -17,7 +16,8 @@ from medexam.experiments.report.run_blocks import facet_matrices
 from medexam.experiments.report.run_tables import cost_tables, describe_settings, failure_tables
 from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.predictions.evidence.kinds import evidence_tables
+from medexam.measures.benchmarks.tables import count_units
+from medexam.measures.evidence.kinds import evidence_tables
 from medexam.tables import NONE, Table
 
 OPEN_PAIRS = 3

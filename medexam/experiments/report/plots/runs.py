@@ -9,7 +9,6 @@ from itertools import compress, product
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.resampling import describe_resampling
 from medexam.distributions import WILSON
 from medexam.errors import DatasetError
 from medexam.experiments.compare.ranking import describe_difference
@@ -31,8 +30,9 @@ from medexam.experiments.report.plots.style import (
     wrap,
 )
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.paired.pairs import NO_ANSWER
-from medexam.metrics.results import Measure
+from medexam.measures.benchmarks.resampling import describe_resampling
+from medexam.measures.paired.pairs import NO_ANSWER
+from medexam.measures.results import Measure
 from medexam.tables import coefficient, decimal, percent, with_interval
 
 TOGETHER = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medexam.metrics import TIMES
+from medexam.measures import TIMES
 from stored_runs import without_times
 from waiting import until
 
