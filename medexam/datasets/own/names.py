@@ -48,7 +48,25 @@ in options: option options opcion opciones opcao opzione choice choices answer a
 in options: respuesta resposta reponse risposta antwort proposition item ans o a r 选项 選択肢 вариант
 in neither: id number num no nr n type category image count year difficulty level format class source options choices
 in neither: start rationale explanation reason time score points comment length user student wrong incorrect false
-in neither: incorrectas distractor is has url nbr nb"""
+in neither: incorrectas distractor is has url nbr nb
+as explanation: explanation explanations explain rationale rationales reason reasoning cot comment comments feedback exp
+as explanation: justification explicacion comentario explicacao explication erklarung spiegazione
+as media: image images img picture pictures figure figures photo audio video sound media scan radiograph ecg ekg plot
+as media: imagen imagenes imagem figura foto bild immagine graph chart table tables
+as needed: case vignette history lab labs findings statement statements passage text stem lead option options choice
+as needed: answer answers correct right question context background content body result results alternative wrong
+as harmless: id ids uid uuid idx index no nr num number n qid row line page source src url link origin reference ref
+as harmless: references citation author license licence copyright dataset version date created updated time timestamp
+as harmless: duration limit topic topics subject subjects subtopic chapter section category categories tag tags keyword
+as harmless: keywords area discipline specialty speciality unit module course department year month period session exam
+as harmless: booklet test part paper batch country region university level grade difficulty bloom type qtype kind format
+as harmless: class group set split fold points score marks mark percent pct percentage rate count counts views votes
+as harmless: total title name names meta metadata info schema entry shot user student editor instruction instructions
+as harmless: tema asignatura materia categoria curso ano numero dificultad fuente pagina assunto disciplina matiere
+as harmless: sujet niveau fach thema argomento
+as void: annulled anulada anulado annulee annullata void voided deleted eliminada withdrawn removed cancelled invalid
+as void: excluded discarded retired unscored reserve reserva impugnada active valid scored enabled approved published
+as void: usable status estado"""
 _BY_LIST: dict[str, tuple[str, ...]] = {}
 for _name, _, _words in (line.partition(": ") for line in _LISTS.splitlines()):
     _BY_LIST[_name] = (*_BY_LIST.get(_name, ()), *_words.split())
@@ -56,6 +74,10 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {name: words for name, words in _BY_LIST.items() if " " not in name and name != "weak"}
 )
 """Field -> the names that its column often has, the likeliest first; `wrong` are options that are not right."""
+KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {name[3:]: frozenset(words) for name, words in _BY_LIST.items() if name.startswith("as ")}
+)
+"""What a word in a column's name says of what no field is read from -> these words."""
 WEAK = frozenset(_BY_LIST["weak"])
 """Names of options that right answers have as well."""
 _CORES: Mapping[str, frozenset[str]] = {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}

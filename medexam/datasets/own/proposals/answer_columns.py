@@ -10,7 +10,7 @@ from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.cells import HALF, MOST
-from medexam.datasets.own.proposals.drafts import Proposal, TableSample, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, TableSample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
@@ -155,6 +155,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
                 f"{len(places):,} of {len(table.rows):,} rows, such as {table.rows[places[0]].place}, where "
                 f"{' and '.join(says)}",
             )
+            draft.agreeing += [name for fit in fitting for name in columns_in(fit.settings.get("answer"))]
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
     if not best.ways:
@@ -162,7 +163,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
     elif best.asks is not None:
         draft.ask(*best.asks)
     elif len(fitting) > 1:
-        draft.notes.append(f"the same answers by {' and by '.join(candidate.name for candidate in fitting)}")
+        draft.agreeing += [name for fit in fitting for name in columns_in(fit.settings.get("answer"))]
 
 
 def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:
