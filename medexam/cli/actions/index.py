@@ -12,8 +12,7 @@ import typer
 from medexam.cli.flags.index import BuildSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.experiments.entry.bars import EncodingProgress, open_bars
-from medexam.experiments.run.ray.cluster import open_cluster
-from medexam.experiments.run.ray.indexing import build_index_on_ray
+from medexam.experiments.run.ray import build_index_on_ray, open_cluster
 from medexam.files import cache_dir
 from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import Corpus, load_corpus
@@ -47,8 +46,8 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
 def _builder(settings: BuildSettings) -> Iterator[Callable[..., IndexManifest]]:
     """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
     if settings.executor == "ray":
-        with open_cluster(settings.ray_address) as cluster:
-            yield partial(build_index_on_ray, cluster, device=settings.device, shards=settings.shards)
+        with open_cluster(settings.ray_address) as ray:
+            yield partial(build_index_on_ray, ray, device=settings.device, shards=settings.shards)
     else:
         yield build_index
 

@@ -19,7 +19,6 @@ from medexam.specs.suite import SuiteEntry, load_entries
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
-    from medexam.experiments.run.workers.remote import Launcher
     from medexam.experiments.store.stored_run import StoredRun
 
 
@@ -114,38 +113,30 @@ def carry_out(
 @contextmanager
 def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
-    from medexam.experiments.run.workers.executor import SpreadExecutor
+    from medexam.experiments.run.number import choose_number
+    from medexam.experiments.run.spread import ProcessExecutor
 
     if not cells:
         yield None
     elif carriers.executor == "ray":
-        with _open_ray(carriers, cells, say) as launcher:
-            yield SpreadExecutor(launcher)
+        with _open_ray(carriers, cells, say) as executor:
+            yield executor
     else:
-        from medexam.experiments.run.workers.number import choose_number
-        from medexam.experiments.run.workers.processes import open_processes
-
         number, reason = choose_number(cells, carriers.workers)
         if reason:
             say(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
-        if number == 1:
-            yield None
-            return
-        with open_processes(number) as launcher:
-            yield SpreadExecutor(launcher)
+        yield None if number == 1 else ProcessExecutor(number)
 
 
 @contextmanager
-def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
+def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor]":
     if engine := next((one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder")), None):
         raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
-    from medexam.experiments.run.ray.cluster import open_cluster
+    from medexam.experiments.run.ray import RayExecutor, open_cluster
 
     address = carriers.ray_address
     say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
-    embedded = any(planned.cell.model.loads_weights for planned in cells)
+    loads_weights = any(planned.cell.model.loads_weights for planned in cells)
     number = None if carriers.workers == "auto" else carriers.workers
-    with open_cluster(address) as cluster:
-        from medexam.experiments.run.ray.launcher import RayLauncher
-
-        yield RayLauncher(cluster, workers=number, a_gpu_each=embedded)
+    with open_cluster(address) as ray:
+        yield RayExecutor(ray, number, loads_weights=loads_weights)

@@ -1,11 +1,11 @@
 """How many processes of this machine ask a plan's questions, and whether several can."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.workers.processes import usable_cores
 
 Wanted = int | Literal["auto"] | None
 """How many workers a user wants; None: the executor's default."""
@@ -55,3 +55,8 @@ def _why_rather_one(planned: AnyCell) -> str:
     if planned.retrieval is not None and planned.retrieval.settings.query == "written":
         return "each process would open the index"
     return ""
+
+
+def usable_cores() -> int:
+    """Count the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
