@@ -3,7 +3,6 @@
 It says what a name may mean, never what a column holds.
 """
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,8 @@ stem: quesito item_stem questiontext questions 问题 题目 题干 問題 問�
 options: options choices answer_choices alternatives endings option choice answer_options options_list choices_list
 options: opciones alternativas opcoes opzioni alternative propositions antwortmoglichkeiten antwortoptionen
 options: 选项 選択肢 варианты варианты_ответов 보기 answers candidates respuestas reponses risposte antworten respostas
-answer: answer answers label gold answer_idx answer_index answer_key answerkey cop correct correct_answer correct_option
+answer: answer answers label labels gold answer_idx answer_index answer_key answerkey cop correct correct_answer
+answer: correct_option
 answer: correct_answers right ra target solution answer_letter key final_decision correct_choice correct_index
 answer: correct_idx correct_id correct_option_id correct_answer_id right_answer gold_answer gold_label golden ans
 answer: expected expected_answer ideal answer_label respuesta respuesta_correcta correcta opcion_correcta solucion clave
@@ -95,8 +95,6 @@ _ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجد�
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _LABEL = re.compile(r"\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
-_ALIKE = 0.82
-"""How alike a misspelt name is to the one that is meant, 0 to 1."""
 
 
 def plain_name(column: str) -> str:
@@ -111,7 +109,7 @@ def plain_name(column: str) -> str:
 def rank(field: str, column: str) -> tuple[int, int] | None:
     """Rank how near a column's name is to those of a field, smaller is nearer; None if it is none.
 
-    The first number is 0 for one of its names, 1 for a longer name with one of its words, 2 for a misspelling.
+    The first number is 0 for one of its names, 1 for a longer name with one of its words.
     """
     name = plain_name(column)
     joined = name.replace("_", "")
@@ -124,20 +122,12 @@ def rank(field: str, column: str) -> tuple[int, int] | None:
         return None
     if {words[0], words[-1]} & core and not (field == "stem" and _CORES["answer"] & {*words}):
         return 1, len(words)
-    if field in _CORES and len(name) > 4:
-        matches = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
-        if matches:
-            return 2, NAMES[field].index(matches[0])
     return None
 
 
-def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
-    """Find the columns whose names are a field's, the nearest first; `most` is the highest first number of `rank`."""
-    ranked = [
-        (nearness, column)
-        for column in columns
-        if (nearness := rank(field, column)) is not None and nearness[0] <= most
-    ]
+def find_named(field: str, columns: Iterable[str]) -> list[str]:
+    """Find the columns whose names are a field's, the nearest first."""
+    ranked = [(nearness, column) for column in columns if (nearness := rank(field, column)) is not None]
     return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 

@@ -61,21 +61,19 @@ def find_answer_columns(sample: TableSample, stem: str, source: Source, options:
     by_mark = [fit(mark, answer_as="one_hot") for mark in marks]
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
-    fits = [fit(column) for column in find_named("answer", other_columns, 2)] + [
+    fits = [fit(column) for column in find_named("answer", other_columns)] + [
         mark_fit for mark_fit in by_mark if mark_fit.share >= MOST
     ]
     if any(candidate.share > 0 or candidate.asks or sample.filled(candidate.name) for candidate in fits):
         return sorted(fits, key=lambda candidate: (candidate.share < HALF, candidate.share < MOST))
-    by_content = [fit(column) for column in other_columns]
-    if source.answer is None:
-        return [
-            candidate
-            for candidate in by_content
-            if candidate.share == 1 and _is_told(candidate, options, alone=len(other_columns) == 1)
-        ]
-    by_content.sort(key=lambda candidate: candidate.settings["answer"] != source.answer)
-    is_certain = by_content[0].share == 1 and _is_told(by_content[0], options, alone=int(source.answer) > int(stem))
-    return [candidate for candidate in by_content if candidate.share >= MOST] if is_certain else []
+    behind = sample.table.columns.index(source.used[-1]) + 1 if sample.is_numbered and source.used else 0
+    next_column = sample.table.columns[behind : behind + 1] if behind else ()
+    return [
+        candidate
+        for candidate in map(fit, other_columns)
+        if candidate.share == 1
+        and _is_told(candidate, options, alone=len(other_columns) == 1 or candidate.settings["answer"] in next_column)
+    ]
 
 
 def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:

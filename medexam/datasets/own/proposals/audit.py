@@ -76,10 +76,14 @@ def audit(draft: Proposal) -> None:
     is_open = [each for each in draft.accounts if each.is_open]
     if ignored := [each.column for each in draft.accounts if each.reading.startswith("ignored")]:
         draft.columns["ignored"] = ignored
+    facts = "; ".join(f"{each.column} ({each.reading})" for each in is_open)
     if is_open and not {"columns.stem", "columns.options", "columns.answer"} & draft.open.keys():
-        facts = "; ".join(f"{each.column} ({each.reading})" for each in is_open)
-        draft.columns.setdefault("ignored", [])
-        draft.open["columns.ignored"] = f"add what no question needs, or read it as context, image, answer ...: {facts}"
+        if draft.sample.is_numbered:
+            draft.ask("answer", f"{draft.columns.get('answer')}, or another of columns without names: {facts}")
+        else:
+            question = f"add what no question needs, or read it as context, image, answer ...: {facts}"
+            draft.columns.setdefault("ignored", [])
+            draft.open["columns.ignored"] = question
     _ask_above(draft)
     doubts = dict(_doubts(draft))
     if doubts:
@@ -133,7 +137,7 @@ def _account_for(
         return Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
     if kind("explanation"):
         return Account(path, "ignored: an explanation")
-    in_all = len(rows) >= len(draft.sample.table.rows)
+    in_all = len(rows) >= len(draft.sample.table.rows) and not draft.sample.is_numbered
     is_number = all(isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value)) for _, vs in rows for value in vs)
     is_topic = kind("harmless") and length <= _LONGEST_TOPIC
     is_topic = is_topic and (not kind("needed") or is_number or _ends_harmless(path))

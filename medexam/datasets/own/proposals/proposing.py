@@ -117,7 +117,7 @@ def _find_stem(draft: Proposal) -> str | None:
         grouped = {
             column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns
         }
-        best_name = next((column for column in find_named("stem", texts, 2) if column not in grouped), None)
+        best_name = next((column for column in find_named("stem", texts) if column not in grouped), None)
         if best_name is not None:
             return best_name
     asking = [
@@ -153,8 +153,6 @@ def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
         decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
-        if source.answer is not None:
-            draft.open["columns.options"] = "these, or other columns after the question"
 
 
 def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | None:
@@ -174,7 +172,7 @@ def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | N
         fits = find_answer_columns(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
-        if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
+        if likely is None and (source.is_certain or not find_named("answer", sample.columns)):
             likely = source, fits
     return likely
 
@@ -228,7 +226,7 @@ def _are_marks(value: Any) -> bool:
 def _propose_answer(draft: Proposal) -> list[str]:
     """Put the first column that is called as answers are, or ask for it; return all of them that are not empty."""
     sample = draft.sample
-    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns)
     answer_columns = [column for column in names if sample.filled(column)]
     if not answer_columns:
         draft.ask("answer", _which_answer(draft, None))
