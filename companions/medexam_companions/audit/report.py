@@ -167,7 +167,7 @@ def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Docum
         tables.append(
             Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs, caption=caption)
         )
-    return [*tables, *cost_tables(run)]
+    return [*tables, *cost_tables([run])]
 
 
 def _agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class Runs(Displayed, Collection[Run]):
         if not self._runs:
             return ["no runs"]
         runs = [run.stored for run in self]
-        return overview_blocks(runs) + [block for run in runs for block in pending_blocks(run)]
+        return [*overview_blocks(runs), *pending_blocks(runs)]
 
 
 class RunPlan(Displayed):

@@ -15,8 +15,8 @@ from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.answers import RunAnswers
 from medexam.measures.benchmarks.paired import Paired
-from medexam.measures.paired.pairs import Sheet
-from medexam.measures.paired.repeats import Noise
+from medexam.measures.margins import Noise
+from medexam.measures.paired import Sheet
 from medexam.questions import AnySet, Item
 from medexam.tables import Table
 
