@@ -78,11 +78,11 @@ def test_workers_build_the_index_that_one_process_builds(medexam, cluster, tmp_p
     ]
     (tmp_path / "c.jsonl").write_text("\n".join(json.dumps(row) for row in rows if row["content"]))
     save_medcpt(tmp_path / "medcpt")
-    for out, options in (("flat", ()), ("sharded", ("--executor", "ray", "--shards", "2"))):
+    for out, options in (("flat", ()), ("spread", ("--executor", "ray"))):
         build = ("index", "build", "--corpus", "c.jsonl", "--encoder", "./medcpt", "--out", out, *options)
         code, _, err = medexam(*build)
         assert code == 0, err
-    flat, parts = (open_index(tmp_path / out) for out in ("flat", "sharded"))
+    flat, parts = (open_index(tmp_path / out) for out in ("flat", "spread"))
     assert len(parts) == len(flat) > BLOCK
     titles = [row["title"] for row in rows[::14]]
     hits, others = ([hit for found in index.search(titles, 10) for hit in found] for index in (flat, parts))

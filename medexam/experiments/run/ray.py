@@ -19,16 +19,13 @@ from medexam.files import host_name
 from medexam.plugins import __version__
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Progress, build_encoder
-from medexam.retrievers.index import IndexManifest, Shard, count_encoded
-from medexam.retrievers.index_building import build_shard, check_factory, join_shards, prepare_shards
+from medexam.retrievers.index import Build, encode_parts
 from medexam.serve import EngineInfo, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
-LARGEST = 1_000_000
-"""Passages of a shard, at most, unless a number of shards is named: 3 GB of vectors of 768 dimensions."""
 _CONNECT_S = 5.0
 _LOOK_S = 1.0
-"""Seconds between two looks at how far the shards of an index are."""
+"""Seconds between two looks at how far the parts of an index are."""
 _SETTINGS = {"log_to_driver": False, "logging_level": logging.ERROR}
 _OWN = {"include_dashboard": False, "object_store_memory": 200_000_000}
 """Of a cluster of our own: questions and answers are small."""
@@ -189,39 +186,27 @@ def _look(model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
     return background_loop().run(look())
 
 
-def build_index_on_ray(
-    ray: Any,
-    corpus: Corpus,
-    encoder: Encoder,
-    folder: Path,
-    *,
-    device: str = "auto",
-    shards: int | None = None,
-    factory: str | None = None,
-    parameters: str = "",
-    progress: Progress | None = None,
-) -> IndexManifest:
-    """Encode a corpus into an index of `shards` shards, or finish one that was begun, shard by shard.
+def encode_on_ray(
+    ray: Any, device: str, corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None
+) -> None:
+    """Write the parts of an index, as `encode_parts` does: a task for each GPU, or for each machine without GPUs.
 
-    A task loads `encoder` on a GPU, or on a machine without GPUs. `shards` None: one for each of those, or more, until
-    none holds over `LARGEST` passages. `folder` must lie on storage that all machines share. Raises `IndexBuildError`
-    if a shard cannot be built. An approximate index is made of the shards by this process, at the end.
+    A task loads `encoder` and reads the corpus, which must lie, as `folder`, on storage that all machines share.
+    Raises `IndexBuildError` if a part cannot be written.
     """
-    check_factory(factory, parameters, encoder)
-    folder, nodes, record = folder.absolute(), _nodes(ray), encoder.record
+    nodes, record = _nodes(ray), encoder.record
     gpus = sum(int(node.get("GPU", 0)) for node in nodes) if device != "cpu" else 0
-    number = shards or max(gpus or len(nodes), -(-corpus.count // LARGEST))
-    layout = prepare_shards(corpus, encoder, folder, number)
     cpus = max(1, min(int(node.get("CPU", 1)) for node in nodes))
-    task = ray.remote(_build_shard).options(**({"num_gpus": 1} if gpus else {"num_cpus": cpus}))
-    source = (record.source, record.revision, device, record.precision)
-    running = [task.remote(folder, shard, source) for shard in layout]
-    tasks = list(running)
+    task = ray.remote(_encode_parts).options(**({"num_gpus": 1} if gpus else {"num_cpus": cpus}))
+    source, workers = (record.source, record.revision, device, record.precision), gpus or len(nodes)
+    places = (Path.cwd(), folder.absolute())
+    running = tasks = [task.remote(places, corpus, source, worker, workers) for worker in range(workers)]
+    build = Build(corpus=corpus, encoder=record)
     try:
         while running:
             ended, running = ray.wait(running, timeout=_LOOK_S)
             if progress is not None:
-                progress(count_encoded(folder, layout))
+                progress(build.count_encoded(folder))
             for fault in filter(None, ray.get(ended)):
                 raise IndexBuildError(fault)
     except ray.exceptions.RayError as error:
@@ -232,16 +217,17 @@ def build_index_on_ray(
     finally:
         for one in tasks:
             ray.cancel(one, force=True)
-    return join_shards(encoder, folder, factory, parameters)
 
 
 _load_encoder = lru_cache(maxsize=1)(build_encoder)
 
 
-def _build_shard(folder: Path, shard: Shard, source: tuple[Any, ...]) -> str:
-    """Build a shard; return what prevents it, for Ray wraps what is raised."""
+def _encode_parts(places: tuple[Path, Path], corpus: Corpus, source: tuple[Any, ...], worker: int, workers: int) -> str:
+    """Write a task's parts; return what prevents it, for Ray wraps what is raised."""
+    directory, folder = places
     try:
-        build_shard(folder, shard, _load_encoder(*source))
-    except MedExamError as error:
+        os.chdir(directory)
+        encode_parts(corpus, _load_encoder(*source), folder, worker=worker, workers=workers)
+    except (MedExamError, OSError) as error:
         return str(error)
     return ""
