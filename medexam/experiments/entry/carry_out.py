@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from medexam.errors import SpecError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec
@@ -22,12 +22,22 @@ if TYPE_CHECKING:
     from medexam.experiments.store.stored_run import StoredRun
 
 
+class Outcome(NamedTuple):
+    """What came of a plan."""
+
+    runs: "list[StoredRun]"
+    stop: Stop | None
+    """Why it ended early; None if it did not."""
+    spent: str
+    """What was spent, in a few words."""
+
+
 @dataclass(frozen=True)
 class Carriers:
     """Who asks a plan's questions."""
 
     executor: Literal["local", "ray"] = "local"
-    """`local`: this machine asks. `ray`: the workers of a cluster do."""
+    """`local`: this machine asks. `ray`: the machines of a cluster do."""
     ray_address: str | None = None
     """The cluster's head; None starts a cluster on this machine."""
     workers: int | Literal["auto"] | None = None
@@ -96,18 +106,21 @@ def carry_out(
     carriers: Carriers,
     watch: "Callable[[], AbstractContextManager[RunObserver]]",
     say: Callable[[str], None],
-) -> "tuple[list[StoredRun], Stop | None]":
+) -> Outcome:
     """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.compare.equal_runs import describe_unequal_beside
+    from medexam.experiments.plan.installed import check_installed
     from medexam.experiments.run.runner import Runner
 
+    check_installed([planned for planned in plan.cells if planned.pending])
     cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     with _executor(carriers, cells, say) as executor, watch() as observer:
-        runs, stop = Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+        runner = Runner(plan, observer, limits=carriers.limits, executor=executor)
+        runs, stop = runner.run()
     for line in describe_unequal_beside(runs):
         say(f"warning: {line}")
-    return runs, stop
+    return Outcome(runs, stop, runner.spending.describe())
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def _longest_reply(planned: AnyCell, model: ModelSpec) -> int:
     """Count the tokens that a reply of the program may have, with those of its thinking."""
     budget = planned.cell.program.budget(model.max_tokens)
     reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
-    if model.endpoints or not reply_tokens:
+    if model.endpoints or not model.is_billed or not reply_tokens:
         return reply_tokens
     return reply_tokens + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
 
@@ -90,12 +90,23 @@ def describe_prices(cells: Sequence[AnyCell]) -> str | None:
     """Describe in a line what the pending calls of a plan cost at most; None where nothing is billed or no price is
     known.
     """
-    estimates = [(planned, estimate) for planned in cells if (estimate := estimate_price(planned)) is not None]
+    estimates = _estimate_all(cells)
     if not estimates:
         return None
-    prompts, maximum = (
-        sum(estimate.prompt_usd for _, estimate in estimates),
-        sum(estimate.most_usd for _, estimate in estimates),
-    )
-    amounts = f"{_dollars(prompts)} for prompts, at most {_dollars(maximum)} with the longest replies"
-    return f"Price, by litellm's list: {amounts}."
+    prompts = sum(estimate.prompt_usd for estimate in estimates)
+    by_spec = all(model.price is not None for planned in cells for model in planned.models)
+    source = "the given price" if by_spec else "litellm's list"
+    maximum = _dollars(sum(estimate.most_usd for estimate in estimates))
+    return f"Price, by {source}: {_dollars(prompts)} for prompts, at most {maximum} with the longest replies."
+
+
+def describe_excess(cells: Sequence[AnyCell], max_cost: float | None) -> str | None:
+    """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
+    maximum = 0.0 if max_cost is None else sum(estimate.most_usd for estimate in _estimate_all(cells))
+    if max_cost is None or maximum <= max_cost:
+        return None
+    return f"the plan may cost {_dollars(maximum)}, and --max-cost is {_dollars(max_cost)}: it may stop before its end"
+
+
+def _estimate_all(cells: Sequence[AnyCell]) -> list[Estimate]:
+    return [estimate for planned in cells if (estimate := estimate_price(planned)) is not None]

@@ -48,7 +48,7 @@ class Runner:
         """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
         self._plan = plan
         self._observer = observer
-        self._spending = Spending(limits)
+        self.spending = Spending(limits)
         self._executor = executor or LocalExecutor()
         self._local = self._executor if isinstance(self._executor, LocalExecutor) else LocalExecutor()
         self._runs: dict[int, StoredRun] = {}
@@ -76,7 +76,7 @@ class Runner:
 
     def _check_prices(self) -> None:
         """Raise `SpecError` if dollars are limited, and a model that somebody may bill has no price."""
-        if self._spending.limits.cost is None:
+        if self.spending.limits.cost is None:
             return
         for planned in self._plan.cells:
             for model in planned.models:
@@ -105,7 +105,7 @@ class Runner:
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
-                if stop is None and self._is_pending() and (limit := self._spending.exhausted):
+                if stop is None and self._is_pending() and (limit := self.spending.exhausted):
                     return limit
         finally:
             await self._local.aclose()
@@ -169,7 +169,7 @@ class Runner:
             planned = await self._look_up(planned, executor)
             if ahead:
                 log = planned.folder.appending
-                await self._local.ask_into(log, planned, self._observer, self._spending, ahead=True)
+                await self._local.ask_into(log, planned, self._observer, self.spending, ahead=True)
             else:
                 await self._ask(planned, executor, before)
         except asyncio.CancelledError:
@@ -236,17 +236,17 @@ class Runner:
 
     async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
-        await asyncio.to_thread(self._spending.begin_cell, planned)
-        invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
-        self._spending.further_tokens = invocation.further_tokens
+        await asyncio.to_thread(self.spending.begin_cell, planned)
+        invocation, start, questions_before = Invocation(), time.monotonic(), self.spending.questions
+        self.spending.further_tokens = invocation.further_tokens
         try:
-            await executor.ask(planned, self._observer, self._spending)
+            await executor.ask(planned, self._observer, self.spending)
             await self._look_at_models_again(planned, executor)
         finally:
             planned.folder.merge_shards()
             invocation.seconds, invocation.questions = (
                 time.monotonic() - start,
-                self._spending.questions - questions_before,
+                self.spending.questions - questions_before,
             )
             _write_environment(planned, executor, before, invocation)
 

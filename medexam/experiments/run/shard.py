@@ -112,7 +112,8 @@ async def _ask(planned: AnyCell, part: int, limits: Limits, sharers: int) -> dic
         await asyncio.to_thread(spending.begin_cell, planned)
         log = partial(open_shard, planned.folder.path, part, keeps_prompts=planned.folder.read_record().keeps_items)
         await executor.ask_into(log, planned, observer, spending)
-        return {"stop": spending.exhausted, "changes": await executor.find_changes(planned)}
+        stop = spending.exhausted if spending.questions < len(planned.pending) else None
+        return {"stop": stop, "changes": await executor.find_changes(planned)}
     finally:
         watching.cancel()
         await executor.aclose()

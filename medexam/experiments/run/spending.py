@@ -75,13 +75,15 @@ class Spending:
     tokens: int = 0
     cost: float = 0.0
     most: tuple[float, float, float] = (1, 0, 0.0)
-    """Calls, tokens and dollars that one question takes at most."""
+    """Calls, tokens and dollars that one question takes at most, by its first prompt and by those that are done."""
     uncounted: int = 0
     """Questions whose tokens the server does not report."""
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
+        self._is_first = False
+        """Whether the cell's first question is to tell what one takes, before others are begun."""
 
     def begin_cell(self, planned: Any) -> None:
         """Count with the prices of a cell from now on, and with what its questions take at most."""
@@ -92,9 +94,11 @@ class Spending:
         self.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
         is_counted = self.limits.counts_questions and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
         self.most = find_most(planned) if is_counted else (1, 0, 0.0)
+        self._is_first = is_counted
 
     def add(self, prediction: Prediction) -> None:
         """Count one more question as done."""
+        self._is_first = False
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
         counts = prediction.prompt_tokens, prediction.completion_tokens
@@ -142,7 +146,7 @@ class Spending:
         rooms = [
             (limit - amount) // most for _, amount, limit, most in self._counters() if limit is not None and most > 0
         ]
-        return min([self.limits.in_flight or inf, *rooms])
+        return 1 if self._is_first else min([self.limits.in_flight or inf, *rooms])
 
     def outlasts(self, wait_s: float) -> bool:
         """Return whether a wait would end behind the limit of time; then nothing more is begun."""
