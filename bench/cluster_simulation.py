@@ -3,11 +3,10 @@
     python bench/cluster_simulation.py table
     python bench/cluster_simulation.py faults --servers 16 --workers 4
 
-medexam's own scheduler, dispatcher, engine, batcher, server pool, adaptive limit, retries and registry work here as in
-a run. Simulated are time, the servers (`simulated/server.py`) and the processors of workers and driver: a question
-costs a worker `--cost-ms`, and the driver of several workers `--driver-ms`. A worker can therefore ask no more than
-1 / cost questions a second. Minutes pass in the time that this processor needs for the clients' work, 0.15 ms a
-question.
+medexam's own scheduler, engine, batcher, server pool, adaptive limit, retries and registry work here as in a run.
+Simulated are time, the servers (`simulated/server.py`) and the processors of workers: a question costs a worker
+`--cost-ms`. A worker can therefore ask no more than 1 / cost questions a second. Minutes pass in the time that this
+processor needs for the clients' work, 0.15 ms a question.
 
 `table` asks enough questions for `--seconds` at each number of servers and workers. `busy` is the share of the servers'
 capacity that was used between a fifth and four fifths of the answers; `whole` counts from the first question to the
@@ -78,21 +77,21 @@ def say(*cells: Any) -> None:
 
 def make_setting(arguments: argparse.Namespace, servers: int, workers: int) -> Setting:
     setting = Setting(
-        servers, workers, 1, cost_ms=arguments.cost_ms, driver_ms=arguments.driver_ms, rate=arguments.rate,
+        servers, workers, 1, cost_ms=arguments.cost_ms, rate=arguments.rate,
         latency_s=arguments.latency_ms / 1000, slots=arguments.slots, seed=arguments.seed,
     )  # fmt: skip
     return replace(setting, questions=max(int(setting.possible * arguments.seconds), 1))
 
 
 def make_table(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    say("servers", "workers", "questions/s", "busy", "whole", "processors", "driver", "shares", "in flight", "real s")
+    say("servers", "workers", "questions/s", "busy", "whole", "processors", "shares", "in flight", "real s")
     for servers in arguments.servers or SERVERS:
         for workers in arguments.workers or WORKERS:
             setting = make_setting(arguments, servers, workers)
             found = run(setting)
             say(
                 servers, workers, round(found.busy * servers * setting.rate), found.busy, found.busy_whole,
-                found.client_busy, found.driver_busy, "{} to {}".format(*found.shares), found.in_flight, found.real_s,
+                found.client_busy, "{} to {}".format(*found.shares), found.in_flight, found.real_s,
             )  # fmt: skip
             yield {"setting": asdict(setting), "found": asdict(found)}
 
@@ -123,7 +122,6 @@ def main() -> None:
     shared.add_argument("--latency-ms", type=float, default=50.0, help="of one question on an idle server")
     shared.add_argument("--slots", type=int, default=256, help="questions that a server works on at once")
     shared.add_argument("--cost-ms", type=float, default=0.35, help="processor time of a worker for a question")
-    shared.add_argument("--driver-ms", type=float, default=0.02, help="processor time of the driver for a question")
     shared.add_argument("--seed", type=int, default=8)
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parts = parser.add_subparsers(dest="part", required=True)

@@ -13,6 +13,7 @@ processes is in neither. Prints one JSON document.
 import argparse
 import json
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -25,10 +26,7 @@ from distributed import make_spec
 
 from medexam.experiments import Runner, plan_experiment
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.run.workers.executor import SpreadExecutor
-from medexam.experiments.run.workers.processes import open_processes
-
-TICKS = os.sysconf("SC_CLK_TCK")
+from medexam.experiments.run.spread import ProcessExecutor
 
 
 class TimedRunner(Runner):
@@ -36,30 +34,25 @@ class TimedRunner(Runner):
 
     seconds: float
     processor_s: float
-    """Of this process and of the workers."""
+    """Of this process and of the shards."""
 
     async def _ask(self, *arguments: Any) -> None:
-        begun, spent = time.perf_counter(), self._spent()
+        begun, spent = time.perf_counter(), processor_s()
         await super()._ask(*arguments)
-        self.seconds, self.processor_s = time.perf_counter() - begun, self._spent() - spent
-
-    def _spent(self) -> float:
-        workers = self._executor.workers if isinstance(self._executor, SpreadExecutor) else []
-        return time.process_time() + sum(processor_s(worker.pid) for worker in workers)
+        self.seconds, self.processor_s = time.perf_counter() - begun, processor_s() - spent
 
 
-def processor_s(pid: int | None) -> float:
-    """Seconds of processor time that a process has had."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def processor_s() -> float:
+    """Seconds of processor time that this process and those that it has waited for have had."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def ask_by(many: int, spec: dict[str, Any], number: int) -> tuple[float, float]:
     """Questions a second, and milliseconds of processor time of one, where `many` processes ask."""
     with tempfile.TemporaryDirectory() as runs_dir:
         plan = plan_experiment(spec, {}, runs_dir=Path(runs_dir))
-        with RunProgress(disable=True) as observer, open_processes(many) as launcher:
-            runner = TimedRunner(plan, observer, executor=None if many == 1 else SpreadExecutor(launcher))
+        with RunProgress(disable=True) as observer:
+            runner = TimedRunner(plan, observer, executor=None if many == 1 else ProcessExecutor(many))
             (run,), _ = runner.run()
     if run.metrics.n != number:
         raise RuntimeError(f"{run.metrics.n} of {number} questions were answered")

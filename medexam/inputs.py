@@ -203,6 +203,7 @@ def read_record(path: Path) -> Any:
 @contextmanager
 def open_parquet(path: Path) -> "Iterator[ParquetFile]":
     """Open a Parquet file; raise `UnreadableError` where it is damaged, then or while `parquet_rows` reads it."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _naming_damage():
@@ -210,6 +211,7 @@ def open_parquet(path: Path) -> "Iterator[ParquetFile]":
         file = pq.ParquetFile(path)
     with file:
         yield file
+    pa.default_memory_pool().release_unused()
 
 
 def parquet_rows(file: "ParquetFile", columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import json
 from types import SimpleNamespace
 
-from medexam.metrics import Metrics
+from medexam.measures import Metrics
 
 
 def figures(metrics: Metrics, kind: str) -> SimpleNamespace:

@@ -1,6 +1,6 @@
 """Fingerprints of a data set's questions and golds, and files that hold the same otherwise."""
 
-from medexam.benchmarks import find_benchmark
+from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec, validate
 
 

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam import inputs
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import read_file, read_squad
 from medexam.errors import DatasetError
 from medexam.inputs import (
@@ -29,6 +28,7 @@ from medexam.inputs import (
     read_bytes,
     read_record,
 )
+from medexam.measures import find_benchmark
 from medexam.retrievers import load_corpus
 from medexam.specs import DatasetSpec
 

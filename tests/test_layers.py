@@ -15,16 +15,16 @@ import medexam
 
 ROOT = Path(medexam.__file__).parent
 GROUND = {"specs", "predictions"}
-FLOOR_2 = {"datasets", "signatures", "metrics", "retrievers", "serve"}
+FLOOR_2 = {"datasets", "signatures", "retrievers", "serve"}
 MAY_IMPORT = {
     "": set(),
     "predictions": set(),
     "specs": {"predictions"},
     **dict.fromkeys(FLOOR_2, GROUND),
     "programs": GROUND | {"signatures", "retrievers.base"},
-    "benchmarks": GROUND | {"datasets", "metrics"},
-    "experiments": GROUND | FLOOR_2 | {"programs", "benchmarks"},
-    "cli": GROUND | FLOOR_2 | {"programs", "benchmarks", "experiments"},
+    "measures": GROUND | {"datasets"},
+    "experiments": GROUND | FLOOR_2 | {"programs", "measures"},
+    "cli": GROUND | FLOOR_2 | {"programs", "measures", "experiments"},
 }
 """Wing -> the wings, or single modules of them, that it may import beside itself and the modules at the root, `""`."""
 LAZY = ("import lazy_loader", "__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)")
@@ -173,7 +173,7 @@ def test_every_import_goes_down() -> None:
 @pytest.mark.parametrize(
     ("module", "added"),
     [
-        ("metrics/spans.py", "from medexam.datasets import ExamSet"),
+        ("measures/spans.py", "from medexam.serve import Client"),
         ("cli/track.py", "from medexam_companions.booklets.keys import read_key"),
         ("questions.py", "from medexam.specs import ModelSpec"),
     ],
@@ -286,4 +286,4 @@ def test_nobody_reaches_into_another_objects_private_fields() -> None:
 def test_its_kind_and_the_programs_that_make_it_alone_name_evidence() -> None:
     fields = re.compile(r"\b(label_mass|order_scores|read_why|cited_support)\b")
     wings = {path.relative_to(ROOT).parts[0] for path in MODULES if fields.search(path.read_text(encoding="utf-8"))}
-    assert wings == {"predictions", "programs"}
+    assert wings == {"predictions", "programs", "measures"}

@@ -2,32 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 from simulated.client import MODEL, Processor, Program, open_engine, simulated_wire
 from simulated.server import SimulatedServer, State
 from simulated.virtual_time import run_virtually
 
-from medexam.experiments import RunFolder, Spending
+from medexam.experiments import Spending
 from medexam.experiments.run.scheduler import Scheduler, Work
-from medexam.experiments.run.workers.dispatcher import Dispatcher
-from medexam.experiments.run.workers.messages import Assignment, LookedUp, WorkerReport
-from medexam.experiments.run.workers.remote import RemoteWorker
-from medexam.experiments.run.workers.worker import _CellRun
-from medexam.experiments.store.run_folder import PredictionLog
-from medexam.experiments.store.shards import shard_path
+from medexam.experiments.store.shards import open_shard
 from medexam.gc_pause import gc_seldom
 from medexam.serve import TIMING, RegisteredServer, Registry
 from medexam.serve.discovery.finder import ServerFinder
 from medexam.specs import ModelSpec
 
-WORKER_MODULE = "medexam.experiments.run.workers.worker"
 DIGEST = "simulated"
 
 
@@ -57,10 +49,6 @@ class Setting:
     slots: int = 256
     cost_ms: float = 0.35
     """Processor time of a worker for each question, half before it is sent and half when the reply is read."""
-    driver_ms: float = 0.02
-    """Processor time of the driver of several workers for each question."""
-    exchange_ms: float = 2.0
-    """What a message between driver and worker takes there and back."""
     events: tuple[Event, ...] = ()
     seed: int = 8
 
@@ -91,7 +79,6 @@ class Found:
     """The least and the most that a server answered in the same time, by the mean of all."""
     client_busy: float
     """Share of the time that the workers' processors worked."""
-    driver_busy: float
     in_flight: int
     """Most questions that were in flight at once."""
     each_s: tuple[int, ...] = field(repr=False)
@@ -151,25 +138,6 @@ def simulate(setting: Setting, folder: Path) -> Found:
         return run_virtually(lambda: _Cluster(setting, folder).run(), setting.seed)
 
 
-@dataclass(frozen=True)
-class _Handle:
-    """Reaches a worker of this process, after the time that a message takes."""
-
-    run: _CellRun
-    driver: Processor
-    setting: Setting
-
-    async def call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        await asyncio.sleep(self.setting.exchange_ms / 1000)
-        report = await getattr(self.run, method.__name__)(*arguments)
-        if isinstance(report, WorkerReport):
-            await self.driver.work(len(report.lines) * self.setting.driver_ms / 1000)
-        return report
-
-    def kill(self) -> None:
-        """No worker is lost here."""
-
-
 class _Cluster:
     def __init__(self, setting: Setting, folder: Path) -> None:
         self.setting = setting
@@ -194,18 +162,15 @@ class _Cluster:
             self._register(place)
         beside = [asyncio.create_task(work) for work in (self._send_heartbeats(), self._make_events())]
         processors = [Processor() for _ in range(self.setting.workers)]
-        driver = Processor()
         try:
             async with AsyncExitStack() as opened:
-                if self.setting.workers == 1:
-                    await self._run_alone(processors[0], opened)
-                else:
-                    await self._dispatch(processors, driver, opened)
+                # In a task of its own: what a shard's pool opens later is for this shard's context.
+                await asyncio.gather(*(self._ask(*part, opened) for part in enumerate(processors)))
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-        return self._found(processors, driver, time.perf_counter() - begun)
+        return self._found(processors, time.perf_counter() - begun)
 
     async def _open(self, processor: Processor, opened: AsyncExitStack) -> tuple[Any, Program]:
         half_s = self.setting.cost_ms / 2000
@@ -213,39 +178,13 @@ class _Cluster:
         opened.push_async_callback(engine.pool.close)
         return engine, Program(engine, processor, half_s, self.progress.begin)
 
-    async def _run_alone(self, processor: Processor, opened: AsyncExitStack) -> None:
+    async def _ask(self, part: int, processor: Processor, opened: AsyncExitStack) -> None:
+        """Ask every n-th question, as a shard does."""
         engine, program = await self._open(processor, opened)
-        path = self.folder / "predictions.jsonl"
-        with path.open("ab") as stream:
-            log = PredictionLog(path, stream.fileno())
+        with open_shard(self.folder, part, keeps_prompts=True) as log:
             work = Work(DIGEST, program, MODEL, DIGEST, None)  # type: ignore[arg-type]
-            concurrency: Callable[[], int] = lambda: engine.concurrency  # noqa: E731
-            await Scheduler(work, log, self.progress, Spending(), concurrency, self.questions).run()
-
-    async def _dispatch(self, processors: Sequence[Processor], driver: Processor, opened: AsyncExitStack) -> None:
-        """The run of several workers, under the real dispatcher."""
-        workers = []
-        for place, processor in enumerate(processors):
-            # In a task of its own: what a worker's pool opens later is for this worker's context.
-            run = await asyncio.create_task(self._start_worker(f"w{place}", processor, opened))
-            workers.append(RemoteWorker(f"w{place}", f"host{place}", _Handle(run, driver, self.setting)))
-        planned = SimpleNamespace(
-            pending=self.questions, spec_digest=DIGEST, run_id=DIGEST, folder=RunFolder(self.folder, DIGEST)
-        )
-        await Dispatcher(planned, workers, self.progress, Spending()).run()  # type: ignore[arg-type]
-
-    async def _start_worker(self, name: str, processor: Processor, opened: AsyncExitStack) -> _CellRun:
-        engine, program = await self._open(processor, opened)
-        path = shard_path(self.folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        cell = SimpleNamespace(
-            program=SimpleNamespace(label=MODEL), dataset=SimpleNamespace(language="en"), model=self.spec
-        )
-        assignment = Assignment(cell, DIGEST, None, self.folder, {})  # type: ignore[arg-type]
-        with patch(f"{WORKER_MODULE}.build_program", lambda *_: program):
-            run = _CellRun(assignment, LookedUp(None, {}), engine, path, path.open("ab"))
-        opened.push_async_callback(run.finish)
-        return run
+            questions = self.questions[part :: self.setting.workers]
+            await Scheduler(work, log, self.progress, Spending(), lambda: engine.concurrency, questions).run()
 
     def _register(self, place: int) -> None:
         address = list(self.servers)[place]
@@ -270,7 +209,7 @@ class _Cluster:
             if event.state is State.WORKS and event.rate == 1.0:
                 self._register(event.server)
 
-    def _found(self, processors: Sequence[Processor], driver: Processor, real_s: float) -> Found:
+    def _found(self, processors: Sequence[Processor], real_s: float) -> Found:
         progress, setting = self.progress, self.setting
         capacity = setting.servers * setting.rate
         counts = [server.count(progress.fifth_at, progress.four_fifths_at) for server in self.servers.values()]
@@ -287,7 +226,6 @@ class _Cluster:
             busy_whole=round(progress.answers / (capacity * took_s), 3),
             shares=(round(min(counts) / mean, 3), round(max(counts) / mean, 3)) if mean else (0.0, 0.0),
             client_busy=round(sum(one.worked_s for one in processors) / (took_s * len(processors)), 3),
-            driver_busy=round(driver.worked_s / took_s, 3),
             in_flight=progress.most,
             each_s=tuple(progress.each_s),
             real_s=round(real_s, 1),

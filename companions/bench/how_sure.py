@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.metrics import Difference
-from medexam.metrics.intervals import resample
-from medexam.metrics.paired.margins import judge_margin, score_test
-from medexam.metrics.paired.repeats import measure_noise, noise_floor
+from medexam.measures import Difference
+from medexam.measures.intervals import resample
+from medexam.measures.paired.margins import judge_margin, score_test
+from medexam.measures.paired.repeats import measure_noise, noise_floor
 from medexam_companions.analysis import compare_strengths, fit_items, judge_items
 
 EXAMS, SIZE = 30, 34

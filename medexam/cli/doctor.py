@@ -1,4 +1,4 @@
-"""`medexam doctor`: what servers really honour, how fast they are, whether they agree, and what to change."""
+"""`medexam doctor`: what servers and models really take, whether they are alike, and what to change."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,15 +24,9 @@ def doctor(
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model to ask; the only one by default.")] = None,
-    burst: Annotated[
-        float, typer.Option(help="Seconds to measure the throughput; 0 does not measure it.", min=0, metavar="SECONDS")
-    ] = 10.0,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     api_key_file: Annotated[Path | None, typer.Option(help="File that holds the key, of mode 600.")] = None,
     ca_bundle: Annotated[Path | None, typer.Option(help="Certificates (PEM) for https endpoints.")] = None,
-    identify: Annotated[
-        bool, typer.Option("--identify", help="Only identify the model, as runs record and compare it.")
-    ] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="In a Slurm job, by srun: say what would fail on its nodes.")
     ] = False,
@@ -56,8 +50,6 @@ def doctor(
     refuse(context, {"container"}, "it belongs to the nodes of a job: add --cluster")
     if api_key_env is not None and api_key_file is not None:
         raise SpecError("--api-key-env and --api-key-file both name the key: give one of them")
-    from medexam.cli.actions.doctor import examine_servers
+    from medexam.cli.actions.doctor import examine
 
-    examine_servers(
-        context, endpoints, model, burst, api_key_env, api_key_file, ca_bundle, identify=identify, as_json=as_json
-    )
+    examine(context, endpoints or (), model, api_key_env, api_key_file, ca_bundle, as_json=as_json)

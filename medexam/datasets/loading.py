@@ -61,7 +61,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         reading = read_choice_questions(spec).reading
         total = len(reading.rows) + len(reading.faults)
         unasked = sum(row.gold is None for row in reading.rows)
-        notes = reading_notes(reading.source, reading.faults, total, spec, unasked)
+        notes = (*reading.notes, *reading_notes(reading.source, reading.faults, total, spec, unasked))
     questions = select_questions([row.question for row in reading.rows if row.gold is not None], spec)
     left_out = [row.question.key for row in reading.rows if row.gold is None]
     if spec.alter is not None:

@@ -4,6 +4,7 @@ A path given by the user wins, then `$MEDEXAM_DATA`, then what `medexam data fet
 """
 
 import os
+import re
 from pathlib import Path
 
 from medexam.errors import DatasetError
@@ -20,8 +21,8 @@ SAMPLE_FOLDER = SHIPPED / "sample"
 def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:
     """Find the files that hold `name` in `language`, in reading order; empty if there are none.
 
-    A `path` that names a file is taken at its word; a folder may hold languages beside those that are published. Raises
-    `DatasetError` if the data set has no such language.
+    A `path` that names a file is taken at its word; a folder may hold languages beside those that are published, and
+    files that have the language in their name. Raises `DatasetError` if the data set has no such language.
     """
     entry = find_entry(name)
     if path is None or language not in entry.file_names:
@@ -32,6 +33,12 @@ def find_files(name: str, language: Language, path: Path | None = None) -> tuple
         for pattern in entry.file_names[language]:
             if files := tuple(sorted(folder.glob(pattern))):
                 return files
+    if path is not None:
+        word = re.compile(rf"(?:^|[^a-z]){language}(?:[^a-z]|$)", re.IGNORECASE)
+        endings = {Path(pattern).suffix for pattern in entry.file_names[language]}
+        folder = path.expanduser()
+        inside = [file for depth in ("*", "*/*") for file in folder.glob(depth) if file.suffix in endings]
+        return tuple(sorted(file for file in inside if word.search(str(file.relative_to(folder)))))
     return ()
 
 

@@ -70,6 +70,8 @@ class Reading:
     """How many pictures the files hold themselves, as bytes."""
     published: Mapping[str, Question] = field(default_factory=dict)
     """Key -> question as the file has it, for those of which characters were corrected."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of the data."""
 
 
 class RowError(ValueError):

@@ -21,12 +21,12 @@ from medexam.retrievers.index import (
     PROGRESS,
     SCHEMA,
     IndexManifest,
+    build_index,
     check_manifest,
     open_index,
     read_manifest,
     rebuild,
 )
-from medexam.retrievers.index_building import build_index
 from medexam.retrievers.languages import warn_of_language
 from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever, TfidfRetriever
 from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder

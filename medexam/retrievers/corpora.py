@@ -4,15 +4,14 @@ Rows come from `medexam.retrievers.corpus_rows`; this module says which of them 
 """
 
 import hashlib
-import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import PrivateAttr
 
@@ -22,29 +21,22 @@ from medexam.retrievers.base import Passage
 from medexam.retrievers.corpus_rows import (
     EXPECTED,
     IDS,
-    SUFFIXES,
+    METADATA,
+    TEXTS,
     TITLES,
     UNNAMED,
+    CorpusSource,
     Place,
-    PlacedRow,
+    Row,
     Unreadable,
     find_field,
-    find_text,
-    list_files,
-    load_hub,
-    read_corpus_files,
-    read_hub_rows,
-    read_licence,
-    read_metadata,
+    find_source,
 )
 from medexam.text import composed
 
-DEFAULT_FILE = "corpus/passages.jsonl.gz"
-"""What is read in `$MEDEXAM_DATA` where no corpus is named."""
 TOKEN = re.compile(r"\w+|[^\w\s]")
 """A word or a punctuation mark: the same for every retriever, so that another kind searches the same chunks. The
 tokenizers of encoders split these further and join none."""
-_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(#[\w.-]+)?")
 
 Read = Callable[[], Iterator[Passage]]
 
@@ -124,7 +116,7 @@ def load_corpus(
     JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead. Raises `ValueError` unless
     `0 <= chunk_overlap < chunk_tokens`.
     """
-    origin, skipped = _find_source(source), Counter[str]()
+    origin, skipped = find_source(source), Counter[str]()
 
     def name_twice(key: str) -> str:
         keys = {key, key.rpartition("#")[0] if chunk_tokens is not None else key}
@@ -155,12 +147,12 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
 
     Raises `DatasetError` if nothing is found, a file cannot be read, or a row has no text; ids are not looked at.
     """
-    for place, row in _find_source(source).rows():
-        content = None if isinstance(row, Unreadable) else row.get("content", row.get("text"))
-        if isinstance(row, Unreadable) or not isinstance(content, str):
-            reason = row.reason if isinstance(row, Unreadable) else "has no text in `content`"
+    for place, row in find_source(source).rows():
+        text = None if isinstance(row, Unreadable) else row.get(find_field(row, TEXTS) or "")
+        if isinstance(row, Unreadable) or not isinstance(text, str):
+            reason = row.reason if isinstance(row, Unreadable) else f"has no text in {', '.join(TEXTS)}"
             raise DatasetError(f"{place}: {reason}: correct it")
-        yield f"{row.get('title') or ''}\n{content}"
+        yield f"{row.get('title') or ''}\n{text}"
 
 
 def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str], **description: Any) -> Corpus:
@@ -189,6 +181,14 @@ def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str],
             f"corpus {corpus.name} holds no passages{left_out}: check that {corpus.source} is the right file"
         )
     return corpus
+
+
+def hash_passages(passages: Iterable[Passage]) -> str:
+    """Hash passages as `Corpus.fingerprint` is made."""
+    digest = hashlib.sha256()
+    for passage in passages:
+        digest.update(_encode(passage))
+    return digest.hexdigest()
 
 
 def _encode(passage: Passage) -> bytes:
@@ -228,43 +228,9 @@ def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Pas
             yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
-class _Source(NamedTuple):
-    """A file, folder or hub data set, which can be read as often as is needed."""
-
-    name: str
-    label: str
-    """As the user wrote it."""
-    rows: Callable[[], Iterator[PlacedRow]]
-    licence: str | None
-
-
-def _find_source(source: str | Path | None) -> _Source:
-    """Find what `load_corpus` reads; raises `DatasetError` if nothing is found."""
-    folder = os.environ.get("MEDEXAM_DATA")
-    path = Path(folder or "", DEFAULT_FILE).expanduser() if source is None else Path(source).expanduser()
-    if path.exists() and (source is not None or folder):
-        files = list_files(path)
-        licence = read_licence((path if path.is_dir() else path.parent) / "README.md")
-        name = path.resolve().name if path.is_dir() else path.name.split(".")[0]
-        return _Source(name, str(path), partial(read_corpus_files, files, path), licence)
-    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not source.endswith((*SUFFIXES, ".gz")):
-        parts = load_hub(source)
-        licence = next((part.info.license for part in parts.values() if part.info.license), None)
-        return _Source(source, source, partial(read_hub_rows, source, parts), licence)
-    ways_out = f"or set MEDEXAM_DATA to a folder that holds {DEFAULT_FILE}"
-    if source is None:
-        lacking = f"{path} does not exist" if folder else "MEDEXAM_DATA is not set"
-        raise DatasetError(
-            f"no corpus is named and {lacking}: name a file or folder of passages or a hub data set such as "
-            f"MedRAG/textbooks, {ways_out}"
-        )
-    raise DatasetError(
-        f"corpus {path} does not exist: correct the path, name a hub data set such as MedRAG/textbooks, or name none "
-        f"{ways_out[3:]}"
-    )
-
-
-def _read_source(source: _Source, skipped: Counter[str] | None, size: int | None, overlap: int) -> Iterator[Passage]:
+def _read_source(
+    source: CorpusSource, skipped: Counter[str] | None, size: int | None, overlap: int
+) -> Iterator[Passage]:
     """Read the passages of a source, cut where `size` says so; rows that are none are counted anew in `skipped`."""
     if skipped is not None:
         skipped.clear()
@@ -276,7 +242,7 @@ class _RowError(Exception):
     """Why a row is no passage."""
 
 
-def _parse_rows(source: _Source, skipped: Counter[str] | None) -> Iterator[Passage]:
+def _parse_rows(source: CorpusSource, skipped: Counter[str] | None) -> Iterator[Passage]:
     """Yield the passages of a source; rows that are none are counted in `skipped`, and raised if that is None."""
     collections: dict[str, str] = {}
     for place, row in source.rows():
@@ -291,59 +257,48 @@ def _parse_rows(source: _Source, skipped: Counter[str] | None) -> Iterator[Passa
             skipped["rows"] += 1
 
 
-def _parse(place: Place, row: Mapping[str, Any] | Unreadable, corpus: str, collections: dict[str, str]) -> Passage:
+def _parse(place: Place, row: Row, corpus: str, collections: dict[str, str]) -> Passage:
     """Parse the passage of a row; `collections` lets all passages of a source share one text."""
     if isinstance(row, Unreadable):
         raise _RowError(row.reason)
     key = _find_id(place, row)
     if key is None:
-        raise _RowError(f"id is {_value(row, IDS)!r}, not a text{_fields_of(row, IDS)}")
-    try:
-        field = find_text(row)
-    except ValueError as error:
-        raise _RowError(f"of passage {key!r}, {error}") from None
-    content, title = row.get(field or ""), _value(row, TITLES)
+        value = row.get(find_field(row, IDS) or "")
+        raise _RowError(f"id is {value!r}, not a text (its fields are {', '.join(list(row)[:20])}; {EXPECTED})")
+    metadata = row[METADATA] if isinstance(row.get(METADATA), dict) else {}
+    field = find_field(row, TEXTS)
+    content, title = row.get(field or ""), row.get(find_field(row, TITLES) or "")
     if title is None:
-        title = read_metadata(row, "title")
+        title = metadata.get("title")
     if not isinstance(content, str) or not content.strip():
-        raise _RowError(f"passage {key!r} has no text in `{field or 'content'}`{'' if field else _fields_of(row)}")
+        hint = "" if field else f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"
+        raise _RowError(f"passage {key!r} has no text in `{field or 'content'}`{hint}")
     if title is not None and not isinstance(title, str):
         raise _RowError(f"title of passage {key!r} is {title!r}, not a text")
     try:
         f"{key}{title}{content}".encode()
     except UnicodeEncodeError:
         raise _RowError(f"passage {key!r} holds half a surrogate pair, which is not a character") from None
-    source = row.get("source") or read_metadata(row, "source")
+    source = row.get("source") or metadata.get("source")
     # MedRAG numbers the passages of a book behind its title: First_Aid_Step1_12 is of First_Aid_Step1.
     prefix, mark, _ = key.partition("_")
     if title and key.startswith(f"{title}_") and key[len(title) + 1 :].isdecimal():
         prefix = title
-    has_prefix = mark and prefix and _value(row, IDS)
+    has_prefix = mark and prefix and find_field(row, IDS)
     collection = source if isinstance(source, str) and source else prefix if has_prefix else corpus
     return Passage(key, composed(title or ""), composed(content), collections.setdefault(collection, collection))
 
 
-def _find_id(place: Place, row: Mapping[str, Any] | Unreadable) -> str | None:
+def _find_id(place: Place, row: Row) -> str | None:
     """Find the id of a row: a text or a whole number; LangChain's document without one has that of its file and number.
 
     None without either.
     """
     if isinstance(row, Unreadable):
         return None
-    key = _value(row, IDS)
+    key = row.get(find_field(row, IDS) or "")
     if isinstance(key, int) and not isinstance(key, bool):
         return str(key)
     if key is None and UNNAMED in row:
         return f"{Path(place.file).name.partition('.')[0]}-{place.number}"
     return key if isinstance(key, str) and key else None
-
-
-def _value(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return row.get(find_field(row, names) or "")
-
-
-def _fields_of(row: Mapping[str, Any], names: tuple[str, ...] | None = None) -> str:
-    """Write what a row has instead of the field that is missing; empty if it has that."""
-    if names is not None and find_field(row, names) is not None:
-        return ""
-    return f" (its fields are {', '.join(list(row)[:20])}; {EXPECTED})"

@@ -1,45 +1,61 @@
-"""An index folder: what it says of itself, and searching it.
+"""An index folder: building it, what it says of itself, and searching it.
 
-The folder is a data set that `datasets.load_from_disk` opens: passages and vectors in one or more Arrow files, the
-shards. The manifest is written last, so a folder without one is unfinished, whatever else lies in it. The number of
-shards is no part of an index's digest.
+The folder is a data set that `datasets.load_from_disk` opens: passages and vectors in Arrow files, the parts. A part
+appears whole, so an interrupted build goes on with the parts that are missing, whoever encodes them. The manifest is
+written last: a folder without one is unfinished, whatever else lies in it.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import math
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from medexam.encoder_weights import MINILM, is_folder
-from medexam.errors import EngineError, IndexStaleError
-from medexam.files import write_whole
+from medexam.errors import EngineError, IndexBuildError, IndexStaleError
+from medexam.files import whole_file, write_whole
 from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_json
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus
-from medexam.retrievers.encoders import Encoder, EncoderRecord, build_encoder
+from medexam.retrievers.corpora import Corpus, hash_passages
+from medexam.retrievers.encoders import Encoder, EncoderRecord, Progress, build_encoder
 from medexam.retrievers.vectors import (
     VECTOR,
     Rows,
     Scores,
     StoredVectors,
     Vectors,
-    load_datasets,
+    build_structure,
+    load_library,
+    make_structure,
     open_structure,
+    read_batches,
     search_exhaustively,
     search_structure,
-    to_passages,
 )
 
 MANIFEST = "manifest.json"
-STRUCTURE = "structure.faiss"
 PROGRESS = "progress.json"
-SCHEMA = 4
+STRUCTURE = "structure.faiss"
+SCHEMA = 5
+_STATE = "state.json"
+_INFO = "dataset_info.json"
+_TEXTS = ("id", "title", "content", "source")
+BLOCK = 256
+"""Passages that are encoded together: each has the same neighbours, whoever encodes its part."""
+_MOST_PARTS = 1000
+_RECALL_AT = 10
+_RECALL_QUERIES = 200
+_QUERY_WORDS = 16
 
 
 class Recall(FrozenModel):
@@ -53,21 +69,29 @@ class Recall(FrozenModel):
     """Mean share of the exhaustive ranking's passages that the approximate one holds."""
 
 
-class Shard(FrozenModel):
-    """A part of the corpus, in one Arrow file of the index folder."""
-
-    file: str
-    count: int
-    """Its passages; the shards stand in the order of the corpus."""
-
-
 class Build(FrozenModel):
     """What an index is built of; `progress.json` holds it until the manifest is written."""
 
     corpus: Corpus
-    """Its passages lie in the shards."""
+    """Its passages lie in the parts."""
     encoder: EncoderRecord
-    shards: tuple[Shard, ...]
+
+    @property
+    def part_size(self) -> int:
+        """Passages of each part but the last: whole blocks, and what an interruption can cost."""
+        return BLOCK * math.ceil(self.corpus.count / (BLOCK * _MOST_PARTS))
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the parts' files, in the order of the corpus."""
+        number = math.ceil(self.corpus.count / self.part_size)
+        return [f"data-{place:05d}-of-{number:05d}.arrow" for place in range(number)]
+
+    def count_encoded(self, folder: Path) -> int:
+        """Count the passages that have a vector in `folder`."""
+        wholes = sum((folder / name).is_file() for name in self.parts[:-1])
+        last = self.corpus.count - self.part_size * (len(self.parts) - 1)
+        return wholes * self.part_size + last * (folder / self.parts[-1]).is_file()
 
 
 class IndexManifest(Build, populate_by_name=True):
@@ -99,12 +123,202 @@ class IndexManifest(Build, populate_by_name=True):
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
-class ShardProgress(FrozenModel):
-    """How much of a shard is safely on disk, from its first row."""
+def encode_parts(
+    corpus: Corpus,
+    encoder: Encoder,
+    folder: Path,
+    progress: Progress | None = None,
+    *,
+    worker: int = 0,
+    workers: int = 1,
+) -> None:
+    """Write the parts of a corpus that are missing in an index folder, or of all of them every `workers`-th.
 
-    rows: int = 0
-    bytes: int = 0
-    """Length of the file up to these rows."""
+    Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one part.
+    `progress` is called with the number of passages that have a vector. Raises `DatasetError` where the corpus has
+    changed since it was loaded, and `IndexBuildError` where the folder cannot be written.
+    """
+    import pyarrow as pa
+
+    build = Build(corpus=corpus, encoder=encoder.record)
+    finished, schema, passages = build.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
+
+    def report(count: int) -> None:
+        if progress is not None:
+            progress(finished + count)
+
+    for number, name in enumerate(build.parts):
+        part = list(islice(passages, build.part_size))
+        if number % workers != worker or (folder / name).is_file():
+            continue
+        with (
+            _disk_errors(folder),
+            whole_file(folder / name) as draft,
+            pa.OSFile(str(draft), "wb") as file,
+            pa.ipc.new_stream(file, schema) as stream,
+        ):
+            for block in (part[start : start + BLOCK] for start in range(0, len(part), BLOCK)):
+                vectors = np.ascontiguousarray(encoder.encode_passages(block, report), dtype=np.float32)
+                if vectors.shape != (len(block), encoder.record.dimension):
+                    raise ValueError(f"{encoder.record.label} returned {vectors.shape} for {len(block)} passages")
+                texts = [pa.array([getattr(passage, field) for passage in block], pa.string()) for field in _TEXTS]
+                column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+                stream.write_batch(pa.record_batch([*texts, column], schema=schema))
+                finished += len(block)
+    # At its end a corpus sees whether it is still the one that was loaded.
+    if next(passages, None) is not None:
+        raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
+
+
+def build_index(
+    corpus: Corpus,
+    encoder: Encoder,
+    folder: Path,
+    factory: str | None = None,
+    parameters: str = "",
+    progress: Progress | None = None,
+    encode: Callable[[Corpus, Encoder, Path, Progress | None], None] = encode_parts,
+) -> IndexManifest:
+    """Encode a corpus into an index folder, or finish one that was begun; a finished one of the same kind is kept.
+
+    Search is exact, or by the approximate index that `factory` says in the form of `faiss.index_factory`, such as
+    `IVF4096,PQ64`, under `parameters` of `faiss.ParameterSpace`, such as `nprobe=64`. FAISS holds that index in memory
+    while it is built. The vectors are kept as well, so that another one can be made without encoding again.
+
+    `progress` is called with the number of passages that have a vector, those of earlier calls included. An exception
+    that it raises, or Ctrl-C, stops the build and costs the part that is being written. `encode` writes the parts; by
+    default this process does. Raises `IndexBuildError` if the folder holds the index of another corpus or encoder,
+    another process is building it, the disk is full, or FAISS refuses `factory` or `parameters`.
+    """
+    if factory is not None:
+        # Said now, and not after hours of encoding.
+        make_structure(factory, parameters, encoder.record.dimension)
+    build = Build(corpus=corpus, encoder=encoder.record)
+    with _locked(folder):
+        manifest = read_manifest(folder) if (folder / MANIFEST).is_file() else None
+        record = manifest or read_progress(folder)
+        if record is None:
+            _begin(build, folder)
+        else:
+            _check_same_build(folder, record, build)
+        count = build.count_encoded(folder)
+        if progress is not None:
+            progress(count)
+        if manifest is not None and (manifest.factory, manifest.parameters) == (factory, parameters):
+            return manifest
+        if count < corpus.count:
+            encode(corpus, encoder, folder, progress)
+        return _finish(build, encoder, folder, factory, parameters)
+
+
+def _begin(build: Build, folder: Path) -> None:
+    with _disk_errors(folder):
+        needed = build.corpus.count * build.encoder.dimension * 4 + build.corpus.characters
+        if (free := shutil.disk_usage(folder).free) < needed:
+            raise IndexBuildError(
+                f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or "
+                "choose a folder on another disk"
+            )
+        for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
+            stray.unlink()
+        # Last, because a later call trusts the parts that lie beside this file.
+        _write_record(folder / PROGRESS, build)
+
+
+def _check_same_build(folder: Path, record: Build, build: Build) -> None:
+    """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
+    way_out, mine, others = f"choose another folder, or remove {folder} to start over", record.corpus, build.corpus
+    if mine.fingerprint != others.fingerprint:
+        raise IndexBuildError(
+            f"{folder} was begun for corpus {mine.name} with fingerprint {mine.fingerprint[:16]}, not "
+            f"{others.fingerprint[:16]}; {way_out}"
+        )
+    if differences := record.encoder.differences(build.encoder):
+        raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
+
+
+def _finish(build: Build, encoder: Encoder, folder: Path, factory: str | None, parameters: str) -> IndexManifest:
+    """Make one data set of the parts, with an approximate index where `factory` says one, and write the manifest."""
+    paths, recall = [folder / name for name in build.parts], None
+    if not all(path.is_file() for path in paths):
+        raise IndexStaleError(_why_unfinished(folder))
+    with _disk_errors(folder):
+        passages = (passage for batch in read_batches(paths) for passage in _to_passages(batch.to_pydict()))
+        if hash_passages(passages) != build.corpus.fingerprint:
+            raise IndexStaleError(f"{folder}: it holds other passages than its corpus; {rebuild(folder)}")
+        # The manifest of another kind must not stand beside an approximate index that is being replaced.
+        _write_record(folder / PROGRESS, build)
+        (folder / MANIFEST).unlink(missing_ok=True)
+        (folder / STRUCTURE).unlink(missing_ok=True)
+        _write_description(build, folder)
+        if factory is not None:
+            structure = make_structure(factory, parameters, build.encoder.dimension)
+            build_structure(structure, paths, build.corpus.count, folder / STRUCTURE)
+            # Its memory is free again before the file is opened.
+            del structure
+            recall = _measure_recall(build, encoder, folder)
+        names = [*build.parts, _STATE, _INFO, *([STRUCTURE] if factory is not None else [])]
+        manifest = IndexManifest(
+            corpus=build.corpus,
+            encoder=build.encoder,
+            factory=factory,
+            parameters=parameters,
+            recall=recall,
+            sha256=_hash_files(folder, names),
+        )
+        _write_record(folder / MANIFEST, manifest)
+        (folder / PROGRESS).unlink(missing_ok=True)
+    return manifest
+
+
+def _row_schema(dimension: int) -> Any:
+    """Build the Arrow schema of rows with vectors of this length, as `datasets` writes it."""
+    import pyarrow as pa
+
+    fields = [*((name, pa.string()) for name in _TEXTS), (VECTOR, pa.list_(pa.float32(), dimension))]
+    return load_library("datasets").Features.from_arrow_schema(pa.schema(fields)).arrow_schema
+
+
+def _write_description(build: Build, folder: Path) -> None:
+    """Write what `datasets.load_from_disk` needs to open the parts as one data set; raises `OSError`."""
+    datasets = load_library("datasets")
+    features = datasets.Features.from_arrow_schema(_row_schema(build.encoder.dimension))
+    datasets.DatasetInfo(features=features).write_to_directory(folder)
+    state: dict[str, Any] = {
+        "_data_files": [{"filename": name} for name in build.parts],
+        "_fingerprint": build.corpus.fingerprint[:16],
+        "_format_columns": None,
+        "_format_kwargs": {},
+        "_format_type": None,
+        "_output_all_columns": False,
+        "_split": None,
+    }
+    write_whole(folder / _STATE, json.dumps(state, indent=2))
+
+
+def _load_rows(build: Build, folder: Path) -> Any:
+    """Open the parts as one data set, as `load_from_disk` does, which would show a bar for each."""
+    datasets = load_library("datasets")
+    return datasets.concatenate_datasets([datasets.Dataset.from_file(str(folder / name)) for name in build.parts])
+
+
+def _to_passages(columns: dict[str, Any]) -> list[Passage]:
+    return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
+
+
+def _measure_recall(build: Build, encoder: Encoder, folder: Path) -> Recall:
+    """Compare the approximate index of a folder with exact search, for passages' titles, or first words, as queries."""
+    rows = _load_rows(build, folder)
+    vectors = StoredVectors(rows)
+    places = np.unique(np.linspace(0, len(vectors) - 1, _RECALL_QUERIES).astype(np.int64))
+    passages = _to_passages(rows.remove_columns(VECTOR)[places])
+    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
+    queries, depth = encoder.encode_queries(texts), min(_RECALL_AT, len(vectors))
+    structure = open_structure(folder / STRUCTURE, vectors)
+    best = search_exhaustively(vectors, queries, depth)[1].tolist()
+    other = search_structure(structure, vectors, queries, depth)[1].tolist()
+    shares = [len(set(mine) & set(its)) / depth for mine, its in zip(best, other, strict=True)]
+    return Recall(at=depth, queries=len(queries), value=round(sum(shares) / len(shares), 4))
 
 
 def read_manifest(folder: Path) -> IndexManifest:
@@ -121,14 +335,14 @@ def read_manifest(folder: Path) -> IndexManifest:
             )
         manifest = IndexManifest.model_validate(data)
     except FileNotFoundError:
-        raise IndexStaleError(why_unfinished(folder)) from None
+        raise IndexStaleError(_why_unfinished(folder)) from None
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
     missing = [name for name in manifest.sha256 if not (folder / name).is_file()]
     if missing:
         raise IndexStaleError(f"{folder}: {missing[0]} is missing; {rebuild(folder)}")
     try:
-        hashes = hash_index(folder, manifest.sha256)
+        hashes = _hash_files(folder, list(manifest.sha256))
     except OSError as error:
         raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
     for name, sha256 in hashes.items():
@@ -140,9 +354,7 @@ def read_manifest(folder: Path) -> IndexManifest:
     return manifest
 
 
-def hash_index(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """Hash each of these files of an index folder by SHA-256; raises `OSError`."""
-    names = list(names)
+def _hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
 
 
@@ -167,28 +379,7 @@ def read_progress(folder: Path) -> Build | None:
         return None
 
 
-def read_shard_progress(folder: Path, shard: Shard) -> ShardProgress:
-    """Read how much of a shard is done; nothing if its record is damaged."""
-    try:
-        return ShardProgress.model_validate_json(note_path(folder, shard).read_bytes())
-    except (OSError, ValidationError):
-        return ShardProgress()
-
-
-def count_encoded(folder: Path, shards: Sequence[Shard]) -> int:
-    """Count the passages of all shards that have a vector on the disk."""
-    return sum(
-        shard.count if (folder / shard.file).is_file() else read_shard_progress(folder, shard).rows for shard in shards
-    )
-
-
-def note_path(folder: Path, shard: Shard) -> Path:
-    """Return where it stands how much of a shard is done."""
-    return folder / f".{shard.file}.json"
-
-
-def write_record(path: Path, record: FrozenModel) -> None:
-    """Write a manifest or a progress whole or not at all; raises `OSError`."""
+def _write_record(path: Path, record: Build) -> None:
     write_whole(path, record.model_dump_json(indent=2, by_alias=True) + "\n")
 
 
@@ -197,15 +388,42 @@ def rebuild(folder: Path) -> str:
     return f"name another index, or remove {folder} and build it again with `medexam index build`"
 
 
-def why_unfinished(folder: Path) -> str:
-    """Write what a folder without a manifest lacks."""
-    progress = read_progress(folder)
-    if progress is not None:
+def _why_unfinished(folder: Path) -> str:
+    if (build := read_progress(folder)) is not None:
         return (
-            f"{folder}: the index is unfinished, {count_encoded(folder, progress.shards):,} of "
-            f"{progress.corpus.count:,} passages are encoded; continue with the same `medexam index build`"
+            f"{folder}: the index is unfinished, {build.count_encoded(folder):,} of {build.corpus.count:,} passages "
+            "are encoded; continue with the same `medexam index build`"
         )
     return f"{folder} holds no index; make one with `medexam index build`"
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Turn an `OSError` into an `IndexBuildError` that names the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise IndexBuildError(
+            f"cannot write {folder}: {error.strerror or error}; correct that and build again: the encoded passages "
+            "are kept"
+        ) from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for one process; the system frees the lock of a process that dies."""
+    with _disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        # The file stays after the build: if it were removed, two processes could lock two files of one name.
+        lock = FileLock(folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise IndexBuildError(f"{folder} is being built by another process: wait for it") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class DenseRetriever:
@@ -217,7 +435,7 @@ class DenseRetriever:
         self.digest = manifest.digest
         self._encoder = encoder
         try:
-            rows: Any = load_datasets().load_from_disk(str(folder))
+            rows = _load_rows(manifest, folder)
             shape = (len(rows), rows.features[VECTOR].length)
         except (OSError, ValueError, KeyError) as error:
             raise IndexStaleError(f"{folder}: its rows cannot be read: {error}; {rebuild(folder)}") from error
@@ -267,7 +485,7 @@ class DenseRetriever:
 
     def passages_of(self, rows: Rows) -> list[Passage]:
         """Return the passages of these rows `[n]`."""
-        return to_passages(self._texts[rows])
+        return _to_passages(self._texts[rows])
 
     @property
     def encoder(self) -> Encoder:
@@ -277,12 +495,9 @@ class DenseRetriever:
         encoder_record = self.manifest.encoder
         # What a folder holds is compared below, where the ways out are those of an index.
         local = encoder_record.source == MINILM or is_folder(encoder_record.source)
+        revision = None if local else encoder_record.revision
         try:
-            encoder = build_encoder(
-                encoder_record.source,
-                revision=None if local else encoder_record.revision,
-                dtype=encoder_record.precision,
-            )
+            encoder = build_encoder(encoder_record.source, revision=revision, dtype=encoder_record.precision)
         except EngineError as error:
             raise EngineError(f"{error}; or name the encoder of {self.folder} with retriever.encoder") from error
         check_manifest(self.manifest, self.folder, None, encoder.record)

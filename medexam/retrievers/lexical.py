@@ -306,10 +306,10 @@ def corpus_without_words(corpus: Corpus) -> DatasetError:
 
 
 def import_library(name: str) -> Any:
-    """Import a library of the retrieval extra; raises `DatasetError` with the install line where it is missing."""
+    """Import a library of the bm25 extra; raises `DatasetError` with the install line where it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         raise DatasetError(
-            f"searching by words needs bm25s, PyStemmer and scikit-learn ({error}): pip install 'medexam[retrieval]'"
+            f"searching by words needs bm25s, PyStemmer and scikit-learn ({error}): pip install 'medexam[bm25]'"
         ) from None

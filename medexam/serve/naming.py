@@ -39,18 +39,22 @@ def find_server(address: str, *, api_key_env: str | None = None, api_key_file: P
     `EngineError` if nothing answers, or if it serves several models and none is named.
     """
     spec = ModelSpec.model_validate({**read_model(address), "api_key_env": api_key_env, "api_key_file": api_key_file})
-    return background_loop().run(_look_at(spec))
+    return background_loop().run(look_at_server(spec))[0]
 
 
-async def _look_at(spec: ModelSpec) -> dict[str, Any]:
+async def look_at_server(spec: ModelSpec) -> tuple[dict[str, Any], str | None]:
+    """Ask the first server of a spec what it is, on the background loop; return as `find_server` does, and its version.
+
+    Engine `litellm` takes no `ca_bundle`, so a server that needs one is asked by engine `vllm`.
+    """
     (endpoint, *_), _ = await find_endpoints(spec)
-    async with open_calls(endpoint, TIMING.probe_silence_s) as calls:
+    async with open_calls(endpoint, TIMING.probe_silence_s, spec.wait_s) as calls:
         card = calls.choose_card(await calls.models(spec.name), spec.name)
         version = await calls.version(card)
     endpoints = [endpoint.base]
-    if is_vllm(version):
-        return {"engine": "vllm", "endpoints": endpoints} | ({"name": spec.name} if spec.name else {})
-    return {"engine": "litellm", "name": f"openai/{card['id']}", "endpoints": endpoints}
+    if is_vllm(version) or spec.ca_bundle is not None:
+        return {"engine": "vllm", "endpoints": endpoints} | ({"name": spec.name} if spec.name else {}), version
+    return {"engine": "litellm", "name": f"openai/{card['id']}", "endpoints": endpoints}, version
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:
@@ -79,7 +83,7 @@ async def _ask_name(spec: ModelSpec) -> str:
     fault: EngineError | None = None
     for endpoint in endpoints:
         try:
-            return await ask_name(endpoint, timeout_s=min(TIMING.probe_silence_s, spec.timeout_s))
+            return await ask_name(endpoint, timeout_s=min(TIMING.probe_silence_s, spec.timeout_s), wait_s=spec.wait_s)
         except EndpointSilentError as error:
             fault = fault or error
     assert fault is not None  # noqa: S101 - a spec means one server at least

@@ -4,6 +4,7 @@ and what its chat template is told.
 This module knows fields; it asks nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -26,6 +27,14 @@ _BY_EFFORT = ("gemini", "vertex_ai", "vertex_ai_beta")
 """Providers of litellm's that thinking is switched off at by an effort of none: it drops their own switch."""
 _BY_BODY = ("zai",)
 """Providers whose switch for thinking litellm names and does not send."""
+OFF_FIELDS: tuple[dict[str, Any], ...] = (
+    {"chat_template_kwargs": dict.fromkeys(_SWITCHES, False)},  # vLLM, SGLang, llama.cpp
+    {"reasoning_effort": "none"},  # Ollama, OpenAI
+    {"enable_thinking": False},  # DashScope, SiliconFlow
+    {"thinking": {"type": "disabled"}},  # Zhipu, DeepSeek, Moonshot
+    {"reasoning": {"enabled": False}},  # OpenRouter
+)
+"""What servers of OpenAI's API take for thinking that is off, in the order in which they are tried."""
 THINKING_TOKENS = 8192
 """Tokens that a hosted model may think beside its reply where neither `model.max_tokens` nor `model.thinking` says."""
 
@@ -107,6 +116,25 @@ def _thinking_fields(thinking: Thinking, provider: str) -> dict[str, Any]:
     # Anthropic's API takes no thinking without a budget.
     budget = {} if provider in _BY_BODY else {"budget_tokens": THINKING_TOKENS}
     return {"thinking": {"type": "enabled", **budget}}
+
+
+def off_settings(fields: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an endpoint's settings with these fields, of `OFF_FIELDS`, instead of those that were tried before."""
+    extra = {name: value for name, value in settings.get("extra_body", {}).items() if name != "reasoning_effort"}
+    told = {name: value for name, value in extra.pop("chat_template_kwargs", {}).items() if name not in _SWITCHES}
+    merged = {**extra, **({"chat_template_kwargs": told} if told else {})}
+    for name, value in fields.items():
+        merged[name] = {**merged.get(name, {}), **value} if isinstance(value, dict) else value
+    return {**settings, "extra_body": merged}
+
+
+def still_thinks(model: str) -> str:
+    """Return the words for a model that thinks although it shall not."""
+    tried = ", ".join(name for fields in OFF_FIELDS for name in fields)
+    return (
+        f"{model} thinks with model.thinking: off too ({tried}): name the server's own field in model.extra_body, "
+        "leave model.thinking out, or ask another model"
+    )
 
 
 def thinking_room(spec: ModelSpec, *, thinks: bool) -> int:

@@ -24,6 +24,8 @@ class Timing:
     """How long a server is left alone after its first failure."""
     probe_silence_s: float = 30.0
     """Silence after which a server that is probed is given up. All that a probe asks is short."""
+    notice_s: float = 10.0
+    """After which a line says that a first reply is waited for."""
     probe_deadline_s: float = 300.0
     """What a server may take for all that a probe asks; on a busy processor it takes a minute or two."""
     poll_s: float = 2.0

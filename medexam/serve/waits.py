@@ -1,4 +1,4 @@
-"""How long the requests of one question waited in this process for a place, before they were sent or computed.
+"""How long the requests of one question waited in this process for a place, and how long one may wait.
 
 The scheduler opens a record for each question, and queues of requests write into it. A server's own queue is not
 seen from here: it belongs to the answering.
@@ -12,6 +12,7 @@ from contextvars import ContextVar
 Span = tuple[float, float]
 """When a wait began and ended, on the monotonic clock."""
 _record: ContextVar[list[Span] | None] = ContextVar("waits", default=None)
+_outlasts: ContextVar[Callable[[float], bool] | None] = ContextVar("outlasts", default=None)
 
 
 @contextmanager
@@ -23,6 +24,22 @@ def recorded() -> Iterator[list[Span]]:
         yield spans
     finally:
         _record.reset(token)
+
+
+@contextmanager
+def limited(outlasts: Callable[[float], bool]) -> Iterator[None]:
+    """Have `outlasts` say inside the block which waits, in seconds, are too long for what is left of the time."""
+    token = _outlasts.set(outlasts)
+    try:
+        yield
+    finally:
+        _outlasts.reset(token)
+
+
+def is_too_long(wait_s: float) -> bool:
+    """Return whether a wait would end behind the run's limit of time; never without one."""
+    outlasts = _outlasts.get()
+    return outlasts is not None and outlasts(wait_s)
 
 
 def begin_wait() -> Callable[[], None]:

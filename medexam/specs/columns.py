@@ -24,6 +24,10 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "several": "any or all",
         "marks": "labels or text",
         "choices": "which options every question has",
+        "leave_out": "which rows are not asked, {} for none",
+        "as_above": "the columns whose empty cells mean the cell above, [] for none",
+        "ignored": "the columns that no question needs",
+        "accepted": "what of the file is odd and right",
     }
 )
 """Fields of which `null` decides nothing -> what has to be said."""
@@ -65,8 +69,8 @@ class ColumnsSpec(Spec):
     """The options of every question, such as yes, no and maybe, where no column holds them."""
     start: str | None = None
     """spans: where an answer begins in the context, in characters from 0; None, and no such column: not checked."""
-    context: str | None = None
-    """A text that stands before the question."""
+    context: str | tuple[str, ...] | None = None
+    """A text that stands before the question, or several."""
     explanation: str | None = None
     """Why the answer is right; shown only where `explained` is set."""
     image: str | None = None
@@ -80,6 +84,14 @@ class ColumnsSpec(Spec):
     """Stable and unique; None, and no such column: a hash of the question's text."""
     split: str | None = None
     """train, dev or test; validation is dev."""
+    leave_out: Mapping[str, tuple[str, ...]] | None = None
+    """Column -> the values of rows that are not asked, such as `{status: [annulled]}`; they are counted."""
+    as_above: tuple[str, ...] | None = None
+    """Columns whose empty cells mean the cell above."""
+    ignored: tuple[str, ...] | None = None
+    """Columns that no question needs. Where it is set, a column that is neither read nor listed is an error."""
+    accepted: tuple[Literal["options", "labels", "texts", "signs"], ...] | None = None
+    """What `medexam init` found odd in the questions, and is as it should be."""
 
     @model_validator(mode="before")
     @classmethod
@@ -106,6 +118,8 @@ def _stated(field: str, value: Any) -> Any:
         return NOT_READ
     if isinstance(value, (list, tuple)):
         return [_stated("", entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(name): _stated("", entry) for name, entry in value.items()}
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -12,7 +12,7 @@ import medexam
 from browsing import CHROMIUM, Browser
 from drawn_pictures import draw, write_own
 from medexam.datasets import load_exam_set
-from medexam.metrics import mcnemar_p
+from medexam.measures import mcnemar_p
 from medexam.predictions import Failure, Reason, RetrievedPassage, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

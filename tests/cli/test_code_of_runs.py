@@ -12,7 +12,7 @@ COMMANDS = ["show", "report", "list", "compare", "track", "export"]
 def made(run, spec, tmp_path) -> Path:
     """A run on a benchmark and with a metric of the user's own, as another process finds it: importing them is seen."""
     (tmp_path / "bench.py").write_text(
-        "from medexam.benchmarks import find_benchmark\nfrom medexam.specs import DatasetSpec\n"
+        "from medexam.measures import find_benchmark\nfrom medexam.specs import DatasetSpec\n"
         "class Mine(type(find_benchmark(DatasetSpec()))):\n"
         "    def __init__(self):\n        super().__init__('headqa_sample')\n"
         "    def load(self, spec):\n        return super().load(DatasetSpec(name='headqa_sample', limit=4))\n"

@@ -14,10 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set
 from medexam.experiments import RunFolder
-from medexam.metrics import compute_metrics
+from medexam.measures import compute_metrics, find_benchmark
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
 from stored_runs import write_run

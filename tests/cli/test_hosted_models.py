@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 import yaml
@@ -75,7 +76,7 @@ def test_doctor_shows_what_a_hosted_model_takes_and_how_to_ask_it(medexam, monke
     with serve_provider(GPT5()) as wire:
         code, table, said = medexam("doctor", wire.model_name)
         assert code == 0, said
-        command = table.splitlines()[-1].split()
+        command = shlex.split(table.splitlines()[-1])
         assert medexam(*command[1:])[0] == 0
         (model,) = json.loads(medexam("doctor", wire.model_name, "--json")[1])["models"]
     assert (model["guided_by"], model["fault"]) == ("json_schema", None)

@@ -5,9 +5,9 @@ import gzip
 import pyarrow.parquet as pq
 import pytest
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import read_squad
 from medexam.errors import DatasetError
+from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec
 from table_cases import read_cases, write_rows
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set, load_task_set
 from medexam.errors import SpecError
+from medexam.measures import find_benchmark
 from medexam.predictions import Prediction
 from medexam.specs import DatasetSpec, build_cells
 

@@ -28,7 +28,7 @@ import transformers.models.llama.modeling_llama, transformers.generation.utils
 import alembic.command, matplotlib.backends.backend_svg
 import mlflow.store.tracking.sqlalchemy_store, mlflow.tracing.client
 import medexam
-from medexam.benchmarks import find_benchmark
+from medexam.measures import find_benchmark
 from medexam.experiments import Runner
 from medexam.serve import EmbeddedEngine
 

@@ -22,7 +22,7 @@ FOLDERS = {
     "medexam/predictions": ("tests/programs", "tests/experiments/run"),
     "medexam/programs": ("tests/programs", "tests/signatures", "tests/experiments/run", "tests/experiments/api"),
     "medexam/serve": ("tests/serve", "tests/embedded"),
-    "medexam/metrics": ("tests/metrics", "tests/experiments/compare"),
+    "medexam/measures": ("tests/measures", "tests/experiments/compare"),
     "medexam/errors.py": ("tests/serve", "tests/experiments/store"),
     "medexam/experiments": ("tests/experiments", "tests/cli"),
     "companions/medexam_companions/casimedicos": ("companions/medexam_companions/casimedicos/tests",),

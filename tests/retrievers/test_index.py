@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import IndexBuildError, IndexStaleError
-from medexam.retrievers import BLOCK, build_index, open_index, read_manifest
+from medexam.retrievers import BLOCK, build_index, encode_parts, open_index, read_manifest
 from retrievers.random_vectors import CORPUS, COUNT, HashEncoder, corpus_of
 
-DATA = "data-00000-of-00001.arrow"
+DATA = "data-00003-of-00004.arrow"
 
 
 def test_the_manifest_names_corpus_encoder_and_the_hash_of_each_file(built: Path) -> None:
@@ -48,21 +48,50 @@ def test_a_stopped_build_goes_on(tmp_path: Path, built: Path) -> None:
     build_index(CORPUS, again, tmp_path, progress=done.append)
     assert again.encoded == COUNT - 2 * BLOCK
     assert (done[0], done[-1]) == (2 * BLOCK, COUNT)
-    for name in (DATA, "state.json", "dataset_info.json"):
-        assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
+    assert _contents(tmp_path) == _contents(built)
     assert open_index(tmp_path).digest == open_index(built).digest
 
 
-@pytest.mark.parametrize(("content", "encoded"), [(None, COUNT - 2 * BLOCK), (b"short", COUNT)])
-def test_rows_that_nothing_vouches_for_are_encoded_again(tmp_path: Path, built: Path, content, encoded) -> None:
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"}
+
+
+def test_parts_that_nothing_vouches_for_are_encoded_again(tmp_path: Path, built: Path) -> None:
     with pytest.raises(_Stop):
         build_index(CORPUS, HashEncoder(), tmp_path, progress=_stop_at(2 * BLOCK + 1))
-    draft = tmp_path / f".{DATA}.draft"
-    draft.write_bytes(content or draft.read_bytes() + b"torn")
+    (tmp_path / "progress.json").unlink()
+    (tmp_path / DATA).write_bytes(b"of another index")
     again = HashEncoder()
     build_index(CORPUS, again, tmp_path)
-    assert again.encoded == encoded
-    assert (tmp_path / DATA).read_bytes() == (built / DATA).read_bytes()
+    assert again.encoded == COUNT
+    assert _contents(tmp_path) == _contents(built)
+
+
+def test_parts_of_other_passages_become_no_index(tmp_path: Path, built: Path) -> None:
+    """As where a file of a corpus was another one while it was read."""
+    with pytest.raises(_Stop):
+        build_index(CORPUS, HashEncoder(), tmp_path, progress=_stop_at(BLOCK + 1))
+    shutil.copy(tmp_path / "data-00000-of-00004.arrow", tmp_path / "data-00001-of-00004.arrow")
+    with pytest.raises(IndexStaleError, match="it holds other passages than its corpus; name"):
+        build_index(CORPUS, HashEncoder(), tmp_path)
+    with pytest.raises(IndexStaleError, match="unfinished"):
+        open_index(tmp_path)
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_any_number_of_workers_writes_the_parts_of_one(tmp_path: Path, built: Path, workers: int) -> None:
+    encoders = [HashEncoder() for _ in range(workers)]
+
+    def spread(corpus, _, folder, progress) -> None:
+        for worker in range(1, workers):
+            encode_parts(corpus, encoders[worker], folder, progress, worker=worker, workers=workers)
+
+    with pytest.raises(IndexStaleError, match=rf"unfinished, .* of {COUNT} passages"):
+        build_index(CORPUS, HashEncoder(), tmp_path, encode=spread)
+    first, done = HashEncoder(), []
+    build_index(CORPUS, first, tmp_path, progress=done.append)
+    assert done[0] == sum(encoder.encoded for encoder in encoders) == COUNT - first.encoded
+    assert _contents(tmp_path) == _contents(built)
 
 
 def test_a_finished_index_is_kept_and_overwritten_by_no_other(built: Path) -> None:
@@ -105,10 +134,14 @@ def test_too_few_passages_for_an_approximate_index_cost_no_encoding(tmp_path: Pa
 def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path: Path) -> None:
     corpus = corpus_of(6 * BLOCK)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4 * BLOCK * 64 * 4, hard))
+
+    def fill(count: int) -> None:
+        if count > 3 * BLOCK:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (BLOCK * 64 * 4, hard))
+
     try:
         with pytest.raises(IndexBuildError, match="the encoded passages are kept"):
-            build_index(corpus, HashEncoder(64), tmp_path)
+            build_index(corpus, HashEncoder(64), tmp_path, progress=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     again = HashEncoder(64)
@@ -140,9 +173,9 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, built: Path) -> None:
     said = json.loads((folder / "manifest.json").read_text())
     for text, complaint in [
         ("{", "cannot be read"),
-        (json.dumps({**said, "schema": 3}), "its schema is 3, .*medexam index build"),
+        (json.dumps({**said, "schema": 4}), "its schema is 4, .*medexam index build"),
         (json.dumps({**said, "factory": 1}), "cannot be read"),
-        (json.dumps({**said, "corpus": {**said["corpus"], "count": 3}}), r"its manifest says \(3, 16\)"),
+        (json.dumps({**said, "corpus": {**said["corpus"], "count": 809}}), r"its manifest says \(809, 16\)"),
     ]:
         (folder / "manifest.json").write_text(text)
         with pytest.raises(IndexStaleError, match=complaint):

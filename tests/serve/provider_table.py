@@ -97,21 +97,19 @@ def provider_row(record: dict[str, Any]) -> str:
 def examine_server(name: str) -> tuple[dict[str, Any], dict[str, str]]:
     """What is found out about a server of one's own, and what it replies to each way of asking."""
     with serving(SERVERS[name]()) as wire:
-        (record,) = doctor(wire.address, "--burst", "0")["endpoints"]
+        (record,) = doctor(wire.address)["endpoints"]
         return record, ask_all(spec_of(wire), guided=False)
 
 
 def server_row(name: str, record: dict[str, Any]) -> str:
     """The entry of a server, in Markdown."""
-    verdicts = {check["what"].removeprefix("choices by "): check["verdict"] for check in record["api"]}
-    forms = ("json_schema", "json_object", "json_object with value")
-    schema = next((form for form in forms if verdicts.get(form) == "honoured"), "words")
-    reads = sorted(read["way"] for read in record["reads"] if read["refusal"] is None)
     cells = {
-        "guided": record["guided_by"] or f"engine litellm: {schema}",
-        "likelihood": ", ".join(reads) or "no",
-        "samples": "one request" if record["several_replies"] else "a request each",
-        "seeds": "yes" if verdicts.get("seed") == "honoured" else "sent",
+        "guided": record["guided_by"]
+        if record["spec"]["engine"] == "vllm"
+        else f"engine litellm: {record['guided_by']}",
+        "likelihood": ", ".join(record.get("reads", ())) or "no",
+        "samples": "one request" if record.get("several_replies") else "a request each",
+        "seeds": "sent",
         "thinking": "as the chat template",
         "pictures": "yes" if record["sees"] else "by model",
         "price": "none",

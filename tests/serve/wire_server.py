@@ -66,6 +66,8 @@ class Wire:
     """How its log-probabilities are wrong, once it is past the probe: `nan`, `short`, `equal` or `other`."""
     refuse: dict[str, int] = field(default_factory=dict)
     """Path to the HTTP status that it fails with."""
+    retry_after: str | None = None
+    """What it asks for of who gets HTTP 429."""
     drop: bool = False
     """Close the connection of every completion without a reply."""
     reasoning: str | None = None
@@ -312,6 +314,8 @@ def build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             if self.path in wire.moved:
                 self.send_header("Location", wire.moved[self.path])
+            if status == 429 and wire.retry_after is not None:
+                self.send_header("Retry-After", wire.retry_after)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
+from medexam.measures import find_benchmark
 from medexam.retrievers import plan_retriever
 from medexam.serve import background_loop, build_engine, known_model
 from medexam.specs import DatasetSpec, ModelSpec, RetrieverSpec

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.benchmarks import describe_resampling, signed
 from medexam.experiments import ComparisonScope, ComparisonSection, RunRecord
 from medexam.frozen_model import FrozenModel
-from medexam.metrics import Difference
+from medexam.measures import Difference, describe_resampling, signed
 from medexam.specs import differing_keys
 from medexam.tables import NONE, Table, percent
 from medexam_companions.analysis.contrasts import Floats, mean_value, right_by_place

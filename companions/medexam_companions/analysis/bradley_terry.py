@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.metrics import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED
+from medexam.measures import FEWEST, NO_DIFFERENCE, RESAMPLES, SEED
 
 PRIOR = 0.5
 """Wins that every run is given against every other: without them a run that never loses is infinitely strong."""

@@ -37,7 +37,7 @@ def sequential(
         return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
 
     def ask(plan: Plan) -> tuple[Sequence[StoredRun], Stop | None]:
-        return carry_out(plan, Carriers(), partial(RunProgress, plan.cells), print_notice)
+        return carry_out(plan, Carriers(), partial(RunProgress, plan.cells), print_notice)[:2]
 
     records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)
     if as_json:

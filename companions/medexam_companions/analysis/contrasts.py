@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from medexam import Question
 from medexam.distributions import LEVEL
-from medexam.metrics import FEWEST, RESAMPLES, SEED, Difference, Resampling, resample
+from medexam.measures import FEWEST, RESAMPLES, SEED, Difference, Resampling, resample
 from medexam.questions import Gold
 
 Floats = NDArray[np.float64]

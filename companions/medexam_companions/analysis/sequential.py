@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import find_root
-from medexam.metrics import ALPHA, FLIPPED
+from medexam.measures import ALPHA, FLIPPED
 
 LARGEST_BET = 0.45
 """Under one half, no difference of a question takes the whole capital, whatever mean is tested."""

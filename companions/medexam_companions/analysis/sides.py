@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks import FEW_CLUSTERS, describe_resampling, signed
 from medexam.experiments import ComparisonScope, ComparisonSection
 from medexam.frozen_model import FrozenModel
-from medexam.metrics import Difference
+from medexam.measures import FEW_CLUSTERS, Difference, describe_resampling, signed
 from medexam.tables import NONE, Table, percent
 from medexam_companions.analysis.contrasts import Floats, difference_of_means
 

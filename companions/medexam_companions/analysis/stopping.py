@@ -11,7 +11,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import AnyCell, Plan, Stop, StoredRun
-from medexam.metrics import ALPHA
+from medexam.measures import ALPHA
 from medexam.predictions import Status
 from medexam_companions.analysis.sequential import SequentialTest
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL
-from medexam.metrics import RESAMPLES, SEED, Interval, cohens_kappa
+from medexam.measures import RESAMPLES, SEED, Interval, cohens_kappa
 from medexam_companions.audit.items import AuditItem
 
 FEWEST = 3

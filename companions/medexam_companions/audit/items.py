@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from medexam import Prediction
-from medexam.benchmarks import find_stored_benchmark
 from medexam.datasets import draw_lot
 from medexam.errors import SpecError
 from medexam.experiments import RunFolder, answer_digest, load_items
+from medexam.measures import find_stored_benchmark
 from medexam.predictions import Status
 from medexam.questions import Question, Task
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Prediction
-from medexam.benchmarks import WordsBenchmark
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
 from medexam.inputs import read_regular
+from medexam.measures import WordsBenchmark
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam_companions.audit.folder import CODE

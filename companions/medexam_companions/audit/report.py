@@ -7,7 +7,7 @@ from typing import Any
 
 from medexam.distributions import LEVEL
 from medexam.experiments import StoredRun, cost_tables
-from medexam.metrics import RESAMPLES, SEED
+from medexam.measures import RESAMPLES, SEED
 from medexam.tables import NONE, Table, coefficient, percent
 from medexam_companions.audit.agreement import agree, correlate, measure_agreement
 from medexam_companions.audit.folder import ASPECTS, CORRECTNESS
@@ -167,7 +167,7 @@ def kind_tables(run: StoredRun, kinds: Sequence[str], agreements: Sequence[Docum
         tables.append(
             Table("Judges against each other", ("Judges", "Answers", "Same kind", "Kappa"), pairs, caption=caption)
         )
-    return [*tables, *cost_tables(run)]
+    return [*tables, *cost_tables([run])]
 
 
 def _agreement_cells(row: Mapping[str, Any]) -> tuple[str, ...]:

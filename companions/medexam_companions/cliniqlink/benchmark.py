@@ -5,8 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from medexam import Prediction
-from medexam.benchmarks import WordsBenchmark
-from medexam.metrics import ScoredRun
+from medexam.measures import ScoredRun, WordsBenchmark
 from medexam.questions import TaskSet
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import TYPE_CHECKING, get_args
 
-from medexam.metrics import (
+from medexam.measures import (
     Measure,
     ScoredRun,
     group_tasks,

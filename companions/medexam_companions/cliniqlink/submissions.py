@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam import Prediction
-from medexam.benchmarks import find_benchmark
 from medexam.cli import ImportSettings, print_notice, read_current, take_files
 from medexam.errors import SpecError
 from medexam.experiments import StoredRun, find_runs, run_paths
+from medexam.measures import find_benchmark
 from medexam.predictions import Reason, Status
 from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.container import output_paths

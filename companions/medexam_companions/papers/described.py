@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments import (
     Block,
@@ -16,6 +15,7 @@ from medexam.experiments import (
     lengths_table,
 )
 from medexam.files import cache_dir
+from medexam.measures import find_benchmark
 from medexam.questions import Discipline, Question
 from medexam.retrievers import DenseRetriever, plan_retriever
 from medexam.specs import DatasetSpec, RetrieverSpec, validate

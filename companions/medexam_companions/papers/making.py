@@ -6,9 +6,9 @@ from typing import Any
 
 import medexam
 from medexam import MedExamError
-from medexam.benchmarks import matrices
 from medexam.errors import SpecError
 from medexam.experiments import PLOTS, Report, StoredRun, default_runs_dir, looks, table_runs
+from medexam.measures import matrices
 from medexam.specs import build_cells, load_document
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.described import Product, describe

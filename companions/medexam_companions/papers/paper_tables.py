@@ -12,7 +12,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments import Block, StoredRun, ranking_notes, render_latex, render_markdown
-from medexam.metrics import Interval, Scores
+from medexam.measures import Interval, Scores
 from medexam.tables import NONE, Table
 from medexam_companions.papers.paper import Grid, Paper, TableLayout, all_papers
 from medexam_companions.papers.printed_averages import printed_accuracy, printed_interval, printed_points

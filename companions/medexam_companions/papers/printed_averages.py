@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from medexam.distributions import LEVEL
-from medexam.metrics import RESAMPLES, SEED, Interval, Scores, headqa_v1_points
+from medexam.measures import RESAMPLES, SEED, Interval, Scores, headqa_v1_points
 
 
 def printed_accuracy(exams: Sequence[Scores]) -> float | None:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import DatasetError, SpecError
+from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec, validate
 from medexam_companions.papers.beside import Beside
 from medexam_companions.papers.described import Product

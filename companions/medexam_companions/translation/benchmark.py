@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from medexam import Prediction
-from medexam.benchmarks import Predictions, WordsBenchmark
 from medexam.datasets import ExampleRecord, read_examples
 from medexam.errors import DatasetError
 from medexam.files import write_whole
-from medexam.metrics import ScoredRun, scored_tasks
+from medexam.measures import Predictions, ScoredRun, WordsBenchmark, scored_tasks
 from medexam.model_calls import is_cut
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec

@@ -1,16 +1,11 @@
 """A translation in MLflow: a run with the counts by set-up, the selection and, once measured, the quality."""
 
-from typing import TYPE_CHECKING
-
-from medexam.experiments import Copy, send_copies
+from medexam.experiments import Copy, CopyIds, send_copies
 from medexam_companions.translation.outcome import TranslationOutcome
 from medexam_companions.translation.plan import QUALITY, TranslationPlan
 
-if TYPE_CHECKING:
-    from mlflow.entities import RunInfo
 
-
-def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> "RunInfo":
+def track_translation(plan: TranslationPlan, outcome: TranslationOutcome, *, tracking_uri: str) -> CopyIds:
     """Send what came out, with `quality.json` where that is there, to the MLflow store at `tracking_uri`.
 
     Raises `TrackingError` when the store cannot be reached or written.

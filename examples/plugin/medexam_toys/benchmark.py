@@ -1,8 +1,8 @@
 """A benchmark: a class with its own `load`, scored and shown as all multiple-choice questions are."""
 
 from medexam import Question
-from medexam.benchmarks.choice.benchmark import OwnChoiceBenchmark
 from medexam.datasets import make_exam_set
+from medexam.measures.benchmarks.choice.benchmark import OwnChoiceBenchmark
 from medexam.questions import ExamSet
 from medexam.specs import DatasetSpec
 

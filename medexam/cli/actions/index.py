@@ -12,14 +12,12 @@ import typer
 from medexam.cli.flags.index import BuildSettings
 from medexam.cli.options import INCOMPLETE
 from medexam.experiments.entry.bars import EncodingProgress, open_bars
-from medexam.experiments.run.ray.cluster import open_cluster
-from medexam.experiments.run.ray.indexing import build_index_on_ray
+from medexam.experiments.run.ray import encode_on_ray, open_cluster
 from medexam.files import cache_dir
 from medexam.retrievers.building import usual_index
 from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, build_encoder, find_encoder
-from medexam.retrievers.index import IndexManifest, count_encoded, read_manifest, read_progress
-from medexam.retrievers.index_building import build_index
+from medexam.retrievers.index import IndexManifest, build_index, read_manifest, read_progress
 from medexam.text import count_of
 
 
@@ -47,8 +45,8 @@ def encode_corpus(settings: BuildSettings, *, as_json: bool) -> None:
 def _builder(settings: BuildSettings) -> Iterator[Callable[..., IndexManifest]]:
     """Open what encodes: this process, or the workers of a cluster, which is open meanwhile."""
     if settings.executor == "ray":
-        with open_cluster(settings.ray_address) as cluster:
-            yield partial(build_index_on_ray, cluster, device=settings.device, shards=settings.shards)
+        with open_cluster(settings.ray_address) as ray:
+            yield partial(build_index, encode=partial(encode_on_ray, ray, settings.device))
     else:
         yield build_index
 
@@ -61,7 +59,7 @@ def _build(corpus: Corpus, encoder: Encoder, out: Path, build: Callable[..., Ind
             return build(corpus, encoder, out, progress=progress)
     except KeyboardInterrupt:
         state = read_progress(out)
-        count = count_encoded(out, state.shards) if state is not None else 0
+        count = state.count_encoded(out) if state is not None else 0
         sys.stderr.write(
             f"medexam: interrupted: {count:,} of {corpus.count:,} passages are encoded and kept in {out}; "
             "the same command continues from there\n"

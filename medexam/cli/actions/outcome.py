@@ -23,7 +23,7 @@ def print_runs(runs_dir: Path, runs: list[StoredRun], *, as_json: bool) -> None:
     if as_json or not runs:
         return
 
-    print_blocks(Terminal(), [*overview_blocks(runs), *(table for run in runs for table in failure_tables(run))])
+    print_blocks(Terminal(), [*overview_blocks(runs), *failure_tables(runs)])
     if len({run.record.cell.dataset.label for run in runs}) > 1 and len({run.record.cell.name for run in runs}) > 1:
         print_blocks(Terminal(), make_leaderboard(runs).blocks())
     for run in runs:

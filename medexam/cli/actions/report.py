@@ -10,9 +10,7 @@ from medexam.cli.views.listening import check_port
 from medexam.cli.views.output import print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import SpecError
-from medexam.experiments.entry.live_page import HOST, LivePage, serve_page
 from medexam.experiments.entry.report import Report
-from medexam.experiments.entry.rereading import read_today
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir, run_paths
@@ -34,6 +32,9 @@ def report_runs(settings: ReportSettings) -> None:
     paths = [*run_paths(places, root), *([] if settings.runs else [root])]
     stored_runs = read_current(find_runs(paths), settings.metric, rescore=settings.rescore)
     if settings.reread:
+        # Imported here: it loads all that asks models.
+        from medexam.experiments.entry.rereading import read_today
+
         stored_runs = [read_today(run, print_notice) for run in stored_runs]
     if layout is None:
         new_report = Report(stored_runs, protocol=settings.protocol, by=settings.by)
@@ -57,6 +58,8 @@ def report_runs(settings: ReportSettings) -> None:
 
 def _serve_runs(runs: Sequence[Path], root: Path, port: int) -> None:
     """Serve the page of runs on 127.0.0.1 while they are asked, until Ctrl-C."""
+    from medexam.experiments.entry.live_page import HOST, LivePage, serve_page
+
     check_port(HOST, port)
     if runs:
         find_runs(run_paths(runs, root))

@@ -19,6 +19,7 @@ from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import plan_document
 from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.plan.price import describe_excess
 from medexam.experiments.run.spending import Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.repeats import is_repeat
@@ -54,17 +55,23 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
         accept_refusals=settings.accept_refusals,
         keeps_items=not settings.without_items,
     )
-    limits = Limits(settings.max_failures, settings.max_tokens, settings.max_cost, settings.max_minutes)
+    limits = Limits(
+        settings.max_failures,
+        settings.max_tokens,
+        settings.max_cost,
+        settings.max_minutes,
+        in_flight=settings.in_flight,
+    )
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     try:
-        runs, stop = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
+        runs, stop, spent = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
     except EngineError as error:
         from medexam.experiments.track.runs import track_failed
 
         send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=plan.runs_dir)
         raise
     is_complete = stop is None and all(run.complete for run in runs)
-    incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop), plan.runs_dir
+    incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop, spent), plan.runs_dir
     runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
@@ -103,6 +110,8 @@ def _plan(
         entries, settings.limit, runs_dir=settings.runs_dir, fresh=fresh, repeat=repeat, only_look=only_look
     )
     limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
+    if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
+        print_notice(f"warning: {excess}")
     for entry in entries:
         if settings.save is not None:
             save_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
@@ -118,8 +127,8 @@ def _warn(planned: Plan) -> Plan:
     return planned
 
 
-def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None) -> str:
-    """Say in one line why the run is incomplete, how much is pending, what failed, and which command continues it."""
+def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None, spent: str) -> str:
+    """Say in one line why the run is incomplete, how much is pending, what failed, what was spent, and how to go on."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
@@ -131,4 +140,6 @@ def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None)
         go_on = f"{folders[0].resume_command} asks them"
     else:
         go_on = f"run {spec} again with the same settings to ask them"
-    return f"{describe_stop(stop)}: {count_of(sum(pending.values()), 'question')} still pending{mostly}; {go_on}"
+    count = count_of(sum(pending.values()), "question")
+    money = "" if stop in (None, Stop.INTERRUPTED) else f"; spent: {spent}"
+    return f"{describe_stop(stop)}: {count} still pending{mostly}{money}; {go_on}"

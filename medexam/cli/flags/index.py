@@ -39,17 +39,14 @@ class BuildSettings:
     skip_bad: Annotated[bool, Setting("Leave out rows that are not JSON or have no text, and count them.")] = False
     executor: Annotated[
         Literal["local", "ray"],
-        Setting("Where to encode: local is this process; ray the workers of a cluster, into shards."),
+        Setting("Where to encode: local is this process; ray the workers of a cluster."),
     ] = "local"
-    shards: Annotated[
-        int | None, Setting("ray: folders to encode into; one for each worker by default.", metavar="N", min=1)
-    ] = None
     ray_address: RayAddressOption = None
 
     def __post_init__(self) -> None:
         """Refuse settings that do not go together."""
-        if self.executor != "ray" and (self.shards is not None or self.ray_address is not None):
-            raise typer.BadParameter("needs --executor ray", param_hint="--shards and --ray-address")
+        if self.executor != "ray" and self.ray_address is not None:
+            raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
         if self.parameters and self.factory is None:
             raise typer.BadParameter("needs --factory", param_hint="--parameters")
         if self.factory is not None and self.out is None:

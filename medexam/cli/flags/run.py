@@ -51,7 +51,7 @@ class PlanSettings:
     model: Annotated[
         tuple[str, ...],
         Setting(
-            "The model: PROVIDER/MODEL, an address, ./FOLDER, FILE.gguf, hf:ORGANISATION/NAME, a profile or an engine.",
+            "The model: PROVIDER/MODEL, an address, ./FOLDER, hf:ORGANISATION/NAME, a profile or an engine.",
             metavar="MODEL",
             panel=SPEC_PANEL,
         ),
@@ -83,6 +83,9 @@ class PlanSettings:
             "US dollars for a million tokens of prompts and for a million of replies, such as 0.15,0.60.",
             metavar="IN,OUT",
         ),
+    ] = None
+    max_cost: Annotated[
+        float | None, Setting("Spend at most this many US dollars, those in flight included.", metavar="USD", min=0)
     ] = None
     limit: Annotated[int | None, Setting("Ask at most N questions, spread evenly over the exams.", min=1)] = None
     runs_dir: RunsDirOption = None
@@ -129,18 +132,18 @@ class RunSettings(PlanSettings):
     ] = False
     max_failures: FailuresOption = None
     max_tokens: Annotated[
-        int | None, Setting("Stop when N tokens of prompts and replies are spent.", metavar="N", min=1)
+        int | None, Setting("Spend at most N tokens, those in flight included.", metavar="N", min=1)
     ] = None
-    max_cost: Annotated[float | None, Setting("Stop when this many US dollars are spent.", metavar="USD", min=0)] = None
     max_minutes: Annotated[float | None, Setting("Stop after that time.", metavar="MINUTES", min=0)] = None
+    in_flight: Annotated[int | None, Setting("Ask at most N questions at once.", metavar="N", min=1)] = None
     tracking_uri: TrackingOption = None
     executor: Annotated[
-        Literal["local", "ray"], Setting("local: this machine asks. ray: the workers of a cluster do.")
+        Literal["local", "ray"], Setting("local: this machine asks. ray: the machines of a cluster do.")
     ] = "local"
     workers: Annotated[
         int | Literal["auto"] | None,
         Setting(
-            "local: N processes, or auto; 1 by default. ray: N workers; one on each machine by default.",
+            "local: N processes, or auto; 1 by default. ray: N shards; one on each machine by default.",
             metavar="N|auto",
             parse=_number_of_workers,
         ),

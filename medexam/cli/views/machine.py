@@ -22,7 +22,8 @@ EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "local": ("torch", "models in this process"),
         "mlflow": ("mlflow", "medexam ui and medexam track"),
-        "retrieval": ("faiss", "passages"),
+        "bm25": ("bm25s", "passages by their words"),
+        "retrieval": ("faiss", "passages by their meaning"),
         "data": ("datasets", "data sets of the hub, Excel"),
         "plots": ("matplotlib", "plots"),
         "optimize": ("optuna", "MIPRO"),

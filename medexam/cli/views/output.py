@@ -11,8 +11,9 @@ from medexam.errors import SpecError, TrackingError
 from medexam.text import hide_address, writable
 
 if TYPE_CHECKING:
-    from mlflow.entities import RunInfo
     from rich.console import Console
+
+    from medexam.experiments.track.copies import CopyIds
 
 WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
 """Ending of a file -> the option that writes it."""
@@ -58,13 +59,13 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
         print_pages(sent if isinstance(sent, list) else [sent], uri)
 
 
-def print_pages(sent: "Sequence[RunInfo]", tracking_uri: str) -> None:
+def print_pages(sent: "Sequence[CopyIds]", tracking_uri: str) -> None:
     """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
     from medexam.experiments.track.copies import own_tracking_uri, sqlite_path, view_address
 
     address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")):
-        for experiment_id in dict.fromkeys(info.experiment_id for info in sent):
+        for experiment_id in dict.fromkeys(ids.experiment_id for ids in sent):
             sys.stderr.write(f"The MLflow UI: {view_address(address.rstrip('/'), experiment_id)}\n")
     elif path is not None and tracking_uri == own_tracking_uri(path.parent):
         is_near = path.parent.is_relative_to(Path.cwd())

@@ -76,7 +76,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> ChoiceReading:
         except CellError as error:
             faults[row.number] = row.fault(error)
     in_order = tuple(faults[number] for number in sorted(faults))
-    return ChoiceReading(Reading(table.source, table.folder, VERSION, tuple(rows), in_order), way)
+    return ChoiceReading(Reading(table.source, table.folder, VERSION, tuple(rows), in_order, notes=table.notes), way)
 
 
 def read_all_options(table: SourceTable, columns: Columns) -> list[Settled]:

@@ -47,8 +47,7 @@ class Columns:
         self._times: dict[str, int] = {}
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
-            for column in (stated,) if stated and isinstance(stated, str) else stated or ():
-                _check_there(column, field, table)
+            check_columns((stated,) if stated and isinstance(stated, str) else stated or (), table, field)
             column_name = next((name for name in standard if name in table.columns), None) if stated is None else stated
             if field == "answer" and KEYED in table.columns:
                 column_name = KEYED
@@ -177,15 +176,31 @@ def reading_notes(
     return tuple(notes)
 
 
-def _check_there(column: str, field: str, table: SourceTable) -> None:
-    if column in table.columns or column.partition(".")[0] in table.columns:
-        return
-    near = nearest(column, table.columns, most=1)
-    hint = f"did you mean {near!r}? " if near else ""
-    raise DatasetError(
-        f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
-        f"{_list(table.columns)}"
-    )
+def check_columns(columns: Iterable[str], table: SourceTable, field: str = "...") -> None:
+    """Raise `DatasetError` for a column that a field names and the table lacks."""
+    for column in columns:
+        if column in table.columns or column.partition(".")[0] in table.columns:
+            continue
+        near = nearest(column, table.columns, most=1)
+        hint = f"did you mean {near!r}? " if near else ""
+        raise DatasetError(
+            f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
+            f"{_list(table.columns)}"
+        )
+
+
+def check_accounted(spec: ColumnsSpec, table: SourceTable) -> None:
+    """Raise `DatasetError` for a column that is neither read nor listed as ignored."""
+    stated = [getattr(spec, field) for field in STANDARD]
+    named = {name for value in stated if value for name in ((value,) if isinstance(value, str) else value)}
+    named |= {KEYED, *(spec.ignored or ()), *(spec.leave_out or ())}
+    accounted = {name.partition(".")[0] for name in named} | named
+    extra = [column for column in table.columns if column not in accounted]
+    if extra:
+        raise DatasetError(
+            f"{table.source}: column {extra[0]!r} is neither read nor listed in columns.ignored: name the field that "
+            "it is read as, or add it there"
+        )
 
 
 def _list(names: Sequence[str]) -> str:

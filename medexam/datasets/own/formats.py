@@ -38,6 +38,8 @@ _DELIMITERS = (",", ";", "\t", "|")
 _ESCAPED_MARK = re.compile(r'[^\\"]\\"[^,;\t|\r\n"]')
 _DOUBLED_MARK = re.compile(r'\w""')
 """A quotation mark within a cell behind a backslash, and one that is doubled as CSV has it."""
+_SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
+"""A number as Excel shows it."""
 _SAMPLE = 1 << 22
 """Characters at the beginning of a CSV file that tell its delimiter."""
 
@@ -158,14 +160,15 @@ def _read_csv(path: Path) -> RawTable:
 
 def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
-    reader = csv.reader(_check_lines(stream), delimiter=delimiter)
+    reader = csv.reader(_check_lines(stream), delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 yield reader.line_num, cells
     except csv.Error as error:
         raise UnreadableError(
-            f"line {reader.line_num} is not CSV ({error}): a cell has at most {LONGEST_TEXT:,} characters"
+            f"line {reader.line_num} is not CSV ({error}): a cell that begins with a quotation mark ends with one, "
+            f"marks within it are doubled, and it has at most {LONGEST_TEXT:,} characters"
         ) from None
 
 
@@ -254,10 +257,10 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _displayed(cell: Any) -> Any:
-    """Return the value of a cell of Excel; a share as the percentage that the sheet shows."""
+    """Return the value of a cell of Excel; a number with the decimals and the sign of a share that the sheet shows."""
     value, shape = cell.value, cell.number_format
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and "%" in shape:
-        return f"{value:.{len(shape.partition('%')[0].partition('.')[2])}%}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and (form := _SHAPE.fullmatch(shape)):
+        return f"{value:.{len(form[1] or '')}{'%' if form[2] else 'f'}}"
     return value
 
 

@@ -3,35 +3,21 @@
 What is decided differs from the plain case of one header is said.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from medexam.datasets.own.names import rank
 from medexam.datasets.own.texts import normalise
 
 Cells = Mapping[str, Any] | str
 """Column -> value of one row; or what is wrong with the row."""
 LOOKED_AT = 20
 """Filled rows that say what the columns are."""
-_NAME = re.compile(
-    r"(?:(?:id|no|nr|num|key|gold|year|exam|case|area|split|level|text|item|image|context|passage|picture|source|target|type"
-    r"|(?:question|pregunt|pergunt|domand|frage|stem|qtext|enunci|enonce|prompt|query|problem|answer|respuest|respost"
-    r"|rispost|repons|antwort|option|opci|opco|opzion|choi|alternativ|correct|corrett|corret|right|richtig|label|solu"
-    r"|gabarito|explan|rational|reason|subject|sujet|topic|tema|thema|argoment|materia|asignatur|fach|categor|disciplin"
-    r"|special|difficult|title)\w*)[\W\d_]*(?:\b[a-z]\b[\W\d_]*)?)+"
-)
-"""The name of a column, in small letters without accents: of these words alone, with numbers and single letters."""
-_OPTIONS = re.compile(
-    r"(?i)(?:answer )?(?:opt|opc|opz|choi|altern|distract)|(?:answers|respuestas|respostas|risposte|antworten)$"
-)
-_KINDS = {
-    "letter": re.compile(r"[(\[]?[A-Za-z][)\].]?"),
-    "number": re.compile(r"[+-]?\d+(?:[.,]\d+)?"),
-    "question": re.compile(r".*(?:[?？؟:…]|\.\.\.|_)", re.DOTALL),  # noqa: RUF001 - as Chinese and Arabic write it
-}
+_LONGEST_NAME = 6
+"""Words of a column's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +47,7 @@ def find_header(rows: Sequence[Sequence[Any]]) -> Header:
         if not name:
             # A name that is merged over all options stands in the first of their cells.
             before = names[place - 1] if place else ""
-            names[place] = before if _OPTIONS.match(before) else f"unnamed ({place + 1})"
+            names[place] = before if rank("options", before) else f"unnamed ({place + 1})"
     for name, times in Counter(names).items():
         if times > 1:
             numbered = [f"{name} {number}" for number in range(1, times + 1)]
@@ -97,28 +83,16 @@ def _count_titles(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _is_name(cell: str) -> bool:
-    plain = normalise(cell, accents=False).lower().replace("_", " ")
-    return len(cell) < 40 and not cell.endswith("?") and _NAME.fullmatch(plain) is not None
+    """Return whether a cell is a name that columns have, and no question."""
+    fields = ("stem", "options", "answer", "context", "id")
+    return len(cell.split()) <= _LONGEST_NAME and not cell.endswith("?") and any(rank(field, cell) for field in fields)
 
 
 def _is_data(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    """Return whether a first row has the shape of the rows below it, and no cell of it looks like a name."""
+    """Return whether a first row asks something where the rows below have their questions."""
     columns = [[row[place] for row in body if place < len(row) and row[place]] for place in range(len(head))]
-    if len(body) < 2 or len(head) < 2 or not any(columns) or count_names(head):
+    if len(body) < 2 or len(head) < 2 or not any(columns):
         return False
     lengths = [median(map(len, column or [""])) for column in columns]
-    longest = lengths.index(max(lengths))
-    asks = _is_kind("question", [head[longest]])
-    if not asks and (len(head[longest].split()) < 4 or len(head[longest]) < lengths[longest] / 2):
-        return False
-    kinds = [
-        _is_kind(kind, [cell])
-        for kind in ("letter", "number")
-        for cell, column in zip(head, columns, strict=True)
-        if column and _is_kind(kind, column)
-    ]
-    return all(kinds) and (bool(kinds) or (asks and _is_kind("question", columns[longest])))
-
-
-def _is_kind(kind: str, cells: Sequence[str]) -> bool:
-    return sum(_KINDS[kind].fullmatch(cell) is not None for cell in cells) >= 0.8 * len(cells)
+    first = head[lengths.index(max(lengths))]
+    return first.endswith(("?", "？")) or (len(first.split()) > 3 and not count_names(head))  # noqa: RUF001

@@ -126,7 +126,8 @@ def _find(node: Any) -> list[_Found]:
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
         )
-    shared = {name: child for name, child in node.items() if child is not None and not isinstance(child, (list, dict))}
+    shared = {name: node[name] for name in node if name not in collections and node[name] not in (None, [], {})}
+    shared.pop("schema", None)
     return [
         record
         if isinstance(record.cells, str)

@@ -19,15 +19,23 @@ _AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_MARK}[ \t]*")
 _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
 OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
+CLOSE_MARK = re.compile(rf"\s*{_SIGN}\s*(?:{_MARK}|([A-Za-z\d])\s[-–](?=\s))\s*")  # noqa: RUF001
+CLOSE_LETTER = re.compile(rf"(\s*)[(\[]?([A-Za-zＡ-Ｚ]){_END}\s*")  # noqa: RUF001
+"""A label before an option; one that may stand close to it, as in `(A)text`."""
 _BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
-_CUE = re.compile(
-    r"\s+(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
+CUE = re.compile(
+    r"\s+[(\[]?(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
     r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
     re.IGNORECASE | re.DOTALL,
 )
 """What asks for the answer, behind the last option."""
 
 
+_LEAD = re.compile(
+    r"\n\s*(?:\w+\s)?(?:options?|choices?|opciones|alternativas|opzioni|opções|antworten)\s*[:：]\s*\Z",  # noqa: RUF001
+    re.IGNORECASE,
+)
+"""What stands before the first option, on a line of its own."""
 Numbers = tuple[int, ...]
 """The numbers of right options, from 1, in ascending order; at least one."""
 
@@ -90,12 +98,13 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
             best = _with_stray(marks, best, at_lines=at_lines)
             ends = [after.start() for _, after in pairwise(best)] + [len(text)]
             texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(best, ends, strict=True)]
-            cue = _CUE.search(texts[-1])
+            cue = CUE.search(texts[-1])
             if cue is not None and cue[1]:
                 raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
             texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
             labels = tuple(plain_label(mark[2]) for mark in best)
-            return ReadOptions(text[: best[0].start()].strip(), tuple(_without_separators(texts)), labels)
+            stem = _LEAD.sub("", text[: best[0].start()]).strip()
+            return ReadOptions(stem, tuple(_without_separators(texts)), labels)
     return None
 
 

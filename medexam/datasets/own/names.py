@@ -3,7 +3,6 @@
 It says what a name may mean, never what a column holds.
 """
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,8 @@ stem: quesito item_stem questiontext questions 问题 题目 题干 問題 問�
 options: options choices answer_choices alternatives endings option choice answer_options options_list choices_list
 options: opciones alternativas opcoes opzioni alternative propositions antwortmoglichkeiten antwortoptionen
 options: 选项 選択肢 варианты варианты_ответов 보기 answers candidates respuestas reponses risposte antworten respostas
-answer: answer answers label gold answer_idx answer_index answer_key answerkey cop correct correct_answer correct_option
+answer: answer answers label labels gold answer_idx answer_index answer_key answerkey cop correct correct_answer
+answer: correct_option
 answer: correct_answers right ra target solution answer_letter key final_decision correct_choice correct_index
 answer: correct_idx correct_id correct_option_id correct_answer_id right_answer gold_answer gold_label golden ans
 answer: expected expected_answer ideal answer_label respuesta respuesta_correcta correcta opcion_correcta solucion clave
@@ -48,7 +48,25 @@ in options: option options opcion opciones opcao opzione choice choices answer a
 in options: respuesta resposta reponse risposta antwort proposition item ans o a r 选项 選択肢 вариант
 in neither: id number num no nr n type category image count year difficulty level format class source options choices
 in neither: start rationale explanation reason time score points comment length user student wrong incorrect false
-in neither: incorrectas distractor is has url nbr nb"""
+in neither: incorrectas distractor is has url nbr nb
+as explanation: explanation explanations explain rationale rationales reason reasoning cot comment comments feedback exp
+as explanation: justification explicacion comentario explicacao explication erklarung spiegazione
+as media: image images img picture pictures figure figures photo audio video sound media scan radiograph ecg ekg plot
+as media: imagen imagenes imagem figura foto bild immagine graph chart table tables
+as needed: case vignette history lab labs findings statement statements passage text stem lead option options choice
+as needed: answer answers correct right question context background content body result results alternative wrong
+as harmless: id ids uid uuid idx index no nr num number n qid row line page source src url link origin reference ref
+as harmless: references citation author license licence copyright dataset version date created updated time timestamp
+as harmless: duration limit topic topics subject subjects subtopic chapter section category categories tag tags keyword
+as harmless: keywords area discipline specialty speciality unit module course department year month period session exam
+as harmless: booklet test part paper batch country region university level grade difficulty bloom type qtype kind format
+as harmless: class group set split fold points score marks mark percent pct percentage rate count counts views votes
+as harmless: total title name names meta metadata info schema entry shot user student editor instruction instructions
+as harmless: tema asignatura materia categoria curso ano numero dificultad fuente pagina assunto disciplina matiere
+as harmless: sujet niveau fach thema argomento
+as void: annulled anulada anulado annulee annullata void voided deleted eliminada withdrawn removed cancelled invalid
+as void: excluded discarded retired unscored reserve reserva impugnada active valid scored enabled approved published
+as void: usable status estado"""
 _BY_LIST: dict[str, tuple[str, ...]] = {}
 for _name, _, _words in (line.partition(": ") for line in _LISTS.splitlines()):
     _BY_LIST[_name] = (*_BY_LIST.get(_name, ()), *_words.split())
@@ -56,6 +74,10 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {name: words for name, words in _BY_LIST.items() if " " not in name and name != "weak"}
 )
 """Field -> the names that its column often has, the likeliest first; `wrong` are options that are not right."""
+KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {name[3:]: frozenset(words) for name, words in _BY_LIST.items() if name.startswith("as ")}
+)
+"""What a word in a column's name says of what no field is read from -> these words."""
 WEAK = frozenset(_BY_LIST["weak"])
 """Names of options that right answers have as well."""
 _CORES: Mapping[str, frozenset[str]] = {field: frozenset(_BY_LIST[f"in {field}"]) for field in ("stem", "answer")}
@@ -73,8 +95,6 @@ _ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجد�
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _LABEL = re.compile(r"\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
-_ALIKE = 0.82
-"""How alike a misspelt name is to the one that is meant, 0 to 1."""
 
 
 def plain_name(column: str) -> str:
@@ -89,7 +109,7 @@ def plain_name(column: str) -> str:
 def rank(field: str, column: str) -> tuple[int, int] | None:
     """Rank how near a column's name is to those of a field, smaller is nearer; None if it is none.
 
-    The first number is 0 for one of its names, 1 for a longer name with one of its words, 2 for a misspelling.
+    The first number is 0 for one of its names, 1 for a longer name with one of its words.
     """
     name = plain_name(column)
     joined = name.replace("_", "")
@@ -102,20 +122,12 @@ def rank(field: str, column: str) -> tuple[int, int] | None:
         return None
     if {words[0], words[-1]} & core and not (field == "stem" and _CORES["answer"] & {*words}):
         return 1, len(words)
-    if field in _CORES and len(name) > 4:
-        matches = difflib.get_close_matches(name, NAMES[field], n=1, cutoff=_ALIKE)
-        if matches:
-            return 2, NAMES[field].index(matches[0])
     return None
 
 
-def find_named(field: str, columns: Iterable[str], most: int = 0) -> list[str]:
-    """Find the columns whose names are a field's, the nearest first; `most` is the highest first number of `rank`."""
-    ranked = [
-        (nearness, column)
-        for column in columns
-        if (nearness := rank(field, column)) is not None and nearness[0] <= most
-    ]
+def find_named(field: str, columns: Iterable[str]) -> list[str]:
+    """Find the columns whose names are a field's, the nearest first."""
+    ranked = [(nearness, column) for column in columns if (nearness := rank(field, column)) is not None]
     return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 

@@ -5,6 +5,7 @@ Whether letters at their beginning are labels is decided for a whole table, see 
 
 import datetime
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +13,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from medexam.datasets.own.labels import (
+    CLOSE_MARK,
+    CUE,
     OWN_MARK,
     CellError,
     OpenFieldError,
@@ -26,9 +29,9 @@ from medexam.datasets.own.tables import Record, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.specs.columns import ColumnsSpec
 
-_NAMES = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
+LABELS = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
-_WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>"))
+_WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 _DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """Others that it may say, where no option is a sign."""
@@ -96,7 +99,7 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
 
 def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
     shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
-    name = next((shared[alias] for alias in _NAMES if alias in shared), None)
+    name = next((shared[alias] for alias in LABELS if alias in shared), None)
     text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != name), None)
     if text is not None:
         labels = None if name is None else [option_text(record[name], column) for record in records]
@@ -135,32 +138,32 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
     """Cut the labels at the beginning of the options' texts, if these run through the rows of the table."""
-    readable = [row for row in rows if isinstance(row, ReadOptions)]
-    if not any(row.texts and OWN_MARK.match(row.texts[0]) for row in readable):
-        return rows
-    label_rows = [labels for labels in map(_own_labels, readable) if labels is not None]
-    runs = [labels for labels in label_rows if is_run(labels)]
-    bare_count = len(readable) - len(label_rows)
+    readable = [row for row in rows if isinstance(row, ReadOptions) and row.texts]
+    mark = OWN_MARK
+    runs = [row for row in readable if is_run(_own_labels(row, mark))]
+    if len(runs) < len(readable) and all(is_run(_own_labels(row, CLOSE_MARK)) for row in readable):
+        mark, runs = CLOSE_MARK, readable
+    bare_count = sum(not any(_own_labels(row, mark)) for row in readable)
     if not is_stated and 2 * len(runs) <= len(readable):
         return rows
     if not is_stated and bare_count > (1 - MARKED_ROWS) * len(readable):
         facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, and those of {bare_count:,}"
         raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
-    are_ordered = all([*labels] == in_order(labels) for labels in runs)
-    return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
+    are_ordered = all([*labels] == in_order(labels) for labels in (_own_labels(row, mark) for row in runs))
+    return change_each(partial(_without_labels, mark=mark, are_ordered=are_ordered), rows)
 
 
-def _own_labels(row: ReadOptions) -> tuple[str, ...] | None:
-    """Find the letter or number at the beginning of each option, empty if it has none; None if no option has one."""
-    marks = [OWN_MARK.match(text) for text in row.texts]
-    return tuple(plain_label(mark[2]) if mark else "" for mark in marks) if any(marks) else None
+def _own_labels(row: ReadOptions, mark: re.Pattern[str]) -> tuple[str, ...]:
+    """Find the letter or number at the beginning of each option; empty texts where there is none."""
+    matches = [mark.match(text) for text in row.texts]
+    return tuple(plain_label(match[match.lastindex or 2]) if match else "" for match in matches)
 
 
-def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
-    labels = _own_labels(row)
-    if labels is None and are_ordered:
+def _without_labels(row: ReadOptions, *, mark: re.Pattern[str], are_ordered: bool) -> ReadOptions:
+    labels = _own_labels(row, mark)
+    if not row.texts or (not any(labels) and are_ordered):
         return row
-    if labels is None:
+    if not any(labels):
         detail = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
         raise CellError(row.column, detail)
     if not is_run(labels):
@@ -170,7 +173,7 @@ def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
         stated = ", ".join(row.labels)
         raise CellError(row.column, f"has options that begin with {', '.join(labels)}, but their keys are {stated}")
     # The first group is the sign at a right option.
-    texts = tuple(OWN_MARK.sub(r"\1", text, count=1) for text in row.texts)
+    texts = tuple(mark.sub(r"\1", text, count=1) for text in row.texts)
     return replace(row, texts=texts, labels=row.labels or labels)
 
 
@@ -226,10 +229,19 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
             inside = split_marked(row.stem)
             if inside is not None and inside.stem and inside.texts == row.texts:
                 row = replace(row, stem=inside.stem)
+    cue = CUE.search(row.stem)
+    if cue is not None and (cue[1].strip("()[]. ").casefold() in _names_of(row)):
+        raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")
     if shuffled:
         order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
         return replace(row, texts=tuple(order), labels=None)
     return row
+
+
+def _names_of(row: ReadOptions) -> set[str]:
+    """List what options are called in small letters: their letters and texts."""
+    labels = row.labels or tuple("abcdefghij"[: len(row.texts)])
+    return {name.casefold().rstrip(".") for name in (*labels, *row.texts)}
 
 
 def option_text(value: Any, column: str) -> str:

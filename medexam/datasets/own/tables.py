@@ -54,6 +54,8 @@ class SourceTable:
     columns: tuple[str, ...]
     """In the order of the source; of JSON every field that some row has."""
     rows: tuple[TableRow, ...]
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know of it."""
 
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:

@@ -14,6 +14,7 @@ from typing import Any
 
 from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, decode, parse_json
 
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
 _COUNTED = frozenset({"start", "answer_start"})
 """Fields that count the characters of a text."""
 _TAG = re.compile(
@@ -98,6 +99,7 @@ def normalise(text: str, *, accents: bool = True) -> str:
     """Put a text in Unicode's composed form (NFC), on request without accents."""
     if text.isascii():
         return text
+    text = text.translate(_UNSEEN)
     if accents:
         return unicodedata.normalize("NFC", text)
     return "".join(
@@ -109,15 +111,15 @@ def unpack(value: Any) -> Any:
     """Unpack a list or mapping that stands in a cell as text, as JSON or Python writes it; return any other value as it
     is.
     """
-    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{"):
+    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{", "("):
         return value
     for parse in (parse_json, ast.literal_eval):
         try:
             literal = parse(value.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(literal, (list, dict)):
-            return _clean(literal)
+        if isinstance(literal, (list, dict, tuple)):
+            return _clean([*literal] if isinstance(literal, tuple) else literal)
     return value
 
 

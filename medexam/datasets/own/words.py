@@ -22,7 +22,7 @@ def read_word_questions(spec: DatasetSpec) -> TaskReading:
     table = read_questions(spec)
     rows, faults = parse_words(table, spec)
     total = len(rows) + len(faults)
-    notes = reading_notes(table.source, faults, total, spec)
+    notes = (*table.notes, *reading_notes(table.source, faults, total, spec))
     return TaskReading(source=table.source, version=VERSION, rows=rows, notes=notes)
 
 

@@ -23,7 +23,7 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
     from medexam.experiments.track.runs import track_failed, track_runs
 
     try:
-        carried_out, stop = carry_out(
+        carried_out, stop, _ = carry_out(
             plan, carriers, partial(RunProgress, plan.cells, disable=not progress), write_notice
         )
     except EngineError as error:

@@ -24,7 +24,7 @@ from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.runs import track_runs
 from medexam.library_logging import errors_only
-from medexam.metrics.results import Interval
+from medexam.measures.results import Interval
 from medexam.predictions import Prediction, Status
 
 

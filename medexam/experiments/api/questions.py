@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from medexam.benchmarks import find_benchmark
 from medexam.experiments.report.shown import Block, Displayed
+from medexam.measures import find_benchmark
 from medexam.questions import AnySet, Question
 from medexam.specs import DatasetSpec
 from medexam.specs.dataset import check_named

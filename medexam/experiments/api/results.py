@@ -88,7 +88,7 @@ class Run(Displayed):
 
     @property
     def metrics(self) -> Any:
-        """All scores, as `metrics.json` holds them: `medexam.metrics.Metrics` for questions with numbered options."""
+        """All scores, as `metrics.json` holds them: `medexam.measures.Metrics` for questions with numbered options."""
         return self.stored.metrics
 
     @property
@@ -177,7 +177,7 @@ class Runs(Displayed, Collection[Run]):
         if not self._runs:
             return ["no runs"]
         runs = [run.stored for run in self]
-        return overview_blocks(runs) + [block for run in runs for block in pending_blocks(run)]
+        return [*overview_blocks(runs), *pending_blocks(runs)]
 
 
 class RunPlan(Displayed):

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import TableRun, pair_runs
-from medexam.benchmarks.paired_tables import overall_tables, paired_document
-from medexam.benchmarks.verdicts import pair_sentences
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
+from medexam.measures.benchmarks.answers import RunAnswers
+from medexam.measures.benchmarks.paired import TableRun, pair_runs
+from medexam.measures.benchmarks.paired_tables import overall_tables, paired_document
+from medexam.measures.benchmarks.verdicts import pair_sentences
 from medexam.programs import build_prediction
 from medexam.programs.steps.branches import combine
 from medexam.questions import Question

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -23,12 +24,10 @@ def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
     folders = {run.folder.path: (run.folder, run.record) for run in runs}
     for run in runs:
         form = re.compile(rf".*-{run.record.spec_digest}(-\d+)?")
-        for path in sorted(run.folder.path.parent.iterdir()):
-            if path not in folders and form.fullmatch(path.name) and (folder := RunFolder(path)).exists():
-                try:
+        for path in sorted(set(run.folder.path.parent.iterdir()) - set(folders)):
+            if form.fullmatch(path.name) and (folder := RunFolder(path)).exists():
+                with suppress(RunFolderError):
                     folders[path] = folder, folder.read_record()
-                except RunFolderError:
-                    continue
     names = [run.folder.name for run in runs]
     return [line for line in describe_unequal(folders.values()) if any(name in line for name in names)]
 
@@ -43,18 +42,13 @@ def describe_unequal(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
             groups.setdefault(record.spec_digest, []).append(folder)
     lines = []
     for folders in groups.values():
-        if len(folders) < 2:
-            continue
-        answers = {folder.name: _read_answers(folder) for folder in sorted(folders, key=lambda folder: folder.name)}
-        for first, second in combinations(answers, 2):
+        answers = {folder.name: _read_answers(folder) for folder in folders} if len(folders) > 1 else {}
+        for first, second in combinations(sorted(answers), 2):
             shared = answers[first].keys() & answers[second].keys()
             differing = sum(answers[first][key] != answers[second][key] for key in shared)
+            servers = differing > _ROUNDED * len(shared)
+            reason = "two servers may stand behind one name" if servers else "batches of other sizes may change as much"
             if differing:
-                reason = (
-                    "two servers may stand behind one name"
-                    if differing > _ROUNDED * len(shared)
-                    else "as much as batches of other sizes may change"
-                )
                 lines.append(
                     f"the runs {first} and {second} say that they are the same, and {differing:,} of {len(shared):,} "
                     f"answers differ: {reason}"

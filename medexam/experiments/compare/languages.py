@@ -5,22 +5,18 @@ answer, rather is something the model does not know. Which of two wrong causes i
 """
 
 from collections import Counter
-from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.paired_tables import document_of
 from medexam.distributions import WILSON, rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.metrics.paired.pairs import NO_ANSWER, Sheet, compare_pair
-from medexam.metrics.paired.results import PairedMeasure
-from medexam.metrics.paired.significance import adjust_all
+from medexam.measures.benchmarks.paired_tables import document_of
+from medexam.measures.paired import NO_ANSWER, Sheet, adjust_all, compare_pair
 from medexam.specs.identity import differing_keys
-from medexam.tables import NONE, Table, coefficient, p_value, percent, with_interval
+from medexam.tables import Table, percent, with_interval
 
 SHOWN = 10
 """Questions that a table names; `--json` holds all."""
@@ -32,7 +28,6 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
     sheet, places = compared.statistics.sheet, range(len(languages))
     every_two = {(i, j): next(iter(compare_pair(sheet, i, j).values())) for i in places for j in places[i + 1 :]}
     pairs = adjust_all([every_two])[0]
-    same_wrong = {(i, j): _same_wrong(sheet, i, j) for i, j in pairs}
     right = sheet.first == 1
     counts = [int(n) for n in np.bincount(right.sum(axis=0), minlength=len(languages) + 1)]
     alone, wrong = (
@@ -49,7 +44,7 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
             {
                 "languages": [languages[i], languages[j]],
                 **document_of({"": pair})[""],
-                "neither_with_the_same_answer": same_wrong[i, j],
+                "neither_with_the_same_answer": _same_wrong(sheet, i, j),
             }
             for (i, j), pair in pairs.items()
         ],
@@ -68,10 +63,7 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
         f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language alone: "
         "look at its translation first. The same wrong answer in several: the model may not know it."
     )
-    tables = [
-        Table(", ".join(languages), headers, rows, caption=caption),
-        _pair_table([f"{languages[i]} and {languages[j]}" for i, j in pairs], pairs.values(), same_wrong.values()),
-    ]
+    tables = [Table(", ".join(languages), headers, rows, caption=caption)]
     # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
     suspects = {key: (key, "right", language) for language in languages for key in alone[language]}
     suspects |= {key: (key, "wrong", language) for language in reversed(languages) for key in wrong[language]}
@@ -95,28 +87,6 @@ def _same_wrong(sheet: Sheet, first: int, second: int) -> int:
         return 0
     same = (sheet.answers[first] == sheet.answers[second]) & (sheet.answers[first] != NO_ANSWER)
     return int((same & (sheet.first[first] == 0)).sum())
-
-
-def _pair_table(names: Iterable[str], pairs: Iterable[PairedMeasure], same_wrong: Iterable[int]) -> Table:
-    rows = tuple(
-        (
-            name,
-            signed(pair.difference),
-            *map(str, (flips.both_right, flips.right_to_wrong, flips.wrong_to_right, flips.both_wrong, same)),
-            percent(flips.same_answer),
-            NONE if flips.kappa is None else coefficient(flips.kappa),
-            p_value(pair.p_adjusted or 0.0),
-        )
-        for name, pair, same in zip(names, pairs, same_wrong, strict=True)
-        if (flips := pair.flips) is not None
-    )
-    headers = ("Languages", "Difference", "Both", "Only 1st", "Only 2nd", "Neither", "Same wrong")
-    caption = (
-        "Difference: accuracy of the second language minus the first's, in points, with a 95 % interval. Both to Same "
-        "wrong: questions right in both, in one, in neither, and wrong with the same answer. Same answer: percent, "
-        "right or wrong; kappa: Cohen's, of the answers. p: McNemar's exact test, after Holm over all."
-    )
-    return Table("Every two languages", (*headers, "Same answer", "Kappa", "p Holm"), rows, caption=caption)
 
 
 def _check_languages(compared: ComparisonScope) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.paired import Pair
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.metrics.paired.margins import Told, cluster_test, judge_margin, score_test
-from medexam.metrics.paired.significance import adjust_holm
-from medexam.tables import NONE, Table, decimal, equals, p_value, with_interval
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.paired import Pair
+from medexam.measures.margins import Told, cluster_test, judge_margin, score_test
+from medexam.measures.paired import adjust_holm
+from medexam.tables import decimal, equals
 
 _PHRASES: dict[Told, str] = {
     "equivalent": "is equivalent to",
@@ -34,33 +34,16 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
         of_views = {judge_margin(view.difference, margin, p) for view in each}
         verdicts.append(of_views.pop() if len(of_views) == 1 else "not shown")
     results = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
-    cells = tuple(
-        (
-            name,
-            signed(pair.first.difference),
-            NONE if test.interval is None else with_interval("", test.interval).strip(),
-            *map(p_value, (test.p_worse, test.p_better, p)),
-        )
-        for name, pair, test, p, _ in results
-    )
-    headers = ("Run", "Difference", "Score interval", "p not worse", "p not better", "p Holm")
-    methods = ", ".join(dict.fromkeys(test.method for _, _, test, _, _ in results))
-    caption = (
-        f"The run minus the baseline, percentage points. p not worse, p not better: one-sided ({methods}). p Holm: the "
-        "larger of both however the replies are read, adjusted for all rows. Equivalent only if p Holm < 0.025 and the "
-        "95 % interval of the difference lies within the margin."
-    )
-    table = Table(f"Equivalent to {baseline} within {_points(margin)}", headers, cells, caption=caption)
     sentences = [
         f"{name} {_PHRASES[verdict]} {baseline} within {_points(margin)}: {signed(pair.first.difference)}, p "
-        f"{equals(p)} of two one-sided tests{' after Holm' if len(names) > 1 else ''}."
-        for name, pair, _, p, verdict in results
+        f"{equals(p)} of two one-sided tests ({test.method}){' after Holm' if len(names) > 1 else ''}."
+        for name, pair, test, p, verdict in results
     ]
     documents = {
         key: {**test.model_dump(mode="json"), "p": test.p, "p_adjusted": p, "verdict": verdict}
         for key, (_, _, test, p, verdict) in zip(compared.run_keys[1:], results, strict=True)
     }
-    return ComparisonSection("equivalence", sentences, {"margin": margin, "pairs": documents}, [table])
+    return ComparisonSection("equivalence", sentences, {"margin": margin, "pairs": documents})
 
 
 def parse_gate(text: str) -> float:

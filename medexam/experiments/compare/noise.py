@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.metrics.paired.repeats import Noise, measure_noise
+from medexam.measures import Benchmark
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.margins import Noise, measure_noise
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Item
-from medexam.tables import Table, decimal, percent
+from medexam.tables import decimal, percent
 
 ENOUGH = 0.9
 """Share of the run's questions that a repeat must have scored; others would leave too few that all have scored."""
@@ -27,7 +27,8 @@ def find_noise(compared: ComparisonScope) -> ComparisonSection | None:
     names, pairs = compared.names, compared.statistics.pairs
     if not any(compared.noises):
         return None
-    sentences = []
+    named = zip(names, compared.noises, strict=True)
+    sentences = [describe_noise(name, noise) for name, noise in named if noise is not None]
     for name, pair in zip(names[1:], pairs, strict=True):
         if pair.floor is not None:
             floor, difference = decimal(100 * pair.floor), pair.first.difference
@@ -38,7 +39,7 @@ def find_noise(compared: ComparisonScope) -> ComparisonSection | None:
         "runs": {key: noise.model_dump(mode="json") for key, noise in noises if noise is not None},
         "floors": {key: pair.floor for key, pair in zip(compared.run_keys[1:], pairs, strict=True)},
     }
-    return ComparisonSection("noise", sentences, document, noise_tables(names, compared.noises))
+    return ComparisonSection("noise", sentences, document)
 
 
 def run_noise(folder: RunFolder) -> Noise | None:
@@ -53,26 +54,15 @@ def run_noise(folder: RunFolder) -> Noise | None:
     return measure_repeats(benchmark, folder, data, data.questions, folder.read_predictions())
 
 
-def noise_tables(names: Sequence[str], runs: Sequence[Noise | None]) -> list[Table]:
-    """Build a row for each run that was asked again; empty if none was."""
-    rows = tuple(
-        (
-            *(name, str(noise.askings), str(noise.n)),
-            *(f"{count} ({percent(count / noise.n)} %)" for count in (noise.changed, noise.flipped)),
-            f"{percent(min(noise.scores))} to {percent(max(noise.scores))}",
-            *(f"{100 * deviation:.2f}" for deviation in (noise.server, noise.questions)),
-        )
-        for name, noise in zip(names, runs, strict=True)
-        if noise is not None
+def describe_noise(name: str, noise: Noise) -> str:
+    """Describe how far a run varies that asked the same questions several times, in different orders."""
+    lowest, highest = (percent(end(noise.scores)) for end in (min, max))
+    return (
+        f"{name} was asked {noise.askings} times on {noise.n} questions: {noise.changed} got another answer and "
+        f"{noise.flipped} another score, {lowest} to {highest} % in all; standard deviation "
+        f"{100 * noise.server:.2f} percentage points because the same requests get other answers, and "
+        f"{100 * noise.questions:.2f} because other questions might be asked."
     )
-    headers = ("Run", "Asked", "n", "Other answer", "Other score", "Score", "SD server", "SD questions")
-    caption = (
-        "Runs that asked the same questions several times, in different orders. Other answer, other score: questions "
-        "on which the repeats differ. Score: of the repeats, percent. SD: standard deviation of the score, "
-        "percentage points: server, because the same requests get other answers; questions, because other questions "
-        "might be asked."
-    )
-    return [Table("Noise", headers, rows, caption=caption)] if rows else []
 
 
 def measure_repeats(

@@ -1,7 +1,9 @@
 """`medexam compare --protocol`: where the protocols of runs differ, so that numbers that differ are explained."""
 
+from collections.abc import Sequence
+
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.experiments.store.protocol import NOT_TOLD, read_protocol
+from medexam.experiments.store.protocol import NOT_TOLD, Protocol, read_protocol
 from medexam.tables import Table
 
 
@@ -19,10 +21,16 @@ def find_protocols(compared: ComparisonScope) -> ComparisonSection:
         remarks.append(f"Not stated by every run: {', '.join(untold)}.")
     if same:
         remarks.append(f"The same in all runs: {', '.join(same)}.")
-    rows = tuple((setting, *(each[setting] for each in protocols)) for setting in stated if setting not in same)
-    caption = "Equal digests are equal texts. An imported run shows what its harness's files state."
-    headers = ("What", *compared.names)
-    table = Table("Where the protocols differ", headers, rows, text_columns=len(headers), caption=caption)
+    shown = [{name: text for name, text in each.items() if name not in same} for each in protocols]
+    table = protocol_table("Where the protocols differ", compared.names, shown)
     runs = {key: dict(protocol) for key, protocol in zip(compared.run_keys, protocols, strict=True)}
     document = {"runs": runs, "differing": differing, "not_told": untold}
-    return ComparisonSection("protocol", remarks, document, [table] if rows else [])
+    return ComparisonSection("protocol", remarks, document, [table] if len(same) < len(stated) else [])
+
+
+def protocol_table(title: str, names: Sequence[str], protocols: Sequence[Protocol]) -> Table:
+    """Show protocols side by side, a row a thing that can change a number."""
+    rows = tuple((setting, *(each[setting] for each in protocols)) for setting in protocols[0])
+    caption = "Equal digests are equal texts. An imported run shows what its harness's files state."
+    headers = ("What", *names)
+    return Table(title, headers, rows, text_columns=len(headers), caption=caption)

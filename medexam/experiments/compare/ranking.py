@@ -3,14 +3,13 @@
 It decides and says why; tables, pages and the terminal show it.
 """
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from medexam.benchmarks.verdicts import leader_sentence, verdicts
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.runs import find_scope, mixed_notes
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
+from medexam.measures.benchmarks.verdicts import leader_sentence, verdicts
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,14 @@ def is_rankable(run: StoredRun) -> bool:
 
 
 def why_unranked(runs: Sequence[StoredRun]) -> str | None:
-    """Explain why scores of `runs` are not ranked, with the command that compares them; None if they may be ranked."""
+    """Explain why scores of `runs` are not ranked, and what compares them; None if they may be ranked."""
     difference = describe_difference(runs)
     if difference is None:
         return None
-    by_dataset: dict[str, list[StoredRun]] = {}
-    for run in runs:
-        by_dataset.setdefault(run.record.cell.dataset.name, []).append(run)
-    commands = [command for group in by_dataset.values() if (command := _compare_command(group)) is not None]
-    way_out = "; ".join(commands) or "they share no question: run their specs on the same ones to compare them"
-    return f"Scores are not ranked: the runs asked {difference}. {way_out}."
+    return (
+        f"Scores are not ranked: the runs asked {difference}. `medexam compare` sets runs of one data set side by side "
+        "on the questions that they share."
+    )
 
 
 def ranking_notes(runs: Sequence[StoredRun]) -> list[str]:
@@ -78,14 +75,3 @@ def describe_difference(runs: Sequence[StoredRun]) -> str | None:
         if len(distinct := dict.fromkeys(values)) > 1:
             return f"different {aspect} ({', '.join(distinct)})"
     return None if len({frozenset(run.record.questions) for run in runs}) == 1 else "different questions"
-
-
-def _compare_command(runs: Sequence[StoredRun]) -> str | None:
-    """Build the command that compares runs of one data set on the questions that all of them asked. None if no such
-    question is there.
-    """
-    shared = len(frozenset.intersection(*(frozenset(run.record.questions) for run in runs)))
-    if len(runs) < 2 or not shared:
-        return None
-    command = shlex.join(["medexam", "compare", *(str(run.folder.path) for run in runs)])
-    return f"On the {shared:,} questions that they share, this compares them: {command}"

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.benchmarks.paired import Paired, count_alone
-from medexam.benchmarks.paired_tables import document_of, paired_document
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.intervals import RESAMPLES, SEED
-from medexam.metrics.paired.pairs import Measured
-from medexam.metrics.results import Resampling
+from medexam.experiments.store.stored_run import StoredRun, run_document
+from medexam.measures.benchmarks.paired import Paired, count_alone
+from medexam.measures.benchmarks.paired_tables import document_of, paired_document
+from medexam.measures.intervals import RESAMPLES, SEED
+from medexam.measures.paired import Measured
+from medexam.measures.results import Resampling
 
 DROPPED = {
     "not_in_every_run": "not in every run",
@@ -77,11 +77,8 @@ class Comparison:
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
-                {
-                    **_run_document(run, key, name, pending),
-                    **({"alone_right": alone[place]} if alone else {}),
-                    "metrics": run.metrics.model_dump(mode="json"),
-                }
+                {**run_document(run), "key": key, "name": name, "asked": len(run.record.questions), "owed": pending}
+                | ({"alone_right": alone[place]} if alone else {})
                 for place, (run, key, name, pending) in enumerate(
                     zip(self.runs, keys, self.names, self.pending, strict=True)
                 )
@@ -106,21 +103,3 @@ def name_documents(runs: Sequence[StoredRun]) -> tuple[str, ...]:
     """Return what `--json` calls each run: its id, or its folder if two of `runs` have the same id."""
     ids = tuple(run.record.run_id for run in runs)
     return ids if len(set(ids)) == len(ids) else tuple(str(run.folder.path.resolve()) for run in runs)
-
-
-def _run_document(run: StoredRun, key: str, name: str, pending: int) -> dict[str, Any]:
-    """Build what `--json` says of a run beside its scores, JSON-ready."""
-    return {
-        "key": key,
-        "run_id": run.record.run_id,
-        "run_dir": str(run.folder.path.resolve()),
-        "spec_digest": run.record.spec_digest,
-        "name": name,
-        "language": run.record.cell.dataset.language,
-        "program": run.program,
-        "model": run.model_name,
-        "answered_by": [answerer._asdict() for answerer in run.answerers],
-        "mixed": run.mixed,
-        "asked": len(run.record.questions),
-        "owed": pending,
-    }

@@ -13,10 +13,6 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import pair_runs
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.experiments.compare.equal_runs import describe_unequal
@@ -24,7 +20,7 @@ from medexam.experiments.compare.noise import find_noise, measure_repeats
 from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
 from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
-from medexam.experiments.store.data_changes import check_items
+from medexam.experiments.store.data_changes import CheckedItems, check_items, load_items
 from medexam.experiments.store.freshness import find_changes
 from medexam.experiments.store.own_scores import score_own, with_own
 from medexam.experiments.store.parquet import read_outcomes
@@ -37,10 +33,13 @@ from medexam.experiments.store.stored_run import (
     tell_models_apart,
 )
 from medexam.gc_pause import gc_seldom
-from medexam.metrics.own import OwnScores
-from medexam.metrics.paired.pairs import Measured, Sheet, compare_all
-from medexam.metrics.paired.repeats import noise_floor
-from medexam.metrics.results import Unit
+from medexam.measures import Benchmark
+from medexam.measures.benchmarks.answers import RunAnswers
+from medexam.measures.benchmarks.paired import pair_runs
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.margins import noise_floor
+from medexam.measures.paired import Measured, Sheet, compare_all
+from medexam.measures.results import ItemScores, Unit
 from medexam.model_calls import Reading
 from medexam.predictions import Status
 from medexam.predictions.prediction import Answered, as_read
@@ -144,13 +143,12 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
     sets = [each.items for each in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_read_answers(folder, reading) for folder in folders]
-    one_key = len({exam_set.golds_fingerprint for exam_set in sets}) == 1
-    texts_agree = _compare_texts(records, sets)
+    changed_keys = _find_changed(folders, records, sets)
     items, exclusions = find_common(
         sets[0].questions,
         records,
         [answers.outcomes for answers in predictions],
-        lambda key: (one_key or benchmark.golds_agree(key, sets)) and texts_agree(key),
+        lambda key: key not in changed_keys and benchmark.golds_agree(key, sets),
     )
     if not items:
         raise DatasetError(
@@ -184,18 +182,19 @@ def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> Comp
     )
 
 
-def _compare_texts(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> Callable[[str], bool]:
-    """Return whether all runs of one language and alteration were asked the same text, by the key of a question."""
-    peers: dict[object, list[AnySet]] = {}
-    for record, items in zip(records, sets, strict=True):
+def _find_changed(folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[AnySet]) -> frozenset[str]:
+    """Find the questions whose texts differ between runs of one language and alteration."""
+    peers: dict[object, dict[str, RunFolder]] = {}
+    for folder, record, items in zip(folders, records, sets, strict=True):
         dataset = record.cell.dataset
-        peers.setdefault((dataset.language, dataset.changes, dataset.as_published), []).append(items)
-    differing = [
-        [{item.key: getattr(item, "printed", item) for item in items.questions} for items in each]
-        for each in peers.values()
-        if len({items.fingerprint for items in each}) > 1
-    ]
-    return lambda key: all(len({texts[key] for texts in each}) == 1 for each in differing)
+        form = dataset.language, dataset.changes, dataset.as_published
+        peers.setdefault(form, {}).setdefault(items.fingerprint, folder)
+    texts_by_key: dict[tuple[object, str], set[object]] = {}
+    for form, folder_by_fingerprint in peers.items():
+        for folder in folder_by_fingerprint.values() if len(folder_by_fingerprint) > 1 else ():
+            for item in load_items(folder).questions:
+                texts_by_key.setdefault((form, item.key), set()).add(getattr(item, "printed", item))
+    return frozenset(key for (_, key), texts in texts_by_key.items() if len(texts) > 1)
 
 
 def _check_same_data(records: Sequence[RunRecord]) -> None:
@@ -210,8 +209,10 @@ def _check_same_data(records: Sequence[RunRecord]) -> None:
             )
 
 
-_read_items = keep(worth=lambda _: True)(check_items)
-"""Once for all comparisons of a command."""
+@keep(worth=lambda _: True)
+def _read_items(folder: RunFolder) -> CheckedItems:
+    """Read what a run was asked, once for all comparisons of a command."""
+    return check_items(folder, texts=False)
 
 
 @keep(worth=lambda _: True)
@@ -229,7 +230,7 @@ def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
     return RunAnswers(folder.read_predictions, outcomes, folder.read_record().questions, metrics)
 
 
-def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: Sequence[OwnScores]) -> list[Measured]:
+def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: Sequence[ItemScores]) -> list[Measured]:
     """Compare each pair by the metrics that all runs were scored by, on `items`; empty if there is none."""
     names = [name for name in scores[0] if all(name in own for own in scores)]
     rows = {name: np.array([[own[name].get(item.key, np.nan) for item in items] for own in scores]) for name in names}
@@ -334,19 +335,21 @@ def find_common(
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
     """Note how the runs differ in what they asked: languages, and versions of the data; usually empty."""
-    datasets = [record.cell.dataset for record in records]
-    languages = list(dict.fromkeys(dataset.language for dataset in datasets))
-    notes = []
-    if len(languages) > 1:
-        notes.append(
-            f"the runs asked in different languages ({', '.join(languages)}): the same question has the same key in "
-            "each, so this also compares the languages"
-        )
-    versions: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
+    versions: dict[str, set[object]] = {}
     for record, data in zip(records, sets, strict=True):
         dataset = record.cell.dataset
-        versions.setdefault((dataset.language, dataset.changes), set()).add((data.fingerprint, data.golds_fingerprint))
-    for (language, *_), fingerprints in versions.items():
-        if len(fingerprints) > 1:
-            notes.append(f"the runs in {language} read {len(fingerprints)} different versions of the data (SHA-256)")
+        form = " ".join([dataset.language, *dataset.changes])
+        versions.setdefault(form, set()).add((data.fingerprint, data.golds_fingerprint))
+    languages = ", ".join(dict.fromkeys(record.cell.dataset.language for record in records))
+    notes = [
+        f"the runs in {form} read {len(fingerprints)} different versions of the data (SHA-256)"
+        for form, fingerprints in versions.items()
+        if len(fingerprints) > 1
+    ]
+    if "," in languages:
+        notes.insert(
+            0,
+            f"the runs asked in different languages ({languages}): the same question has the same key in each, so this "
+            "also compares the languages",
+        )
     return tuple(notes)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.answers import RunAnswers
-from medexam.benchmarks.paired import Paired
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
-from medexam.metrics.paired.pairs import Sheet
-from medexam.metrics.paired.repeats import Noise
+from medexam.measures import Benchmark
+from medexam.measures.benchmarks.answers import RunAnswers
+from medexam.measures.benchmarks.paired import Paired
+from medexam.measures.margins import Noise
+from medexam.measures.paired import Sheet
 from medexam.questions import AnySet, Item
 from medexam.tables import Table
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from medexam.benchmarks.measures import signed
-from medexam.benchmarks.verdicts import describe_views, find_case, turn
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.measures import signed
+from medexam.measures.benchmarks.verdicts import describe_views, find_case, turn
 from medexam.tables import equals, percent
 from medexam.text import count_of
 

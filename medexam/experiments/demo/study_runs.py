@@ -9,7 +9,6 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.plan.words import asked_words
 from medexam.experiments.store.items import begin_run
@@ -26,6 +25,7 @@ from medexam.experiments.store.run_folder import (
 from medexam.experiments.store.stored_run import StoredRun, stored_run
 from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
+from medexam.measures import find_benchmark
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import AnySet
 from medexam.specs import CellSpec, build_cells, load_document

@@ -112,10 +112,8 @@ class WorkProgress:
 
     def stopping(self, in_flight: int) -> None:
         """Say that Ctrl-C was heard."""
-        self._say(
-            f"Stopping: waiting a few seconds for {count_of(in_flight, 'question')} in flight; "
-            "the next interrupt (Ctrl-C) stops at once."
-        )
+        what = count_of(in_flight, "question") if in_flight else "what is"
+        self._say(f"Stopping: waiting a few seconds for {what} in flight; the next interrupt (Ctrl-C) stops at once.")
 
     def _say(self, line: str) -> None:
         write_line(self._console, line)

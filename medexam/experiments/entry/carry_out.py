@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from medexam.errors import SpecError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec
@@ -19,8 +19,17 @@ from medexam.specs.suite import SuiteEntry, load_entries
 
 if TYPE_CHECKING:
     from medexam.experiments.run.executor import Executor, RunObserver
-    from medexam.experiments.run.workers.remote import Launcher
     from medexam.experiments.store.stored_run import StoredRun
+
+
+class Outcome(NamedTuple):
+    """What came of a plan."""
+
+    runs: "list[StoredRun]"
+    stop: Stop | None
+    """Why it ended early; None if it did not."""
+    spent: str
+    """What was spent, in a few words."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Carriers:
     """Who asks a plan's questions."""
 
     executor: Literal["local", "ray"] = "local"
-    """`local`: this machine asks. `ray`: the workers of a cluster do."""
+    """`local`: this machine asks. `ray`: the machines of a cluster do."""
     ray_address: str | None = None
     """The cluster's head; None starts a cluster on this machine."""
     workers: int | Literal["auto"] | None = None
@@ -97,55 +106,50 @@ def carry_out(
     carriers: Carriers,
     watch: "Callable[[], AbstractContextManager[RunObserver]]",
     say: Callable[[str], None],
-) -> "tuple[list[StoredRun], Stop | None]":
+) -> Outcome:
     """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.compare.equal_runs import describe_unequal_beside
+    from medexam.experiments.plan.installed import check_installed
     from medexam.experiments.run.runner import Runner
 
+    check_installed([planned for planned in plan.cells if planned.pending])
     cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     with _executor(carriers, cells, say) as executor, watch() as observer:
-        runs, stop = Runner(plan, observer, limits=carriers.limits, executor=executor).run()
+        runner = Runner(plan, observer, limits=carriers.limits, executor=executor)
+        runs, stop = runner.run()
     for line in describe_unequal_beside(runs):
         say(f"warning: {line}")
-    return runs, stop
+    return Outcome(runs, stop, runner.spending.describe())
 
 
 @contextmanager
 def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
-    from medexam.experiments.run.workers.executor import SpreadExecutor
+    from medexam.experiments.run.number import choose_number
+    from medexam.experiments.run.spread import ProcessExecutor
 
     if not cells:
         yield None
     elif carriers.executor == "ray":
-        with _open_ray(carriers, cells, say) as launcher:
-            yield SpreadExecutor(launcher)
+        with _open_ray(carriers, cells, say) as executor:
+            yield executor
     else:
-        from medexam.experiments.run.workers.number import choose_number
-        from medexam.experiments.run.workers.processes import open_processes
-
         number, reason = choose_number(cells, carriers.workers)
         if reason:
             say(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
-        if number == 1:
-            yield None
-            return
-        with open_processes(number) as launcher:
-            yield SpreadExecutor(launcher)
+        yield None if number == 1 else ProcessExecutor(number)
 
 
 @contextmanager
-def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Launcher]":
+def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor]":
     if engine := next((one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder")), None):
         raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
-    from medexam.experiments.run.ray.cluster import open_cluster
+    from medexam.experiments.run.ray import RayExecutor, open_cluster
 
     address = carriers.ray_address
     say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
-    embedded = any(planned.cell.model.loads_weights for planned in cells)
+    loads_weights = any(planned.cell.model.loads_weights for planned in cells)
     number = None if carriers.workers == "auto" else carriers.workers
-    with open_cluster(address) as cluster:
-        from medexam.experiments.run.ray.launcher import RayLauncher
-
-        yield RayLauncher(cluster, workers=number, a_gpu_each=embedded)
+    with open_cluster(address) as ray:
+        yield RayExecutor(ray, number, loads_weights=loads_weights)

@@ -1,38 +1,56 @@
 """What a user names in a word where a spec has lines: a table of questions as SPEC, and a server by its address."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from medexam.errors import EngineError, SpecError
+from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.specs import load_document
-from medexam.specs.loading import TABLES, SpecSource
+from medexam.specs.loading import SpecSource
 from medexam.specs.matrix import listed, replace_model
 from medexam.specs.model_words import ADDRESSES, read_model
 
 Document = dict[str, Any]
 
 
-def read_spec(spec: SpecSource) -> Document:
-    """Read the document of a spec as `load_document` does; a table of questions is a spec if all in it is clear.
+def read_spec(spec: SpecSource, tell: Callable[[str], None] | None = None) -> Document:
+    """Read the document of a spec as `load_document` does; a file of questions is a spec if all in it is clear.
 
-    Raises `SpecError` with what is to decide in a table that can be read in several ways.
+    `tell` is called with how such a file is read, a line each. Raises `SpecError` with what is to decide in a file that
+    can be read in several ways.
     """
     path = Path(spec) if isinstance(spec, (str, Path)) else None
-    if path is None or path.suffix.lower() not in TABLES or not path.is_file():
+    if path is None or not path.suffix or not path.is_file() or _is_spec(path):
         return load_document(spec)
     from medexam.datasets.own.proposals.proposing import dataset_lines, propose
 
-    proposal = propose(path)
+    try:
+        proposal = propose(path)
+    except DatasetError as error:
+        raise SpecError(f"{error}; a spec is a file NAME.yaml, and `medexam init {path}` writes one") from None
     if proposal.open:
         decisions = "; ".join(f"{name}: {decision}" for name, decision in proposal.open.items())
         raise SpecError(
             f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
         )
+    for line in proposal.notes if tell is not None else ():
+        tell(line)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
     return {"name": name, "dataset": yaml.safe_load("\n".join(dataset_lines(proposal, path.absolute())))}
+
+
+def _is_spec(path: Path) -> bool:
+    """Return whether a file is a spec by its ending, or as JSON by its keys."""
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return True
+    try:
+        document = json.loads(path.read_bytes()) if path.suffix.lower() == ".json" else None
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and not {"dataset", "program", "model", "experiments"}.isdisjoint(document)
 
 
 def ask_addresses(

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments.compare.noise import noise_tables, run_noise
+from medexam.experiments.compare.noise import describe_noise, run_noise
+from medexam.experiments.compare.protocols import protocol_table
+from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.plots.drawing import write_plots
 from medexam.experiments.report.plots.runs import plot_runs
-from medexam.experiments.report.protocol_tables import protocol_tables
 from medexam.experiments.report.run_blocks import facet_matrices, report_blocks, run_report
 from medexam.experiments.report.run_tables import Added, find_added_tables
 from medexam.experiments.report.scores_csv import render_scores
@@ -20,8 +21,7 @@ from medexam.experiments.report.tables import split_families
 from medexam.experiments.score.breakdowns import break_down
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, run_document, tell_models_apart
-from medexam.metrics.paired.repeats import Noise
-from medexam.tables import Table
+from medexam.measures.margins import Noise
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,9 +51,12 @@ class Report(Displayed):
         return [run_noise(run.folder) if run.note is None else None for run in self.runs]
 
     @property
-    def _extra(self) -> list[Table]:
-        noise = noise_tables([run.title for run in self.runs], self._noise)
-        return [*self._added[1], *noise, *(protocol_tables(self.runs) if self.protocol else [])]
+    def _extra(self) -> list[Block]:
+        named = zip(self.runs, self._noise, strict=True)
+        noise = [describe_noise(run.title, each) for run, each in named if each is not None]
+        protocols = [read_protocol(run.record, run.environment) for run in self.runs] if self.protocol else []
+        table = [protocol_table("Protocol", run_names(self.runs), protocols)] if protocols else []
+        return [*noise, *self._added[1], *table]
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
@@ -65,7 +68,7 @@ class Report(Displayed):
 
     def markdown(self) -> str:
         """Render the report as Markdown."""
-        return run_report(*self.runs, package_tables=self._extra, by=self.by)
+        return run_report(*self.runs, extra=self._extra, by=self.by)
 
     def latex(self) -> str:
         """Render the tables in LaTeX, those of several runs by each facet too; what else is said is comments."""

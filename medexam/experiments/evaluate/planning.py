@@ -8,7 +8,6 @@ from typing import Any
 
 import dspy
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments.evaluate.identity import (
@@ -23,6 +22,7 @@ from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.prompt_samples import SAMPLE_TEXTS, prompts_of
 from medexam.experiments.store.environment import list_prices
 from medexam.experiments.store.run_folder import RunFolder
+from medexam.measures import find_benchmark
 from medexam.plugins import name_object
 from medexam.programs.lm import EngineLM, run_blocking
 from medexam.programs.own import call_module

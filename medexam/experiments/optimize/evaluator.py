@@ -27,7 +27,7 @@ from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
-from medexam.metrics.own import load_metric
+from medexam.measures.own import load_metric
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction
 from medexam.programs import AskingProgram, save_program

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import dspy
 
 from medexam.errors import SpecError
-from medexam.metrics.own import Metric
+from medexam.measures.own import Metric
 from medexam.predictions import Prediction
 from medexam.questions import Gold, Question
 

@@ -4,22 +4,17 @@
 which `program.load` of a spec reads, lies among the files of the run.
 """
 
-from typing import TYPE_CHECKING
-
 from medexam.experiments.optimize.folder import CALLS, REPORT
 from medexam.experiments.optimize.optimization import Optimization, OptimizationEnding
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.track.copies import NOTE, Copy, send_copies
+from medexam.experiments.track.copies import NOTE, Copy, CopyIds, send_copies
 from medexam.experiments.track.runs import read_sample
 from medexam.tables import flatten
-
-if TYPE_CHECKING:
-    from mlflow.entities import RunInfo
 
 _STATUS = {OptimizationEnding.INTERRUPTED: "KILLED", OptimizationEnding.FAILED: "FAILED"}
 
 
-def track_optimization(optimization: Optimization, *, tracking_uri: str) -> "RunInfo":
+def track_optimization(optimization: Optimization, *, tracking_uri: str) -> CopyIds:
     """Send an optimization to the MLflow store at `tracking_uri`.
 
     Raises `TrackingError` when the store cannot be reached or written.

@@ -1,5 +1,6 @@
 """Planned cells and plans: what a run is about to do, before anything is asked."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,18 +9,19 @@ from typing import Any, Generic, Self, TypeVar
 
 import dspy
 
-from medexam.benchmarks import Benchmark, find_benchmark
 from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import GivenPassages, Retrieval, known_passages
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
+from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.questions import AnySet, ExamSet, Question, Task
-from medexam.specs import CellSpec
+from medexam.specs import CellSpec, EngineNeeds, ModelSpec
+from medexam.specs.programs.needs import NO_NEEDS
 
 S_co = TypeVar("S_co", bound=AnySet, covariant=True)
 
@@ -72,6 +74,11 @@ class PlannedCell(Generic[S_co]):
     def asks_model(self) -> bool:
         """Whether the program needs an engine; the controls do not."""
         return self.cell.program.asks_model
+
+    @property
+    def models(self) -> tuple[ModelSpec, ...]:
+        """The model that answers, then the further ones that are asked."""
+        return self.cell.model, *self.cell.asked_models.values()
 
     @property
     def answers_later(self) -> bool:
@@ -130,6 +137,19 @@ class PlannedCell(Generic[S_co]):
         """Return the cell with its pending questions in the order of its repeat, which is drawn by lot."""
         order = sorted(self.pending, key=lambda question: draw_lot(self.repeat, question.key))
         return replace(self, pending=tuple(order))
+
+    def look_up(self, progress: Callable[[int], None] | None = None, *, nearest: bool = True) -> Self:
+        """Find what prompts show beside the pending questions, and order these by it; may take a while.
+
+        `progress` is called with the number of passages that are encoded. Without `nearest`, passages alone.
+        """
+        planned = self
+        if self.retrieval is not None:
+            self.retrieval.fill(self.pending, progress)
+            planned = replace(self, pending=tuple(self.retrieval.in_prefix_order(self.pending)))
+        if self.nearest is not None and nearest:
+            self.nearest.fill(self.pending)
+        return planned.shuffled() if self.repeat else planned
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
@@ -210,6 +230,17 @@ class Plan:
             place=planned.place,
             warnings=planned.warnings,
         )
+
+
+def combine_needs(cells: Sequence[AnyCell]) -> dict[ModelSpec, EngineNeeds]:
+    """Combine what the requests of all cells to each model hold, so that one engine serves them all."""
+    needs: dict[ModelSpec, EngineNeeds] = defaultdict(lambda: NO_NEEDS)
+    for planned in cells:
+        program = planned.cell.program
+        needs[planned.cell.model] |= program.engine_needs
+        for name, model in planned.cell.asked_models.items():
+            needs[model] |= program.needs_of(name)
+    return needs
 
 
 def join_plans(plans: Sequence[Plan]) -> Plan:

@@ -6,10 +6,10 @@ What a query found is kept on disk under the retriever's digest, so a second run
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from filelock import FileLock
 
@@ -150,30 +150,6 @@ class Retrieval:
             self._findings |= hits_by_query
         return len(missing)
 
-    def only_for(self, questions: Sequence[Question | Task]) -> Self:
-        """Copy it with the passages of these questions, of which all are looked up; the copy can look up no others.
-
-        It holds neither corpus nor encoder, so that it can be sent to another process. Where the model writes the
-        queries, it can look up any: it holds what opens the retriever.
-        """
-        if self.settings.query == "written":
-            return replace(self, _retriever=None, _texts={})
-        return replace(
-            self,
-            build=_refuse_look_up,
-            _retriever=None,
-            cache=HitCache(Path(), ""),
-            translations=dict if self.translations is not None else None,
-            _findings={
-                query: self._findings[query] for question in questions for query in self.queries(question).values()
-            },
-            _translation_by_key={
-                question.key: self._translation_by_key[question.key]
-                for question in questions
-                if question.key in self._translation_by_key
-            },
-        )
-
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show, most relevant first, each once."""
         return merge_hits([self._findings[query] for query in self.queries(question).values()], self.settings.k)
@@ -293,7 +269,6 @@ def plan_retrieval(
     planned.check_depth(settings.k)
     return Retrieval(
         settings,
-        # No function of its own: pickle, which workers of other processes get it by, takes none.
         build=partial(planned.open, cache),
         cache=HitCache(cache / "retrieval", digest(planned.identity)),
         size=planned.size,
@@ -313,7 +288,3 @@ def plan_without_corpus(
     return Retrieval(
         settings, build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
     )
-
-
-def _refuse_look_up(_: Progress | None) -> Retriever:
-    raise RunFolderError("a worker cannot look up passages: only the driver does")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
 from medexam.experiments.plan.context_lookup import PassageSupports, ReadAhead
@@ -27,6 +26,7 @@ from medexam.experiments.store.data_changes import (
 from medexam.experiments.store.repeats import repeat_folder
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import find_run
+from medexam.measures import find_benchmark
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
 from medexam.specs import CellSpec, DatasetSpec

@@ -4,7 +4,7 @@ It knows prompts and prices; nothing is asked.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.document import prompt_of
@@ -42,26 +42,41 @@ def estimate_price(planned: AnyCell) -> Estimate | None:
     for name, model in ((None, planned.cell.model), *further.items()):
         if (prices := list_prices(model)) is not None:
             calls = planned.calls_of(name) if further else planned.calls
-            prompt_usd = calls * _mean_prompt(planned, model) * prices["prompt_usd"]
+            sizes = _prompt_sizes(planned, model)
+            prompt_usd = calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
             estimates.append(Estimate(prompt_usd, calls * _longest_reply(planned, model) * prices["completion_usd"]))
     if not estimates:
         return None
     return Estimate(sum(one.prompt_usd for one in estimates), sum(one.most_reply_usd for one in estimates))
 
 
-def _mean_prompt(planned: AnyCell, model: ModelSpec) -> float:
-    """Count the tokens of the first prompts of pending questions, on average."""
+def find_most(planned: AnyCell) -> tuple[int, int, float]:
+    """Find how many calls, tokens and dollars a pending question takes at most, as far as its first prompt tells."""
+    further, step = planned.cell.asked_models, max(len(planned.pending) // _SAMPLE_SIZE, 1)
+    sample = replace(planned, pending=planned.pending[::step])
+    calls, tokens, usd = 0, 0, 0.0
+    for name, model in ((None, planned.cell.model), *further.items()):
+        ones = [replace(sample, pending=(question,)) for question in sample.pending]
+        model_calls = max((one.calls_of(name) if further else one.calls for one in ones), default=0)
+        prompt, reply = max(_prompt_sizes(sample, model), default=0), _longest_reply(sample, model)
+        prices = list_prices(model) or {"prompt_usd": 0.0, "completion_usd": 0.0}
+        calls, tokens = calls + model_calls, tokens + model_calls * (prompt + reply)
+        usd += model_calls * (prompt * prices["prompt_usd"] + reply * prices["completion_usd"])
+    return max(calls, 1), tokens, usd
+
+
+def _prompt_sizes(planned: AnyCell, model: ModelSpec) -> list[int]:
+    """Count the tokens of the first prompts of some pending questions."""
     step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
     prompts = [prompt_of(planned, question) for question in planned.pending[::step]]
-    sizes: list[int] = [get_litellm().token_counter(model=model.name, messages=prompt) for prompt in prompts]
-    return sum(sizes) / len(sizes)
+    return [get_litellm().token_counter(model=model.name or "", messages=prompt) for prompt in prompts]
 
 
 def _longest_reply(planned: AnyCell, model: ModelSpec) -> int:
     """Count the tokens that a reply of the program may have, with those of its thinking."""
     budget = planned.cell.program.budget(model.max_tokens)
     reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
-    if model.endpoints or not reply_tokens:
+    if model.endpoints or not model.is_billed or not reply_tokens:
         return reply_tokens
     return reply_tokens + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
 
@@ -75,12 +90,23 @@ def describe_prices(cells: Sequence[AnyCell]) -> str | None:
     """Describe in a line what the pending calls of a plan cost at most; None where nothing is billed or no price is
     known.
     """
-    estimates = [(planned, estimate) for planned in cells if (estimate := estimate_price(planned)) is not None]
+    estimates = _estimate_all(cells)
     if not estimates:
         return None
-    prompts, maximum = (
-        sum(estimate.prompt_usd for _, estimate in estimates),
-        sum(estimate.most_usd for _, estimate in estimates),
-    )
-    amounts = f"{_dollars(prompts)} for prompts, at most {_dollars(maximum)} with the longest replies"
-    return f"Price, by litellm's list: {amounts}."
+    prompts = sum(estimate.prompt_usd for estimate in estimates)
+    by_spec = all(model.price is not None for planned in cells for model in planned.models)
+    source = "the given price" if by_spec else "litellm's list"
+    maximum = _dollars(sum(estimate.most_usd for estimate in estimates))
+    return f"Price, by {source}: {_dollars(prompts)} for prompts, at most {maximum} with the longest replies."
+
+
+def describe_excess(cells: Sequence[AnyCell], max_cost: float | None) -> str | None:
+    """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
+    maximum = 0.0 if max_cost is None else sum(estimate.most_usd for estimate in _estimate_all(cells))
+    if max_cost is None or maximum <= max_cost:
+        return None
+    return f"the plan may cost {_dollars(maximum)}, and --max-cost is {_dollars(max_cost)}: it may stop before its end"
+
+
+def _estimate_all(cells: Sequence[AnyCell]) -> list[Estimate]:
+    return [estimate for planned in cells if (estimate := estimate_price(planned)) is not None]

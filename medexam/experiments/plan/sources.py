@@ -6,7 +6,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import find_files
 from medexam.datasets.pictures.showing import show_pictures
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
@@ -17,7 +16,8 @@ from medexam.experiments.plan.prompt_samples import sample_prompts
 from medexam.experiments.plan.words import asked_words
 from medexam.files import cache_dir
 from medexam.gc_pause import gc_seldom
-from medexam.metrics.own import load_metric
+from medexam.measures import find_benchmark
+from medexam.measures.own import load_metric
 from medexam.plugins import hash_source
 from medexam.questions import AnySet, Question
 from medexam.retrievers.building import PlannedRetriever, plan_retriever

@@ -1,15 +1,15 @@
 """A comparison on the terminal, on the page, in Markdown and in LaTeX: which of its tables and sentences are shown."""
 
-from medexam.benchmarks import paired_tables
-from medexam.benchmarks.paired import FEW_CLUSTERS
-from medexam.benchmarks.resampling import describe_resampling
-from medexam.benchmarks.verdicts import measure_sentence, pair_sentences
 from medexam.experiments.compare.result import Comparison, describe_all, describe_dropped
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import table_runs
-from medexam.metrics.results import Resampling
+from medexam.measures.benchmarks import paired_tables
+from medexam.measures.benchmarks.paired import FEW_CLUSTERS
+from medexam.measures.benchmarks.resampling import describe_resampling
+from medexam.measures.benchmarks.verdicts import measure_sentence, pair_sentences
+from medexam.measures.results import Resampling
 from medexam.tables import Table
 
 SHOWN_FLIPS = 10
@@ -34,12 +34,6 @@ def breakdown_tables(comparison: Comparison) -> list[Table]:
     """Build tables of the differences of every pair by each facet."""
     scope = comparison.scope
     return paired_tables.breakdown_tables(scope.benchmark, scope.statistics, comparison.names)
-
-
-def flipped_tables(comparison: Comparison, limit: int) -> list[Table]:
-    """Show the first `limit` questions that some runs have right and others have not."""
-    scope = comparison.scope
-    return paired_tables.flipped_tables(scope.statistics, scope.sets[0].golds, comparison.names, limit)
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
@@ -73,35 +67,35 @@ def verdicts(comparison: Comparison) -> list[str]:
     ]
 
 
-def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """Show what may be said of each pair, what was compared, the tables, and what each run still has to ask."""
+def comparison_blocks(comparison: Comparison, flips: int | None = None) -> list[Block]:
+    """Show what may be said of each pair, what was compared, the tables, and what each run still has to ask.
+
+    With `flips` all breakdowns and as many flipped questions; None: what a terminal has room for.
+    """
     blocks: list[Block] = [*verdicts(comparison), *comparison_lines(comparison), *overall_tables(comparison)]
-    if len(comparison.runs) - 1 <= SHOWN_PAIRS:
+    if flips is not None or len(comparison.runs) - 1 <= SHOWN_PAIRS:
         blocks += breakdown_tables(comparison)
     else:
         blocks.append("--markdown FILE and --json hold the breakdowns.")
+    golds, limit = comparison.scope.sets[0].golds, SHOWN_FLIPS if flips is None else flips
+    blocks += paired_tables.flipped_tables(comparison.statistics, golds, comparison.names, limit) if limit else []
     pending = (
-        Unbroken(f"{run.title}: {count} questions are pending; {run.folder.resume_command} asks them")
+        Unbroken(f"{run.title}: {count} questions are pending; `{run.folder.resume_command}` asks them")
         for run, count in zip(comparison.runs, comparison.pending, strict=True)
         if count
     )
-    return [*blocks, *flipped_tables(comparison, SHOWN_FLIPS), *pending]
+    return [*blocks, *pending]
 
 
 def comparison_latex(comparison: Comparison) -> str:
     """Render the tables of scores and differences in LaTeX; what was compared and may be said of it are comments."""
-    notes = [*verdicts(comparison), *comparison_lines(comparison)]
-    return render_latex([*notes, *overall_tables(comparison), *breakdown_tables(comparison)])
+    return render_latex(comparison_blocks(comparison, flips=0))
 
 
 def paired_report(comparison: Comparison) -> str:
     """Render what may be said, what was compared, the tables, and where the runs lie as Markdown."""
     baseline, *others = comparison.names
-    rows = tuple(
-        (name, run.title, str(len(run.record.questions)), str(pending), str(run.folder.path))
-        for name, run, pending in zip(comparison.names, comparison.runs, comparison.pending, strict=True)
-    )
-    folders = Table("Runs", ("Run", "What", "Asked", "Pending", "Folder"), rows, text_columns=2)
-    tables = [*overall_tables(comparison), *breakdown_tables(comparison), *flipped_tables(comparison, REPORTED_FLIPS)]
-    title = f"{', '.join(others)} against {baseline}"
-    return render_markdown(title, [*verdicts(comparison), *comparison_lines(comparison), *tables, folders])
+    rows = tuple((name, str(run.folder.path)) for name, run in zip(comparison.names, comparison.runs, strict=True))
+    folders = Table("Runs", ("Run", "Folder"), rows, text_columns=2)
+    blocks = comparison_blocks(comparison, REPORTED_FLIPS)
+    return render_markdown(f"{', '.join(others)} against {baseline}", [*blocks, folders])

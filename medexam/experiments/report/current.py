@@ -6,12 +6,12 @@ Where nothing changed since they were made, only the run's folder is read. Other
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medexam.benchmarks import find_benchmark
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.store.freshness import Freshness, Say, find_changes
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import StoredRun, load_run
-from medexam.metrics.own import load_metric
+from medexam.measures import find_benchmark
+from medexam.measures.own import load_metric
 from medexam.specs import CellSpec
 from medexam.specs.names import short_name
 from medexam.specs.validation import validate

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.report.run_blocks import run_report
 from medexam.experiments.store.data_changes import check_items
@@ -13,6 +12,7 @@ from medexam.experiments.store.own_scores import score_all
 from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
 from medexam.experiments.store.stored_run import RUNNING, StoredRun, stored_run
+from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnySet
 
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"

@@ -2,57 +2,26 @@
 
 from collections.abc import Sequence
 
-from medexam.benchmarks.measures import show_measure
-from medexam.benchmarks.tables import name_measure
-from medexam.benchmarks.verdicts import NAMED, join
-from medexam.experiments.compare.ranking import describe_difference, find_standing, is_rankable
+from medexam.experiments.compare.ranking import find_standing, is_rankable, why_unranked
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.results import Scores
+from medexam.measures.benchmarks.measures import show_measure
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.benchmarks.verdicts import NAMED, join
+from medexam.measures.results import Scores
 from medexam.specs.programs.replies import ReplySpec
 from medexam.tables import percent
-
-MOST_SILENT = 0.5
-"""Share of questions without a legal answer from which a run says nothing of what its model knows."""
 
 
 def findings(runs: Sequence[StoredRun]) -> list[str]:
     """Describe runs of one family in sentences, the verdict first; empty if there is nothing to say."""
-    return [*find_verdicts(runs), *remarks(runs)]
-
-
-def find_verdicts(runs: Sequence[StoredRun]) -> list[str]:
-    """Write what may be said of the leading run beside the others; empty where none is tested."""
-    standing = find_standing(runs, run_names(runs))
-    return [] if standing is None else [standing.sentence]
+    return [*filter(None, [lead(runs)]), *remarks(runs)]
 
 
 def remarks(runs: Sequence[StoredRun]) -> list[str]:
     """Describe what else a reader should know of the scores."""
-    return [*describe_chance(runs), *describe_readings(runs), *silences(runs)]
-
-
-def describe_chance(runs: Sequence[StoredRun]) -> list[str]:
-    """Say in a sentence that no model here is shown to be above chance; empty if one is, or if no model was asked.
-
-    A run without an answer to most questions shows nothing of that kind, and is left aside.
-    """
-    with_model = [
-        run
-        for run in runs
-        if run.record.cell.program.asks_model
-        and run.metrics.right is not None
-        and run.metrics.unanswered < MOST_SILENT * max(run.metrics.n, 1)
-    ]
-    if not with_model or not all(run.complete and run.metrics.n and _is_at_chance(run.metrics) for run in with_model):
-        return []
-    models = {run.record.cell.model for run in with_model}
-    subject = "this model is" if len(models) == 1 else "these models are"
-    how_many = "All answer" if len(with_model) > 1 else "It answers"
-    return [
-        f"{how_many} at chance level: {subject} too small for these exams, or the questions are too few to show more."
-    ]
+    return [*filter(None, [above_chance(runs)]), *describe_readings(runs), *silences(runs)]
 
 
 def _is_at_chance(scores: Scores) -> bool:
@@ -94,7 +63,7 @@ def _readings(run: StoredRun, name: str) -> str | None:
 
 
 def lead(runs: Sequence[StoredRun]) -> str:
-    """Write what a page says first: who leads among the runs on the same questions, a sentence for each such group."""
+    """Write what is said first: who leads among the runs on the same questions, a sentence for each such group."""
     names = dict(zip(map(id, runs), run_names(runs), strict=True))
     groups: dict[tuple[str, frozenset[str]], list[StoredRun]] = {}
     for run in runs:
@@ -105,24 +74,23 @@ def lead(runs: Sequence[StoredRun]) -> str:
 
 def above_chance(runs: Sequence[StoredRun]) -> str:
     """Say which whole runs lie above what a uniform choice has right, by their 95 % intervals; empty if none can."""
-    tested = [
-        (name, _is_at_chance(run.metrics))
+    tested = {
+        name: _is_at_chance(run.metrics)
         for run, name in zip(runs, run_names(runs), strict=True)
         if run.complete
         and (first := next(iter(run.metrics.measures.values()), None)) is not None
         and first.interval
         and first.chance is not None
-    ]
+    }
+    at_chance = [name for name, is_at_chance in tested.items() if is_at_chance]
     if not tested:
         return ""
-    at_chance = [name for name, is_at_chance in tested if is_at_chance]
-    if len(tested) == 1:
-        return f"By its 95 % interval it is {'not shown to be ' if at_chance else ''}above chance."
     if not at_chance:
-        subject = "Both" if len(tested) == 2 else f"All {len(tested)}"
-        return f"{subject} runs are above chance by their 95 % intervals."
+        subject = {1: "The run is", 2: "Both runs are"}.get(len(tested), f"All {len(tested)} runs are")
+        return f"{subject} above chance by 95 % intervals."
     if len(at_chance) == len(tested):
-        return "No run is shown to be above chance by its 95 % interval."
+        cause = "the model may be too small for these exams, or the questions too few"
+        return f"No run is shown to be above chance by its 95 % interval: {cause}."
     not_above = join(at_chance) if len(at_chance) <= NAMED else f"{len(at_chance)} runs"
     return (
         f"By their 95 % intervals {len(tested) - len(at_chance)} of {len(tested)} runs are above chance; "
@@ -132,9 +100,8 @@ def above_chance(runs: Sequence[StoredRun]) -> str:
 
 def _best_alone(runs: Sequence[StoredRun], names: dict[int, str]) -> str:
     """Describe the score of the only run that can be ranked; of several that asked something else, how they differ."""
-    difference = describe_difference(runs)
-    if difference is not None:
-        return f"The runs are not ranked: they asked {difference}."
+    if (reason := why_unranked(runs)) is not None:
+        return reason
     rankable_runs = [run for run in runs if is_rankable(run)] if len(runs) > 1 else list(runs)
     if len(rankable_runs) != 1 or rankable_runs[0].score is None:
         return ""

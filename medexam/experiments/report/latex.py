@@ -17,27 +17,22 @@ MOST_ROWS = 45
 _PREAMBLE = r"\usepackage{booktabs,graphicx,longtable}"
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Shrinks what is wider than the line, and leaves the rest as it is."""
-_MATH = {"<": "<", ">": ">", "\u2212": "-", "≤": r"\leq", "≥": r"\geq", "→": r"\rightarrow", "µ": r"\mu"}
-_NAMED = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum", "|": "textbar"}
-_SPECIAL = {
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{sign: f"${name}$" for sign, name in _MATH.items()},
-    **{sign: f"\\{name}{{}}" for sign, name in _NAMED.items()},
-    "\xa0": "~",
-    '"': "''",
-}
+_GREEK = "alpha beta gamma delta kappa lambda mu omega"
+_SIGNS = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+    | {"<": "$<$", ">": "$>$", "\u2212": "$-$", "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\rightarrow$", "µ": r"$\mu$"}
+    | {greek: f"$\\{name}$" for greek, name in zip("αβγδκλμω", _GREEK.split(), strict=True)}
+    | {"\xa0": "~", '"': "''"}
+)
 _MINUS = re.compile(r"(?<![\w.])-(?=\d)|(?<=\s)-(?=\s)")
-_GREEK = re.compile(r"GREEK SMALL LETTER ([A-Z]+)")
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def render_latex(blocks: Iterable[Block]) -> str:
     """Render the tables as one file to read by `input`; lines are comments at its head."""
-    lines, tables, labels = (
-        [f"Made by medexam {__version__}. Put {_PREAMBLE} into the preamble."],
-        list[str](),
-        list[str](),
-    )
+    lines = [f"Made by medexam {__version__}. Put {_PREAMBLE} into the preamble."]
+    tables, labels = list[str](), list[str]()
     for block in blocks:
         if isinstance(block, str):
             lines.append(block)
@@ -51,14 +46,8 @@ def render_latex(blocks: Iterable[Block]) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape the text for LaTeX; signs that no rule knows stay, which the engine prints if it can."""
-    normal = _MINUS.sub("\u2212", unicodedata.normalize("NFC", " ".join(text.split())))
-    return "".join(_SPECIAL.get(sign) or _greek(sign) for sign in normal)
-
-
-def _greek(sign: str) -> str:
-    match = _GREEK.fullmatch(unicodedata.name(sign, ""))
-    return sign if match is None else f"$\\{match[1].lower().replace('lamda', 'lambda')}$"
+    """Escape the text for LaTeX; signs that the table does not name stay, which the engine prints if it can."""
+    return _MINUS.sub("\u2212", unicodedata.normalize("NFC", " ".join(text.split()))).translate(_SIGNS)
 
 
 def _render_table(table: Table, label: str) -> str:
@@ -66,16 +55,14 @@ def _render_table(table: Table, label: str) -> str:
     legend = _CODE.sub(r"\\texttt{\1}", escape(" ".join(filter(None, [title, table.caption]))))
     legend = f"\\caption{{{legend}}}\\label{{tab:{label}}}"
     columns = "@{}" + "l" * table.text_columns + "r" * (len(table.headers) - table.text_columns) + "@{}"
-    head, rows = (
-        _line(map(escape, table.headers)),
-        [
-            _line(
-                _cell(text, is_number=column >= table.text_columns, is_best=(row, column) in table.best)
-                for column, text in enumerate(texts)
-            )
-            for row, texts in enumerate(table.rows)
-        ],
-    )
+    head = _line(map(escape, table.headers))
+    rows = [
+        _line(
+            _cell(text, is_number=column >= table.text_columns, is_best=(row, column) in table.best)
+            for column, text in enumerate(texts)
+        )
+        for row, texts in enumerate(table.rows)
+    ]
     if len(table.rows) > MOST_ROWS:
         lines = [rf"\begin{{longtable}}{{{columns}}}", rf"{legend}\\", r"\toprule", head, r"\midrule\endfirsthead"]
         lines += [r"\toprule", head, r"\midrule\endhead", r"\bottomrule\endfoot", *rows, r"\end{longtable}"]

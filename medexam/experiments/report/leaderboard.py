@@ -4,7 +4,6 @@ A column is a data set, its language and the questions that were asked: runs on 
 own. A row is a model; it is a program and a model if a model answered the same questions by several programs.
 """
 
-import hashlib
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from medexam.benchmarks.tables import name_measure
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.metrics.results import Measure
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.results import Measure
 from medexam.tables import NONE, Table, decimal, percent, with_interval
 from medexam.text import count_of
 
@@ -31,8 +30,6 @@ _NUMBERS_CAPTION = (
     "Protocol: digest of all that can change the number, the model and the harness's version apart; equal digests "
     "mean equal protocols. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
 )
-NAMED = 4
-"""Rows that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +80,9 @@ class Leaderboard(Displayed):
 
     @property
     def lines(self) -> list[str]:
-        """Which scores are missing, a sentence for the rows that miss the same, and the notes."""
-        names_by_missing: dict[tuple[str, ...], list[str]] = {}
-        for row in self.rows:
-            if row.missing:
-                names_by_missing.setdefault(row.missing, []).append(row.name)
-        return [
-            *(
-                f"{', '.join(names) if len(names) <= NAMED else f'{len(names)} of {len(self.rows)} rows'} "
-                f"{'has' if len(names) == 1 else 'have'} no whole score in {', '.join(columns)}."
-                for columns, names in names_by_missing.items()
-            ),
-            *self.notes,
-        ]
+        """Which scores are missing, and the notes."""
+        missing = (f"{row.name} has no whole score in {', '.join(row.missing)}." for row in self.rows if row.missing)
+        return [*missing, *self.notes]
 
     def blocks(self) -> list[Block]:
         """Show the board and its sentences; the table of its numbers is on the page and in the files."""
@@ -219,19 +206,13 @@ def _score_document(run: StoredRun) -> dict[str, Any]:
 
 
 def _name_columns(runs: Sequence[StoredRun]) -> list[str]:
-    """Name the column of each run: data set and language, and the questions where these differ."""
+    """Name the column of each run: data set and language, and how many questions, or which, where these differ."""
     keys = [(run.record.cell.dataset.label, frozenset(run.record.questions)) for run in runs]
-
-    def name(label: str, questions: frozenset[str]) -> str:
-        others = {other for other_label, other in keys if other_label == label and other != questions}
-        if not others:
-            return label
-        if all(len(other) != len(questions) for other in others):
-            return f"{label} ({len(questions):,})"
-        digest = hashlib.sha256("\n".join(sorted(questions)).encode()).hexdigest()[:6]
-        return f"{label} ({len(questions):,}, {digest})"
-
-    names = {key: name(*key) for key in dict.fromkeys(keys)}
+    names: dict[tuple[str, frozenset[str]], str] = {}
+    for label, questions in dict.fromkeys(keys):
+        others = {other for other_label, other in keys if other_label == label} - {questions}
+        digest = f", {digest_of(sorted(questions))[:6]}" if len(questions) in map(len, others) else ""
+        names[label, questions] = f"{label} ({len(questions):,}{digest})" if others else label
     return [names[key] for key in keys]
 
 

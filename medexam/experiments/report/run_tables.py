@@ -3,25 +3,24 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from medexam.benchmarks.measures import show_measure
-from medexam.benchmarks.tables import origin
 from medexam.distributions import WILSON
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.measures import show_measure
+from medexam.measures.benchmarks.tables import origin
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
-from medexam.text import count_of, shorten
+from medexam.text import shorten
 
 SHOWN_CHARACTERS = 160
 """Of a failure's message."""
 REPORT_TABLES = "medexam.report_tables"
 """The group: functions of runs that return what `--json` says of each of them, and tables."""
+_TOKENS = ("prompt_tokens", "completion_tokens")
 _COSTS = {f"{name}_tokens": f"{name.capitalize()} tokens" for name in ("prompt", "completion", "thinking")}
 _COSTS |= {"seconds": "Seconds", "gpu_seconds": "GPU-seconds", "usd": "US dollars"}
-_ELSEWHERE = ("vllm", "litellm")
-"""Engines whose models run on machines of others."""
 Added = tuple[list[dict[str, Any]], list[Table]]
 
 
@@ -58,81 +57,75 @@ def own_tables(runs: Sequence[StoredRun]) -> list[Table]:
         if (measure := run.metrics.own.get(metric)) is not None
     )
     caption = (
-        "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals (bootstrap "
-        f"over exams or whole questions; with fewer than five exams over questions within them; {WILSON}, if each "
-        "scores 0 or 1; none with too few questions). No score: the other questions, answered or not."
+        "Means over the questions that have a score, in the metric's own unit, in brackets 95 % intervals by bootstrap "
+        f"or {WILSON} if each scores 0 or 1. No score: the other questions, answered or not."
     )
     headers = ("Metric", "Run", "n", "No score", "Mean")
     return [Table("Own metrics", headers, rows, text_columns=2, caption=caption)] if rows else []
 
 
-def cost_tables(run: StoredRun) -> list[Table]:
-    """Build the table of what a run took a question and a right answer; empty for a control or if nothing is known."""
-    costs = run.costs
-    if costs is None or not any(getattr(costs, name) for name in _COSTS):
-        return []
-    cost_by_label = {label: getattr(costs, name) for name, label in _COSTS.items()}
-    rows = tuple(
-        (label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
-        for label, cost in cost_by_label.items()
-        if cost is not None or label in ("Prompt tokens", "Completion tokens")
-    )
-    notes = ["Tokens are those of the scored questions."]
-    if costs.counted is not None:
-        replies = f"{costs.counted:,} of {run.metrics.n:,} questions"
-        notes = [f"Tokens and dollars are those of {replies}: the server reported no tokens of the other replies."]
-    elif costs.prompt_tokens is None or costs.completion_tokens is None:
-        notes = ["-: the server reported no tokens, so tokens and dollars are not known."]
-    if costs.thinking_tokens is not None:
-        notes.append("Thinking tokens are part of the completions'.")
-    if costs.questions_per_s is not None:
-        rate = f"{amount(costs.questions_per_s)} questions a second"
-        notes.append(f"{rate}: seconds count while questions were asked, failures included.")
-    if costs.usd is not None:
-        notes.append("Dollars by litellm's price list on the day of the run.")
-    if costs.gpu_seconds is not None:
-        notes.append(f"{amount(costs.gpu_seconds.total / 3600)} GPU-hours, counting one GPU.")
-    elif (run.environment.get("engine") or {}).get("engine") in _ELSEWHERE:
-        notes.append("GPU-hours are not known, because the server does not report its GPUs: compare tokens instead.")
-    return [Table("Cost", ("What", "In all", "A question", "A right answer"), rows, caption=" ".join(notes))]
-
-
-def failure_tables(run: StoredRun, advice: str = "") -> list[Table]:
-    """List the failed questions by kind, the commonest first, with `advice` as the caption; empty without any."""
-    if not run.failures:
+def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
+    """Build the table of what runs took a question and a right answer; empty for controls or if nothing is known."""
+    names = [(name,) for name in run_names(runs)] if len(runs) > 1 else [()]
+    all_costs = [(name, run.metrics.n, run.costs) for name, run in zip(names, runs, strict=True)]
+    known = [each for each in all_costs if any(getattr(each[2], label, None) for label in _COSTS)]
+    if not known:
         return []
     rows = tuple(
-        (failure.boundary, failure.kind, shorten(failure.example, SHOWN_CHARACTERS), str(failure.questions))
-        for failure in run.failures
+        (*name, label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
+        for name, _, costs in known
+        for key, label in _COSTS.items()
+        if (cost := getattr(costs, key)) is not None or key in _TOKENS
     )
-    headers = ("Boundary", "Type", "For example", "Questions")
-    if refused := find_refused(run.folder, frozenset(run.record.questions)):
-        reason = shorten(" ".join(next(iter(refused.values())).message.split()), SHOWN_CHARACTERS)
-        advice = (
-            f"{advice} {len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
-            "--accept-refusals` counts them as unanswered and asks them no more."
-        ).strip()
-    return [Table(f"Failed questions: {run.title}", headers, rows, text_columns=3, caption=advice)]
+    caption = (
+        "Tokens and dollars are those of the scored questions; dollars by litellm's price list on the day of the run. "
+        "Thinking tokens are part of the completions'. Seconds count while questions were asked, failures included; "
+        "GPU-seconds count one GPU."
+    )
+    for name, n, costs in known:
+        if costs is not None and costs.counted is not None:
+            who = "".join(f"{each}: " for each in name)
+            caption += f" {who}the server reported no tokens of {n - costs.counted:,} of {n:,} replies."
+    if any(getattr(costs, key) is None for _, _, costs in known for key in _TOKENS):
+        caption += " -: the server reported no tokens."
+    headers = ("Run",) * (len(runs) > 1) + ("What", "In all", "A question", "A right answer")
+    return [Table("Cost", headers, rows, text_columns=len(headers) - 3, caption=caption)]
+
+
+def failure_tables(runs: Sequence[StoredRun]) -> list[Table]:
+    """List the failed questions of runs by kind, the commonest first; empty without any."""
+    rows, notes = [], []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        who = (name,) if len(runs) > 1 else ()
+        rows += [
+            (*who, each.boundary, each.kind, shorten(each.example, SHOWN_CHARACTERS), str(each.questions))
+            for each in run.failures
+        ]
+        if run.failures and (refused := find_refused(run.folder, frozenset(run.record.questions))):
+            reason = shorten(" ".join(next(iter(refused.values())).message.split()), SHOWN_CHARACTERS)
+            notes.append(
+                f"{len(refused):,} of them failed in {TIMES} runs in a row, such as: {reason}. `medexam run "
+                "--accept-refusals` counts them as unanswered and asks them no more."
+            )
+    headers = ("Run",) * (len(runs) > 1) + ("Boundary", "Type", "For example", "Questions")
+    columns = len(headers) - 1
+    return (
+        [Table("Failed questions", headers, tuple(rows), text_columns=columns, caption=" ".join(notes))] if rows else []
+    )
 
 
 def describe_settings(run: StoredRun) -> Table:
     """List what was asked for and what ran, for the end of a report."""
     record = run.record
-    names = {"dataset_version": "version", "dataset_source": "source", "dataset_fingerprint": "SHA-256"}
-    rows = {"run": record.run_id, "spec digest": record.spec_digest}
-    rows |= {f"data set {label}": getattr(record, name) for name, label in names.items()}
-    if record.dataset_as_published is not None:
-        n = count_of(len(record.dataset_corrected), "question")
-        rows["data set SHA-256 as published"] = record.dataset_as_published
-        rows["corrected"] = f"{n}, in which private-use characters are read as the signs that they stand for"
-    rows["golds SHA-256"] = record.dataset_golds or "in that of the data set"
-    for part in ("dataset", "program", *(["model"] if record.cell.program.asks_model else [])):
-        rows |= flatten(record.cell.model_dump(mode="json", include={part}))
-    for place, description in enumerate(describe_models(run.answerers, read_models(run.folder))):
-        rows["answered by" if place == 0 else f"and by ({place})"] = description
-    return Table(
-        "Settings", ("Setting", "Value"), tuple((rows | flatten(run.environment, "ran.")).items()), text_columns=2
-    )
+    parts = {"dataset", "program"} | ({"model"} if record.cell.program.asks_model else set())
+    names = ("run_id", "spec_digest", "dataset_version", "dataset_source", "dataset_fingerprint", "dataset_golds")
+    settings = {
+        **{name.replace("_", " "): getattr(record, name) for name in names},
+        **record.cell.model_dump(mode="json", include=parts),
+        "answered by": describe_models(run.answerers, read_models(run.folder)),
+        "ran": run.environment,
+    }
+    return Table("Settings", ("Setting", "Value"), tuple(flatten(settings).items()), text_columns=2)
 
 
 def find_added_tables(runs: Sequence[StoredRun]) -> Added:

@@ -5,10 +5,10 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from medexam.benchmarks.measures import measure_values
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.counting import COUNTS
-from medexam.metrics.results import Scores
+from medexam.measures.benchmarks.measures import measure_values
+from medexam.measures.counting import COUNTS
+from medexam.measures.results import Scores
 
 
 def render_scores(runs: Sequence[StoredRun]) -> str:

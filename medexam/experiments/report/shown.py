@@ -1,9 +1,7 @@
 """Lines and tables as people see them on a terminal, and values that show themselves, in a notebook as Markdown."""
 
-import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
-from itertools import chain
 from pathlib import Path
 
 from rich import box
@@ -64,13 +62,28 @@ def print_blocks(console: Console, blocks: Sequence[Block]) -> None:
 
 
 def _print_table(console: Console, table: Table) -> None:
-    """Print a table as `_fit` fits it in, and an empty line."""
-    columns, notes = _fit(table, console.width)
-    # Where even that is too wide the terminal breaks lines: a number that is cut says something else.
-    width = _width(columns) if _width(columns) > console.width else None
-    rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, width=width)
+    """Print a table and an empty line; in a narrow terminal names break, and no number is cut.
+
+    So that each row stays in one line as long as can be, headers break first; then columns of numbers that are the same
+    in every row are said below, and then all intervals but those of the first column go.
+    """
+    columns = {at: [header, *(row[at] for row in table.rows)] for at, header in enumerate(table.headers)}
+    numbers, notes = list(columns)[table.text_columns :], []
+    if _width(columns) > console.width:
+        columns |= {at: [columns[at][0].replace(" ", "\n"), *columns[at][1:]] for at in numbers}
+    if _width(columns) > console.width and len(set(table.rows)) > 1:
+        shared = [(table.headers[at], columns.pop(at)[1]) for at in numbers if len(set(columns[at][1:])) == 1]
+        notes += [f"In every row: {', '.join(map(' '.join, shared))}."] if shared else []
+    _, *others = [at for at, cells in columns.items() if any(getattr(each, "interval", None) for each in cells)] or [0]
+    if others and _width(columns) > console.width:
+        columns |= {at: [text.partition(" [")[0] for text in columns[at]] for at in others}
+        notes.append("A wider terminal shows its intervals.")
+    rich_table = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for at, cells in columns.items():
-        rich_table.add_column(cells[0], justify="right" if at >= table.text_columns else "left", no_wrap=True)
+        if at < table.text_columns:
+            rich_table.add_column(Text(cells[0]), overflow="fold", min_width=min(LEAST_NAME, _width({at: cells})))
+        else:
+            rich_table.add_column(Text(cells[0]), justify="right", no_wrap=True, min_width=_width({at: cells}))
     for row in range(len(table.rows)):
         rich_table.add_row(
             *(Text(each[row + 1], "bold" if (row, at) in table.best else "") for at, each in columns.items())
@@ -83,58 +96,10 @@ def _print_table(console: Console, table: Table) -> None:
     console.print()
 
 
-def _fit(table: Table, width: int) -> tuple[dict[int, list[str]], list[str]]:
-    """Return the columns by their place, each below its header, as a terminal of `width` has room for, and what to say.
-
-    So that each row stays in one line as long as can be, headers break first; then columns of numbers that are the same
-    in every row are said below, then intervals go, the last first and the first never, and then names break.
-    """
-    columns = {at: [header, *(row[at] for row in table.rows)] for at, header in enumerate(table.headers)}
-    full_columns, numbers, notes = dict(columns), list(columns)[table.text_columns :], []
-    if _width(columns) > width:
-        columns |= {at: [full_columns[at][0].replace(" ", "\n"), *full_columns[at][1:]] for at in numbers}
-    if _width(columns) > width and len(table.rows) > 1 and len(set(table.rows)) > 1:
-        shared = [columns.pop(at) and full_columns[at] for at in numbers if len(set(full_columns[at][1:])) == 1]
-        notes = [f"In every row: {', '.join(f'{header} {cell}' for header, cell, *_ in shared)}."] if shared else []
-    with_intervals = [at for at, cells in columns.items() if any(getattr(each, "interval", None) for each in cells)]
-    for at in reversed(with_intervals[1:]):
-        if _width(columns) > width:
-            columns[at] = [text.partition(" [")[0] for text in columns[at]]
-            notes.append("A wider terminal shows its intervals.")
-    widths = {at: min(width, _broad(columns[at])) for at in range(table.text_columns)}
-    while _width(columns) > width and max(widths.values(), default=0) > LEAST_NAME:
-        widest = max(widths, key=widths.__getitem__)
-        widths[widest] -= 1
-        columns[widest] = [_fold(text, widths[widest]) for text in full_columns[widest]]
-    return columns, list(dict.fromkeys(notes))
-
-
 def _width(columns: Mapping[int, Sequence[str]]) -> int:
-    return sum(map(_broad, columns.values())) + GUTTER * (len(columns) - 1)
-
-
-def _broad(column: Sequence[str]) -> int:
-    """Count the characters of the longest line of a column."""
-    return max(len(line) for text in column for line in text.split("\n"))
-
-
-def _fold(text: str, width: int) -> str:
-    """Fold the text into lines of at most `width` characters, at spaces.
-
-    A word that is longer than a line is broken behind hyphens, underscores and slashes, or anywhere.
-    """
-    if "\n" in text:
-        return "\n".join(_fold(line, width) for line in text.split("\n"))
-    lines = [""]
-    words = re.findall(r"\S*\s|\S+", text)
-    parts = ([word] if len(word.rstrip()) <= width else re.findall(r"[^-_/]*[-_/]|[^-_/]+", word) for word in words)
-    for piece in chain.from_iterable(parts):
-        if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-        while len(lines[-1].rstrip()) > width:
-            lines[-1:] = [lines[-1][:width], lines[-1][width:]]
-    return "\n".join(line.rstrip() for line in lines)
+    """Count the characters of a line."""
+    longest = (max(len(line) for text in column for line in text.split("\n")) for column in columns.values())
+    return sum(longest) + GUTTER * (len(columns) - 1)
 
 
 def write_report(text: str, path: Path, option: str = "--markdown") -> None:

@@ -65,10 +65,9 @@ def _silence(run: StoredRun, name: str) -> str | None:
 
 def _could_be_guided(run: StoredRun) -> bool:
     """Return whether the program has guided answers, and the engine that ran it is known to hold the model to them."""
-    engine, cell = run.environment.get("engine") or {}, run.record.cell
+    guided_by = (run.environment.get("engine") or {}).get("guided_by")
     ways = {"next_token", "prefill", "structured_outputs", "tool_choice"}
-    if pictures := run.record.identity.get("pictures"):
+    if run.record.identity.get("pictures"):
         # Such questions are asked as a chat, where structured outputs alone guide.
         ways = {"structured_outputs"}
-    is_honoured = not cell.model.extra_body or not (pictures or engine.get("engine") == "vllm")
-    return cell.program.could_be_guided and is_honoured and engine.get("guided_by") in ways
+    return run.record.cell.program.could_be_guided and guided_by in ways

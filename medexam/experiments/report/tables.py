@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from medexam.benchmarks.paired import TableRun
-from medexam.benchmarks.tables import breakdowns, legend, overview
 from medexam.experiments.compare.ranking import describe_difference, find_standing
 from medexam.experiments.compare.runs import label_rows, run_names
 from medexam.experiments.report.run_tables import own_tables
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.paired import TableRun
+from medexam.measures.benchmarks.tables import breakdowns, legend, overview
 from medexam.tables import Table
 
 BOLD = "Bold: better than every other run, by McNemar's test after Holm, however the replies are read."

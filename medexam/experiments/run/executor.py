@@ -1,11 +1,13 @@
 """Where the questions of cells are asked: in this process, or by whatever else keeps the same protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.gc_pause import gc_seldom
 from medexam.programs.lm import build_lm, in_bulk
@@ -63,15 +65,17 @@ class Executor(Protocol):
 class LocalExecutor:
     """Asks from this process; the cells of a model share its engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, **places: Any) -> None:
+        """`places` says which servers are asked, in the words of `build_engine`."""
+        self._places = places
         self._engines: dict[ModelSpec, Engine] = {}
 
     async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
         """Build the engine of each model, if it is the model's first cell."""
-        for model in (planned.cell.model, *planned.cell.asked_models.values()):
+        for model in planned.models:
             if model not in self._engines:
                 observer.engine_starts(model)
-                self._engines[model] = await build_engine(model, needs[model])
+                self._engines[model] = await build_engine(model, needs[model], **self._places)
 
     def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell; after faults other servers may have come since it was prepared."""
@@ -80,36 +84,33 @@ class LocalExecutor:
 
     async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
         """Ask the cell's pending questions."""
-        await self._ask(planned, observer, spending, ahead=False)
+        await self.ask_into(planned.folder.appending, planned, observer, spending)
 
     async def find_changes(self, planned: AnyCell) -> list[str]:
         """Look again at each of the cell's models."""
-        models = (planned.cell.model, *planned.cell.asked_models.values())
-        engines = [engine for model in models if (engine := self._engines.get(model)) is not None]
+        engines = [engine for model in planned.models if (engine := self._engines.get(model)) is not None]
         return [change for engine in engines for change in await find_changes(engine)]
 
-    async def submit(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
-        """Have the requests submitted that the cell makes by itself, and leave it before their replies.
+    async def ask_into(
+        self,
+        open_log: Callable[[], AbstractContextManager[PredictionLog]],
+        planned: AnyCell,
+        observer: QuestionObserver,
+        spending: Spending,
+        *,
+        ahead: bool = False,
+    ) -> None:
+        """Ask the cell's pending questions, and append the answers to a log.
 
-        For a model that `answers_later`: other cells are submitted meanwhile.
+        `ahead`, for a model that `answers_later`, leaves the requests that the cell makes by itself before their
+        replies: other cells are submitted meanwhile.
         """
-        await self._ask(planned, observer, spending, ahead=True)
-
-    async def _ask(self, planned: AnyCell, observer: RunObserver, spending: Spending, *, ahead: bool) -> None:
-        model, engine = planned.cell.model, self._engine(planned)
-        lm = build_lm(model, engine) if engine else None
-        others = {
-            name: build_lm(one, self._engines[one], asked=name) for name, one in planned.cell.asked_models.items()
-        }
-        with planned.folder.appending() as log, in_bulk(lm, others), gc_seldom():
-            scheduler = Scheduler(
-                Work.of(planned),
-                log,
-                observer,
-                spending,
-                lambda: engine.concurrency if engine else CONTROL_CONCURRENCY,
-                planned.pending,
-            )
+        engine, cell = self._engine(planned), planned.cell
+        lm = build_lm(cell.model, engine) if engine else None
+        others = {name: build_lm(one, self._engines[one], asked=name) for name, one in cell.asked_models.items()}
+        with open_log() as log, in_bulk(lm, others), gc_seldom():
+            concurrency = (lambda: engine.concurrency) if engine else (lambda: CONTROL_CONCURRENCY)
+            scheduler = Scheduler(Work.of(planned), log, observer, spending, concurrency, planned.pending)
             if isinstance(engine, FolderEngine):
                 leave = scheduler.leave if ahead else None
                 async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks), leave):
@@ -117,8 +118,9 @@ class LocalExecutor:
             else:
                 await scheduler.run()
 
-    def describe(self) -> None:
+    def describe(self) -> dict[str, Any] | None:
         """Describe nothing."""
+        return None
 
     async def aclose(self) -> None:
         """Close the engines."""

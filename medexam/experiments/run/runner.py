@@ -7,18 +7,14 @@ import asyncio
 import logging
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.plan.cells import AnyCell, Plan
+from medexam.experiments.plan.cells import AnyCell, Plan, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
-from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
@@ -26,6 +22,7 @@ from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
+from medexam.experiments.run.spread import SpreadExecutor
 from medexam.experiments.store.answerers import admit, models_file, note_doubt
 from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
 from medexam.experiments.store.items import begin_run
@@ -33,13 +30,9 @@ from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.library_logging import quiet_dspy
 from medexam.serve import EngineInfo
-from medexam.specs import EngineNeeds, ModelSpec
-from medexam.specs.identity import digest
-from medexam.specs.programs.needs import NO_NEEDS
+from medexam.specs import ModelSpec
 
 _log = logging.getLogger(__name__)
-_SERVED = {"engine", "name", "path", "endpoints", "revision", "dtype"}
-"""What tells the model of one cell from another's, in a server's cache."""
 
 
 class _LookUpStoppedError(Exception):
@@ -55,9 +48,9 @@ class Runner:
         """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
         self._plan = plan
         self._observer = observer
-        self._spending = Spending(limits)
-        self._local = LocalExecutor()
-        self._executor = executor or self._local
+        self.spending = Spending(limits)
+        self._executor = executor or LocalExecutor()
+        self._local = self._executor if isinstance(self._executor, LocalExecutor) else LocalExecutor()
         self._runs: dict[int, StoredRun] = {}
         """Position of a cell in the plan -> its run."""
         self._changes: dict[ModelSpec, str] = {}
@@ -83,10 +76,10 @@ class Runner:
 
     def _check_prices(self) -> None:
         """Raise `SpecError` if dollars are limited, and a model that somebody may bill has no price."""
-        if self._spending.limits.cost is None:
+        if self.spending.limits.cost is None:
             return
         for planned in self._plan.cells:
-            for model in (planned.cell.model, *planned.cell.asked_models.values()):
+            for model in planned.models:
                 if planned.asks_model and planned.pending and not model.is_free and list_prices(model) is None:
                     raise SpecError(
                         f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
@@ -97,8 +90,7 @@ class Runner:
         cells, stop = self._plan.cells, None
         try:
             cells, stop = await self._submit_ahead(cells)
-            for position in in_prefix_order(cells):
-                planned = cells[position]
+            for position, planned in enumerate(cells):
                 if stop is not None and not planned.folder.exists():
                     continue
                 planned.folder.create()
@@ -113,7 +105,7 @@ class Runner:
                 self._observer.cell_ends(self._runs[position])
                 if interrupted:
                     return Stop.INTERRUPTED
-                if stop is None and self._is_pending() and (limit := self._spending.exhausted):
+                if stop is None and self._is_pending() and (limit := self.spending.exhausted):
                     return limit
         finally:
             await self._local.aclose()
@@ -131,7 +123,7 @@ class Runner:
     async def _submit_ahead(self, cells: Sequence[AnyCell]) -> tuple[tuple[AnyCell, ...], Stop | None]:
         """Submit the cells whose models answer later, all but the first, so that a matrix takes as long as one cell."""
         ahead = list(cells)
-        later = [index for index in in_prefix_order(cells) if cells[index].pending and cells[index].answers_later]
+        later = [index for index, planned in enumerate(cells) if planned.pending and planned.answers_later]
         for position in later[1:]:
             planned = cells[position]
             planned.folder.create()
@@ -151,8 +143,7 @@ class Runner:
                     f"{planned.run_id}: not asked, since another model answers than at the start "
                     f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
                 )
-            models = (planned.cell.model, *planned.cell.asked_models.values())
-            await executor.prepare(planned, self._observer, {model: self._needs(model) for model in models})
+            await executor.prepare(planned, self._observer, combine_needs(self._plan.cells))
             info = executor.info(planned)
             planned = self._admit(planned, info)
             planned = take_lent(planned, None if info is None else info.identity)
@@ -175,9 +166,10 @@ class Runner:
             before = {"started_at": environment["started_at"], **before}
             self._begun.add(planned.run_id)
         try:
-            planned = await self._look_up(planned)
+            planned = await self._look_up(planned, executor)
             if ahead:
-                await self._local.submit(planned, self._observer, self._spending)
+                log = planned.folder.appending
+                await self._local.ask_into(log, planned, self._observer, self.spending, ahead=True)
             else:
                 await self._ask(planned, executor, before)
         except asyncio.CancelledError:
@@ -191,15 +183,6 @@ class Runner:
     def _is_pending(self) -> bool:
         """Return whether a cell is not begun, or a question of a begun one is pending."""
         return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
-
-    def _needs(self, model: ModelSpec) -> EngineNeeds:
-        """Combine what the requests of all cells to a model hold, so that one engine serves them all."""
-        cells = [planned.cell for planned in self._plan.cells]
-        needs = [cell.program.engine_needs for cell in cells if cell.model == model]
-        needs += [
-            cell.program.needs_of(name) for cell in cells for name, one in cell.asked_models.items() if one == model
-        ]
-        return reduce(or_, needs, NO_NEEDS)
 
     def _admit(self, planned: AnyCell, info: EngineInfo | None) -> AnyCell:
         """Return the cell with the model that may answer in its folder; raise `EngineError` where this one may not."""
@@ -228,17 +211,10 @@ class Runner:
         }
         return replace(planned, further=further)
 
-    async def _look_up(self, planned: AnyCell) -> AnyCell:
-        """Find what prompts show beside the pending questions, and order these by it."""
+    async def _look_up(self, planned: AnyCell, executor: Executor) -> AnyCell:
+        """Find what prompts show beside the pending questions; shards choose demonstrations by themselves."""
         if planned.retrieval is not None:
             self._observer.retrieval_starts(planned)
-            await self._find_passages(planned, planned.retrieval)
-            planned = replace(planned, pending=tuple(planned.retrieval.in_prefix_order(planned.pending)))
-        if planned.nearest is not None:
-            await asyncio.to_thread(planned.nearest.fill, planned.pending)
-        return planned.shuffled() if planned.repeat else planned
-
-    async def _find_passages(self, planned: AnyCell, retrieval: Retrieval) -> None:
         stopping = threading.Event()
 
         def progress(count: int) -> None:
@@ -246,31 +222,31 @@ class Runner:
                 raise _LookUpStoppedError
             self._observer.passages_encoded(planned, count)
 
-        filling = asyncio.create_task(asyncio.to_thread(retrieval.fill, planned.pending, progress))
+        nearest = not isinstance(executor, SpreadExecutor)
+        looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress, nearest=nearest))
         try:
             # A thread cannot be cancelled, only asked to stop: unshielded, it would continue unseen and write to an
             # index that the next run opens.
-            await asyncio.shield(filling)
+            return await asyncio.shield(looking)
         except asyncio.CancelledError:
             stopping.set()
             with suppress(_LookUpStoppedError):
-                await filling
+                await looking
             raise
 
     async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
-        self._spending.prices = list_prices(planned.cell.model) if planned.asks_model else None
-        self._spending.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
-        invocation, start, questions_before = Invocation(), time.monotonic(), self._spending.questions
-        self._spending.further_tokens = invocation.further_tokens
+        await asyncio.to_thread(self.spending.begin_cell, planned)
+        invocation, start, questions_before = Invocation(), time.monotonic(), self.spending.questions
+        self.spending.further_tokens = invocation.further_tokens
         try:
-            await executor.ask(planned, self._observer, self._spending)
+            await executor.ask(planned, self._observer, self.spending)
             await self._look_at_models_again(planned, executor)
         finally:
             planned.folder.merge_shards()
             invocation.seconds, invocation.questions = (
                 time.monotonic() - start,
-                self._spending.questions - questions_before,
+                self.spending.questions - questions_before,
             )
             _write_environment(planned, executor, before, invocation)
 
@@ -288,18 +264,6 @@ class Runner:
                 described,
                 f"{answers:,}",
             )
-
-
-def in_prefix_order(cells: Sequence[AnyCell]) -> list[int]:
-    """List the positions of the cells, those that ask one model in the same words one after the other.
-
-    Their prompts open with the same instructions and demonstrations, which a server then still has in its prefix cache.
-    """
-    positions_by_prefix: defaultdict[str, list[int]] = defaultdict(list)
-    for position, cell in enumerate(cells):
-        model = cell.cell.model.model_dump(mode="json", include=_SERVED)
-        positions_by_prefix[digest({"model": model, "words": cell.identity.get("words")})].append(position)
-    return [position for group in positions_by_prefix.values() for position in group]
 
 
 def _look_again(planned: AnyCell) -> AnyCell:

@@ -7,7 +7,7 @@ and prediction logs, and neither engines nor scores.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_failure, build_prediction
 from medexam.programs.lm import kept_calls
 from medexam.programs.outcome import read_both
-from medexam.serve.waits import covered_s, recorded
+from medexam.serve.waits import covered_s, limited, recorded
 
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
@@ -40,7 +40,6 @@ GRACE_S = 5.0
 _BEGUN_AT_ONCE = 64
 """Questions begun in one turn of the event loop. All requests would otherwise wait until the last question is prepared:
 1.4 s for 64 servers."""
-
 _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUnsupportedModelError)
 """Faults that no other question would escape."""
 
@@ -106,30 +105,27 @@ async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | Non
 
 @dataclass
 class Scheduler:
-    """Asks questions, as many at a time as `concurrency` allows now."""
+    """Asks questions, as many at a time as `concurrency` and the limits allow now."""
 
     work: Work
     log: PredictionLog
     observer: QuestionObserver
     spending: Spending
     concurrency: Callable[[], int]
-    questions: InitVar[Iterable[Any]] = ()
+    questions: InitVar[Iterable[Any]]
     """In the order of asking; each has a `key`."""
-    open: bool = False
-    """Whether more questions may come by `supply`."""
     waiting: deque[Any] = field(init=False)
     """Questions that are not begun."""
     tasks: set[asyncio.Task[None]] = field(init=False, default_factory=set)
     """Each asks one question at a time."""
-    interrupted: bool = field(init=False, default=False)
+    _stopped: bool = field(init=False, default=False)
+    """Whether it was stopped, answers do not fit the disk, or no other question would escape a fault."""
     _failed_in_a_row: int = field(init=False, default=0)
-    _unwritable: bool = field(init=False, default=False)
-    """Whether answers could not be put on the disk, so that no more are asked for."""
     _hopeless: LMError | None = field(init=False, default=None)
     _broken: BaseException | None = field(init=False, default=None)
     """What ended a task that should have gone on."""
     _changed: asyncio.Event = field(init=False, default_factory=asyncio.Event)
-    """Set when no task is left, when one broke, and when questions came or ceased to come."""
+    """Set when no task is left, when one broke, and when more may be begun in the next turn."""
 
     def __post_init__(self, questions: Iterable[Any]) -> None:
         self.waiting = deque(questions)
@@ -137,11 +133,10 @@ class Scheduler:
     @property
     def over(self) -> bool:
         """Whether no further question is begun."""
-        stopped = self.interrupted or self._unwritable or self._hopeless is not None
-        return stopped or self._failed_in_a_row >= GIVE_UP_AFTER or self.spending.exhausted is not None
+        return self._stopped or self._failed_in_a_row >= GIVE_UP_AFTER or self.spending.exhausted is not None
 
     async def run(self) -> None:
-        """Ask until nothing waits and nothing can come, or `over`.
+        """Ask until nothing waits, or `over`.
 
         A failed question is logged as failed and stays pending. Raises `EngineError` for a fault that no other question
         would escape, such as a refused key, and `RunFolderError` where answers cannot be written. Cancelling begins no
@@ -150,13 +145,16 @@ class Scheduler:
         """
         flusher = asyncio.create_task(self._flush_regularly())
         try:
-            await self._ask_all()
+            with limited(self.spending.outlasts):
+                await self._ask_all()
         except asyncio.CancelledError:
+            self._stopped = True
             if self.tasks:
                 self.observer.stopping(len(self.tasks))
-            task = asyncio.current_task()
-            # Two cancellations within one turn of the loop arrive as one.
-            await self.stop(0.0 if task is not None and task.cancelling() > 1 else GRACE_S)
+                task = asyncio.current_task()
+                # Two cancellations within one turn of the loop arrive as one.
+                is_second = task is not None and task.cancelling() > 1
+                await asyncio.wait(self.tasks, timeout=0.0 if is_second else GRACE_S)
             raise
         finally:
             # The flusher writes to the same log: it must have ended before the last flush, and before the log closes.
@@ -168,59 +166,30 @@ class Scheduler:
         if self._hopeless is not None:
             raise EngineError(f"{self.work.run_id}: {self._hopeless}")
 
-    def supply(self, questions: Sequence[Any]) -> None:
-        """Add questions to ask."""
-        self.waiting.extend(questions)
-        self._changed.set()
-
-    def close(self) -> None:
-        """Note that no more questions come."""
-        self.open = False
-        self._changed.set()
-
-    async def stop(self, grace_s: float | None) -> None:
-        """Begin no further question, wait `grace_s` seconds for those in flight (None: no limit), and end `run`."""
-        self.interrupted = True
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=grace_s)
-        for task in self.tasks:
-            task.cancel()
-        self._changed.set()
-
     def leave(self) -> None:
         """End `run` at once; the questions in flight stay pending."""
-        self.interrupted = True
+        self._stopped = True
         for task in self.tasks:
             task.cancel()
-        self._changed.set()
-
-    def flush(self) -> None:
-        """Put on the disk what was answered; where that is not possible, no more is asked, and `run` raises it."""
-        try:
-            self.log.flush()
-        except RunFolderError:
-            self._unwritable = True
-            self._changed.set()
 
     async def _ask_all(self) -> None:
-        while True:
-            # Cleared before looking: what changes after the look ends the next wait at once.
-            self._changed.clear()
-            # Here and not in `supply`: a task takes the context of its starter, and the caller of `supply` is in
-            # another one than `run`, without the language model.
-            self._start_tasks()
-            if not self.tasks and (self.over or not self.open):
-                return
+        self._start_tasks()
+        while self.tasks:
             await self._changed.wait()
+            self._changed.clear()
             # A turn for what was begun, so that it is sent before more is prepared.
             await asyncio.sleep(0)
             if self._broken is not None:
                 raise self._broken
+            self._start_tasks()
+
+    def _limit(self) -> float:
+        return min(self.concurrency(), self.spending.room)
 
     def _start_tasks(self) -> None:
         """Have as many questions asked as may be in flight now, some in this turn and the rest in the next ones."""
         starts = 0
-        while self.waiting and not self.over and len(self.tasks) < self.concurrency():
+        while self.waiting and not self.over and len(self.tasks) < self._limit():
             if starts == _BEGUN_AT_ONCE:
                 self._changed.set()
                 return
@@ -244,7 +213,7 @@ class Scheduler:
             self.observer.asked()
             prediction, error = await answer(self.work, question)
             if isinstance(error, _HOPELESS):
-                self._hopeless = self._hopeless or error
+                self._hopeless, self._stopped = self._hopeless or error, True
             self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
             self.spending.add(prediction)
             self.log.append(prediction)
@@ -253,7 +222,7 @@ class Scheduler:
             await asyncio.sleep(0)
             # The limit may have risen with this answer, and nobody else looks while all tasks are busy.
             self._start_tasks()
-            if not self.waiting or self.over or len(self.tasks) > self.concurrency():
+            if not self.waiting or self.over or len(self.tasks) > self._limit():
                 # Discarded at once: the callback runs later, and until then the other tasks would count this one, take
                 # themselves for surplus as well, and leave too many.
                 self.tasks.discard(task)
@@ -262,6 +231,11 @@ class Scheduler:
 
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.
-        while not self._unwritable:
+        while True:
             await asyncio.sleep(FLUSH_S)
-            self.flush()
+            try:
+                self.log.flush()
+            except RunFolderError:
+                # The last flush raises it once more.
+                self._stopped = True
+                return

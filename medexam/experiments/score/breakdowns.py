@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from medexam.benchmarks import find_benchmark
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.results import Metrics, Scores
+from medexam.measures import find_benchmark
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.results import Metrics, Scores
 from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from medexam.metrics.results import Metrics
+from medexam.measures.results import Metrics
 
 _USUALLY_NONE = ("thinking_tokens", "counted")
 

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.items import read_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
+from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnySet
 from medexam.specs.identity import differing_keys
 
@@ -35,25 +35,26 @@ class CheckedItems:
     """That the data set holds other texts by now; None where it does not, or is not at hand."""
 
 
-def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
+def load_items(folder: RunFolder, keys: frozenset[str] | None = None, *, texts: bool = True) -> AnySet:
     """Load what the run was last asked, or the questions of `keys`: from its folder, else from the data set.
 
-    Raises `RunFolderError` where the folder is damaged, and `DatasetError` as `as_asked` does.
+    Without `texts` those of questions with numbered options may be empty. Raises `RunFolderError` where the folder is
+    damaged, and `DatasetError` as `as_asked` does.
     """
     record = folder.read_record()
     if record.keeps_items:
-        return read_items(folder, keys)
+        return read_items(folder, keys, texts=texts)
     items = as_asked(record, _load_data(record))
     return items if keys is None else items.only(item.key for item in items.questions if item.key in keys)
 
 
-def check_items(folder: RunFolder) -> CheckedItems:
+def check_items(folder: RunFolder, *, texts: bool = True) -> CheckedItems:
     """Load what the run was last asked, and compare it with its data set if that is at hand and has changed.
 
-    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged. Raises as
-    `load_items` does.
+    Code of the user's own is not run: what a benchmark of theirs loads is taken to be unchanged. `texts` and what is
+    raised are as in `load_items`.
     """
-    record, items = folder.read_record(), load_items(folder)
+    record, items = folder.read_record(), load_items(folder, texts=texts)
     data = None if record.keeps_items else items
     if record.keeps_items and not record.cell.dataset.runs_code:
         with suppress(DatasetError):

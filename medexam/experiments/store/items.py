@@ -7,6 +7,7 @@ picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
 import base64
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -23,7 +24,7 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import whole_file, write_whole
 from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
-from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
+from medexam.questions import AnswerKey, AnySet, Exam, Gold, ItemSet, Option, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam.text import writable
 
@@ -38,6 +39,8 @@ _SET = b"medexam"
 """The file's entry that says what the questions are a part of."""
 _ROWS = 8192
 """Questions that are held as rows and written at once."""
+_BARE = ("key", "exam", "number", "language", "options.list.element.number", "image", "gold_number", "gold_others")
+"""Columns of a question with numbered options, without its texts."""
 _FORMS: Mapping[str, tuple[type, type]] = {"choice": (Question, Gold), "words": (Task, TaskGold)}
 
 
@@ -59,16 +62,17 @@ def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
     return ""
 
 
-def read_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
+def read_items(folder: RunFolder, keys: frozenset[str] | None = None, *, texts: bool = True) -> AnySet:
     """Read the questions that the run was last asked, or those of `keys`, with what is expected of them.
 
-    Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the file is missing or
-    damaged.
+    Without `texts` the stems and options of questions with numbered options are empty, which takes a third of the
+    memory. Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the file is
+    missing or damaged.
     """
     path = folder.path / ITEMS
     try:
         with path.open("rb") as stream:
-            return _read_rows(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path), keys)
+            return _read_rows(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path), keys, texts)
     except FileNotFoundError as error:
         raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -86,23 +90,37 @@ class _ItemsFile:
 
 
 @keep(worth=lambda _: True)
-def _read_rows(items_file: _ItemsFile, keys: frozenset[str] | None) -> AnySet:
+def _read_rows(items_file: _ItemsFile, keys: frozenset[str] | None, texts: bool) -> AnySet:
     pictures: dict[str, str] = {}
     questions, golds = [], {}
     with open_parquet(items_file.path) as file:
         described = json.loads((file.schema_arrow.metadata or {})[_SET])
         form = described.pop("form")
         item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
-        for row in parquet_rows(file):
+        is_bare = form == "choice" and not texts
+        parts: dict[str, Any] = {}
+
+        def share(kind: Any, value: Any) -> Any:
+            """Make what many questions have in common once."""
+            name = repr(value)
+            if name not in parts:
+                parts[name] = TypeAdapter(kind).validate_python(value)
+            return parts[name]
+
+        for row in parquet_rows(file, _BARE if is_bare else None):
             if keys is not None and row["key"] not in keys:
                 continue
+            row["key"] = sys.intern(row["key"])
             if name := row.get("picture"):
                 if name not in pictures:
                     pictures[name] = _read_picture(items_file.path.parent, name)
                 row["picture"] = pictures[name]
             gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
+            if is_bare:
+                options = [{**option, "text": ""} for option in row["options"]]
+                row |= {"stem": "", "exam": share(Exam, row["exam"]), "options": share(tuple[Option, ...], options)}
             questions.append(item_type.validate_python(row))
-            golds[questions[-1].key] = gold_type.validate_python(gold)
+            golds[questions[-1].key] = share(Gold, gold) if is_bare else gold_type.validate_python(gold)
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
     expected: Any = AnswerKey(golds) if form == "choice" else golds
     return ItemSet(**described, questions=tuple(questions), golds=expected)

@@ -4,13 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from medexam.benchmarks import Benchmark
 from medexam.experiments.store.freshness import answers_unchanged
 from medexam.experiments.store.parquet import read_own_scores
 from medexam.experiments.store.run_folder import RunFolder
-from medexam.metrics import ScoredRun
-from medexam.metrics.own import OwnScores, load_metric, own_measure, own_scores, scored_keys
-from medexam.metrics.results import Metrics
+from medexam.measures import Benchmark, ScoredRun
+from medexam.measures.own import OwnScores, load_metric, own_measure, own_scores, scored_keys
+from medexam.measures.results import Metrics
 from medexam.predictions import Prediction
 from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry

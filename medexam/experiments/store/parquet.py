@@ -3,6 +3,7 @@
 It is made from the items, what is expected of them, and `predictions.jsonl`; the answers themselves stay in that file.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
@@ -10,15 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from medexam.benchmarks import Benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, parquet_rows
-from medexam.metrics import ScoredRun
+from medexam.measures import Benchmark, ScoredRun
+from medexam.measures.evidence.kinds import evidence_cells
 from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.core import Outcome
-from medexam.predictions.evidence.kinds import evidence_cells
 from medexam.questions import AnySet
 
 OWN = "own_"
@@ -39,7 +39,9 @@ def write_parquet(
     One row for each item that has a prediction, in their order, with the benchmark's columns and one for each metric of
     the user's own.
     """
-    schema = pa.schema([*benchmark.columns(scored.items), *((OWN + name, pa.float64()) for name in scored.own)])
+    names = {**benchmark.columns(scored.items), **{OWN + name: "double" for name in scored.own}}
+    types = {name: pa.type_for_alias(arrow.strip("[]")) for name, arrow in names.items()}
+    schema = pa.schema({name: pa.list_(each) if "[" in names[name] else each for name, each in types.items()})
     row_items = (item for item in items.questions if item.key in predictions)
     rows = (
         _row(predictions[item.key])
@@ -59,41 +61,42 @@ def write_parquet(
 
 def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
     """Map each metric of the user's own to its score by question, as the file holds them; empty if it holds none."""
-    rows = read_rows(folder, lambda name: name.startswith(OWN))
-    names = [name for name in rows[0] if name.startswith(OWN)] if rows else []
+    columns = read_columns(folder, lambda name: name.startswith(OWN))
+    keys = columns.pop("question", [])
     return {
-        name.removeprefix(OWN): {row["question"]: row[name] for row in rows if isinstance(row[name], float)}
-        for name in names
+        name.removeprefix(OWN): {
+            key: score for key, score in zip(keys, scores, strict=True) if isinstance(score, float)
+        }
+        for name, scores in columns.items()
     }
 
 
 def read_outcomes(folder: RunFolder) -> dict[str, Outcome]:
     """Map each question with a chosen option to how it came out; empty if the file or its columns are not there."""
-    by_cells: dict[tuple[object, ...], Outcome] = {}
-    outcomes = {}
     names = ("status", "answer", "reason")
-    for row in read_rows(folder, names.__contains__):
-        if not row.keys() >= {*names}:
-            return {}
-        cells = tuple(row[name] for name in names)
-        if cells not in by_cells:
-            by_cells[cells] = Outcome(Status(row["status"]), row["answer"], row["reason"] and Reason(row["reason"]))
-        outcomes[row["question"]] = by_cells[cells]
-    return outcomes
+    columns = read_columns(folder, names.__contains__)
+    if not columns.keys() >= {*names}:
+        return {}
+    cells = list(zip(*(columns[name] for name in names), strict=True))
+    by_cells = {
+        (status, answer, reason): Outcome(Status(status), answer, reason and Reason(reason))
+        for status, answer, reason in set(cells)
+    }
+    return {sys.intern(key): by_cells[each] for key, each in zip(columns["question"], cells, strict=True)}
 
 
-def read_rows(folder: RunFolder, column_filter: Callable[[str], object] = len) -> list[dict[str, Any]]:
-    """Read the rows of the file, with their question and the columns that `column_filter` takes, all by default.
-
-    Empty if the file is missing or damaged.
-    """
+def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> dict[str, list[Any]]:
+    """Read the column of questions and those that `column_filter` takes; empty if the file is missing or damaged."""
     try:
         with open_parquet(folder.path / PARQUET) as parquet_file:
             names = [name for name in parquet_file.schema_arrow.names if name == "question" or column_filter(name)]
-            rows = list(parquet_rows(parquet_file, names)) if len(names) > 1 else []
+            columns: dict[str, list[Any]] = {name: [] for name in names}
+            for row in parquet_rows(parquet_file, names) if len(names) > 1 else ():
+                for name, values in columns.items():
+                    values.append(row[name])
     except UnreadableError:
-        return []
-    return rows if all(isinstance(row.get("question"), str) for row in rows) else []
+        return {}
+    return columns if all(isinstance(key, str) for key in columns.get("question", [None])) else {}
 
 
 def _row(prediction: Prediction) -> dict[str, Any]:

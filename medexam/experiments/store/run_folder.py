@@ -8,6 +8,7 @@ them. This module reads and writes those files; it knows nothing of models, metr
 import os
 import shlex
 import shutil
+import sys
 from collections import ChainMap
 from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -22,7 +23,7 @@ from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.log_lines import check_file
 from medexam.experiments.store.prediction_lines import PredictionLog, StoredPredictions, open_log, scan_predictions
-from medexam.experiments.store.shards import SHARDS, find_unmerged, remove_shards, scan_shards
+from medexam.experiments.store.shards import SHARDS, check_at_rest, find_unmerged, remove_shards, scan_shards
 from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
@@ -119,6 +120,8 @@ class RunFolder(WorkFolder):
             raise RunFolderError(
                 f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
             ) from None
+        # Keys are in many files, and are held once.
+        record = replace(record, questions=tuple(map(sys.intern, record.questions)))
         if record.cell.dataset.kind != EXAMPLES:
             return record
         # A folder may have been moved, and its examples with it.
@@ -171,9 +174,10 @@ class RunFolder(WorkFolder):
         """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it
         answers.
 
-        The folder must be locked. Raises `RunFolderError` where a line is damaged or belongs to another run, or where
-        nothing can be written.
+        The folder must be locked. Raises `RunBusyError` while a shard is written, and `RunFolderError` where a line is
+        damaged or belongs to another run, or where nothing can be written.
         """
+        check_at_rest(self.path)
         shard_predictions = self._unmerged()
         if shard_predictions:
             with self.appending() as log:

@@ -1,30 +1,66 @@
-"""The shards of a run: files that its workers wrote, one each, and what they hold that the run does not.
+"""The shards of a run: files that its processes wrote, one each, and what they hold that the run does not.
 
-A worker of a distributed run appends to `parts/WORKER.jsonl` in the run's folder, the same lines as those of
-`predictions.jsonl`. The process that holds the folder's lock merges them; a driver that was killed leaves them to the
-next run. This module knows files and predictions, not workers.
+A shard appends to `parts/PART.jsonl` in the run's folder, the same lines as those of `predictions.jsonl`. The process
+that holds the folder's lock merges them; a driver that was killed leaves them to the next run. This module knows files
+and predictions, not processes.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from medexam.errors import RunFolderError
-from medexam.experiments.store.prediction_lines import scan_predictions
+from filelock import FileLock, Timeout
+
+from medexam.errors import RunBusyError, RunFolderError
+from medexam.experiments.store.prediction_lines import PredictionLog, open_log, scan_predictions
 from medexam.predictions import Prediction, Status
 
 SHARDS = "parts"
 """The folder of the shards, in that of the run; it is there only while a run is distributed or was cut off."""
 _SUFFIX = ".jsonl"
+_LOCK = ".lock"
+_LAST_WRITE_S = 7.0
+"""Seconds that a process gets to end whose driver was killed."""
 
 
-def shard_path(folder: Path, worker: str) -> Path:
-    """Return where a worker writes what it asks for the run in `folder`."""
-    return folder / SHARDS / f"{worker}{_SUFFIX}"
+def shard_path(folder: Path, part: int) -> Path:
+    """Return where the answers to a part of the run in `folder` are written."""
+    return folder / SHARDS / f"{part}{_SUFFIX}"
+
+
+@contextmanager
+def open_shard(folder: Path, part: int, *, keeps_prompts: bool) -> Iterator[PredictionLog]:
+    """Open the log of a part of the run in `folder`, for one process at a time.
+
+    Raises `RunBusyError` where another one has it open, and `RunFolderError` where it cannot be written.
+    """
+    path = shard_path(folder, part)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        lock = FileLock(path.with_suffix(_LOCK), mode=folder.stat().st_mode & 0o666)
+        lock.acquire(timeout=_LAST_WRITE_S)
+    except Timeout:
+        raise RunBusyError(f"part {part} of run {folder.name} is being asked by another process; wait for it") from None
+    except OSError as error:
+        raise RunFolderError(f"cannot write {path.parent}: {error.strerror}; make it writable") from None
+    with lock, open_log(path, keeps_prompts=keeps_prompts) as log:
+        yield log
+
+
+def check_at_rest(folder: Path) -> None:
+    """Raise `RunBusyError` as long as a process writes a shard of the run in `folder`."""
+    for path in (folder / SHARDS).glob(f"*{_LOCK}"):
+        try:
+            with FileLock(path, timeout=_LAST_WRITE_S):
+                pass
+        except Timeout:
+            raise RunBusyError(
+                f"part {path.stem} of run {folder.name} is being asked by another process; wait for its end"
+            ) from None
 
 
 def has_shards(folder: Path) -> bool:
-    """Return whether workers left something in shards of the run in `folder`."""
+    """Return whether something lies in shards of the run in `folder`."""
     return any(path.exists() and path.stat().st_size for path in (folder / SHARDS).glob(f"*{_SUFFIX}"))
 
 

@@ -13,16 +13,15 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from medexam.benchmarks import Benchmark
-from medexam.benchmarks.registry import find_stored_benchmark
 from medexam.errors import RunFolderError
 from medexam.experiments.store.answerers import AnswererCount, are_mixed, count_answerers, label_answerers, read_models
 from medexam.experiments.store.costs import Costs, compute_costs
 from medexam.experiments.store.paths import find_path
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
 from medexam.experiments.store.work_folder import describe_fault
-from medexam.metrics import Metrics
-from medexam.metrics.results import Scores
+from medexam.measures import Benchmark, Metrics
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.results import Scores
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Prediction
 from medexam.specs.experiment import is_entry

@@ -13,13 +13,13 @@ import sqlite3
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from filelock import FileLock
 
@@ -27,9 +27,6 @@ from medexam.errors import MedExamError, TrackingError
 from medexam.library_logging import silent
 from medexam.predictions import Prediction, Status
 from medexam.text import hide_address, shorten
-
-if TYPE_CHECKING:
-    from mlflow.entities import RunInfo
 
 NOTE = "mlflow.note.content"
 _SENT, _KEY, _STARTED = "medexam.sent", "medexam.key", "medexam.started_at"
@@ -49,6 +46,13 @@ _DEFAULTS = {
     "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
     "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": "1000000",
 }
+
+
+class CopyIds(NamedTuple):
+    """Where a copy lies in its store."""
+
+    run_id: str
+    experiment_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,48 +139,40 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
             os.environ.update({name: value for name, value in own.items() if value is not None})
 
 
-def send_copies(copies: Sequence[Copy], tracking_uri: str) -> "list[RunInfo]":
+def send_copies(copies: Sequence[Copy], tracking_uri: str) -> list[CopyIds]:
     """Send each copy unless the store holds it; raises `TrackingError` as `open_store` does."""
     with open_store(tracking_uri) as client:
-        import mlflow
-
-        sent = [_put(client, copy) for copy in copies]
-        # MLflow sends traces in threads that only log their failures.
-        mlflow.flush_trace_async_logging()
-        for info, digest, number in sent:
-            if number and (count := len(_traces(client, info))) < number:
-                raise TrackingError(f"MLflow took {count} of {number} traces; `trace_questions: 0` sends none")
-            client.set_tag(info.run_id, _SENT, digest)
-        return [info for info, *_ in sent]
+        return [_put(client, copy, _find_experiment(client, copy.experiment)) for copy in copies]
 
 
-def _put(client: Any, copy: Copy) -> "tuple[RunInfo, str, int]":
-    """Send a copy unless the store holds it; an older one goes, with its traces. Return its digest and its traces."""
-    experiment_id = _find_experiment(client, copy.experiment)
+def _put(client: Any, copy: Copy, experiment_id: str) -> CopyIds:
+    """Send a copy unless the store holds it; an older one goes, with its traces."""
     files = sorted(path for path in copy.files if path.is_file() and path.name[0] != ".")
     contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
     # All that is sent but for the name and the times, which continuing changes.
     digest = _hash([copy.status, copy.params, copy.metrics, copy.tags, copy.dataset, contents])
-    key = _hash(copy.key)
-    runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
+    tags = {_KEY: _hash(copy.key), _STARTED: copy.started_at}
+    runs = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{tags[_KEY]}'")
     runs = [run for run in runs if run.data.tags.get(_STARTED, copy.started_at) == copy.started_at]
-    info, number = next((run.info for run in runs if run.data.tags.get(_SENT) == digest), None), 0
-    if info is None:
-        info, number = _send(client, experiment_id, copy, {_KEY: key, _STARTED: copy.started_at}, files)
-    for old in (run.info for run in runs if run.info.run_id != info.run_id):
-        if traces := _traces(client, old):
-            client.delete_traces(experiment_id, trace_ids=[trace.info.trace_id for trace in traces])
-        client.delete_run(old.run_id)
-    return info, digest, number
+    olds = {run.info.run_id: run.data.tags.get(_SENT) for run in runs}
+    ids = next((CopyIds(old, experiment_id) for old in olds if olds[old] == digest), None)
+    if ids is None:
+        ids = _send(client, experiment_id, copy, tags, files)
+        client.set_tag(ids.run_id, _SENT, digest)
+    for old in olds.keys() - {ids.run_id}:
+        if traces := _find_traces(client, CopyIds(old, experiment_id)):
+            client.delete_traces(experiment_id, trace_ids=traces)
+        client.delete_run(old)
+    return ids
 
 
 def _hash(values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()[:32]
 
 
-def _traces(client: Any, run: "RunInfo") -> Sequence[Any]:
-    traces: Sequence[Any] = client.search_traces(locations=[run.experiment_id], run_id=run.run_id, include_spans=False)
-    return traces
+def _find_traces(client: Any, ids: CopyIds) -> list[str]:
+    traces = client.search_traces(locations=[ids.experiment_id], run_id=ids.run_id, include_spans=False)
+    return [trace.info.trace_id for trace in traces]
 
 
 def _find_experiment(client: Any, name: str) -> str:
@@ -192,49 +188,45 @@ def _find_experiment(client: Any, name: str) -> str:
     return str(client.create_experiment(name, artifact_location=place, tags=kind))
 
 
-def _send(
-    client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Iterable[Path]
-) -> "tuple[RunInfo, int]":
+def _send(client: Any, experiment_id: str, copy: Copy, tags: Mapping[str, str], files: Sequence[Path]) -> CopyIds:
+    import mlflow
     from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
     source = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", "mlflow.user": os.environ.get("USER", "")}
     tags = {name: value[:8_000] for name, value in {**source, **copy.tags, **tags}.items() if value}
     begun = round(1000 * (datetime.fromisoformat(copy.started_at).timestamp() if copy.started_at else time.time()))
     ended = begun + round(1000 * copy.seconds)
-    info: RunInfo = client.create_run(experiment_id, begun, tags, copy.name).info
-    params, metrics = _storable(copy.params), _storable(name for name, *_ in copy.metrics)
+    run_id = client.create_run(experiment_id, begun, tags, copy.name).info.run_id
     client.log_batch(
-        info.run_id,
-        metrics=[Metric(metrics[name], value, ended, step) for name, value, step in copy.metrics],
-        params=[Param(params[name], value[:6_000]) for name, value in copy.params.items()],
+        run_id,
+        metrics=[Metric(_storable(name), value, ended, step) for name, value, step in copy.metrics],
+        params=[Param(_storable(name), value[:6_000]) for name, value in copy.params.items()],
     )
     if copy.dataset is not None:
         dataset, context = Dataset(source_type="local", **copy.dataset), InputTag("mlflow.data.context", "evaluation")
-        client.log_inputs(info.run_id, datasets=[DatasetInput(dataset, [context])])
-    client.set_terminated(info.run_id, status=copy.status, end_time=ended)
+        client.log_inputs(run_id, datasets=[DatasetInput(dataset, [context])])
+    client.set_terminated(run_id, status=copy.status, end_time=ended)
     for path in files:
-        client.log_artifact(info.run_id, str(path))
-    sample = [(prediction, known) for prediction, known in copy.sample() if prediction.calls]
-    _register_prompt(client, [prediction for prediction, _ in sample], info, copy.params)
-    for prediction, known in sample:
-        _send_trace(prediction, known, info)
-    return info, len(sample)
+        client.log_artifact(run_id, str(path))
+    ids, sample = CopyIds(run_id, experiment_id), [pair for pair in copy.sample() if pair[0].calls]
+    _register_prompt(client, [prediction.calls[0].messages for prediction, _ in sample], ids, copy.params)
+    for prediction, facts in sample:
+        _send_trace(prediction, facts, ids, 1_000_000 * begun)
+    # MLflow sends traces in threads that only log their failures.
+    mlflow.flush_trace_async_logging()
+    if sample and (count := len(_find_traces(client, ids))) < len(sample):
+        raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
+    return ids
 
 
-def _storable(names: Iterable[str]) -> dict[str, str]:
-    """Map each name to one of its own that MLflow takes, which reads a name as a path: the same where possible."""
-    stored: dict[str, str] = {}
-    texts = {name: re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)[:200].strip(". ") or "_" for name in names}
-    for name, text in sorted(texts.items(), key=lambda pair: pair[0] != pair[1]):
-        while text in stored.values():
-            text += "_"
-        stored[name] = text
-    return stored
+def _storable(name: str) -> str:
+    """Return a name as MLflow takes it, which reads names as paths; one that it refuses ends in a digest of its own."""
+    text = re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)[:200].strip(". ")
+    return text if text == name else f"{text}_{_hash(name)[:6]}"
 
 
-def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", params: Mapping[str, str]) -> None:
+def _register_prompt(client: Any, calls: Sequence[Sequence[Any]], ids: CopyIds, params: Mapping[str, str]) -> None:
     """Link a run to the turns that all its first calls begin with; each text is registered once, under its digest."""
-    calls = [prediction.calls[0].messages for prediction in sample]
     turns = commonprefix([[(turn["role"], turn["content"]) for turn in messages] for messages in calls])  # noqa: RUF071
     template = [{"role": role, "content": text} for role, text in (*turns, ("user", "{{question}}"))]
     # MLflow takes 100,000 characters.
@@ -242,28 +234,27 @@ def _register_prompt(client: Any, sample: Sequence[Prediction], run: "RunInfo", 
         return
     name, alias = f"{params['program']}-{params['language']}", f"words-{_hash(template)[:12]}"
     # MLflow lists prompts that are registered or loaded in the experiment that the process names.
-    os.environ[_EXPERIMENT] = run.experiment_id
+    os.environ[_EXPERIMENT] = ids.experiment_id
     prompt = client.load_prompt(f"prompts:/{name}@{alias}", allow_missing=True, cache_ttl_seconds=0)
     if prompt is None:
         prompt = client.register_prompt(name, template)
         client.set_prompt_alias(name, alias, prompt.version)
-    client.link_prompt_version_to_run(run.run_id, prompt)
+    client.link_prompt_version_to_run(ids.run_id, prompt)
 
 
-def _send_trace(prediction: Prediction, known: Mapping[str, Any], run: "RunInfo") -> None:
+def _send_trace(prediction: Prediction, facts: Mapping[str, Any], ids: CopyIds, begin: int) -> None:
     """Send a trace of a question, with a span for each call."""
     import mlflow
 
-    begin, calls = 1_000_000 * run.start_time, prediction.calls
-    end = begin + round(1e9 * (prediction.latency_s or 0))
+    calls, end = prediction.calls, begin + round(1e9 * (prediction.latency_s or 0))
     root = mlflow.start_span_no_context(
         prediction.question,
         "CHAIN",
         inputs=calls[0].messages[-1]["content"] if calls[0].messages else calls[0].prompt,
-        tags={"medexam.question": prediction.question, "medexam.right": str(known.get("right")).lower()},
+        tags={"medexam.question": prediction.question, "medexam.right": str(facts.get("right")).lower()},
         # MLflow would send the address of the folder's git repository, which may hold a password.
-        metadata={"mlflow.sourceRun": run.run_id, "mlflow.source.git.repoURL": ""},
-        experiment_id=run.experiment_id,
+        metadata={"mlflow.sourceRun": ids.run_id, "mlflow.source.git.repoURL": ""},
+        experiment_id=ids.experiment_id,
         start_time_ns=begin,
     )
     for call in calls:
@@ -285,7 +276,7 @@ def _send_trace(prediction: Prediction, known: Mapping[str, Any], run: "RunInfo"
     stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
     answer = {name: stored[name] for name in ("answer", "text") if name in stored}
     failed = prediction.status is Status.FAILED
-    root.end(outputs=answer | dict(known) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
+    root.end(outputs=answer | dict(facts) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
 
 
 def view_address(server: str, experiment_id: str) -> str:

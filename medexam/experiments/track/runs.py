@@ -8,10 +8,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from medexam.benchmarks.measures import measure_values
-from medexam.benchmarks.tables import headline, metric_values
 from medexam.errors import MedExamError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.plan.cells import AnyCell
@@ -23,30 +21,30 @@ from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.freshness import DERIVED
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.experiments.track.copies import NOTE, Copy, open_store, send_copies
+from medexam.experiments.track.copies import NOTE, Copy, CopyIds, open_store, send_copies
+from medexam.measures.benchmarks.measures import measure_values
+from medexam.measures.benchmarks.tables import headline, metric_values
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 from medexam.text import hide_secrets
 
-if TYPE_CHECKING:
-    from mlflow.entities import RunInfo
 
-
-def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> "list[RunInfo]":
+def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[CopyIds]:
     """Send runs to the MLflow store at `tracking_uri`, in the experiment that their spec names; return where each is.
 
     Raises `TrackingError` where the store cannot be reached or written.
     """
-    infos = send_copies([_copy(run) for run in runs], tracking_uri)
+    copies = send_copies([_copy(run) for run in runs], tracking_uri)
     with open_store(tracking_uri) as client:
-        for experiment_id in dict.fromkeys(info.experiment_id for info in infos):
-            pairs = zip(infos, runs, strict=True)
-            family = {info.run_id: run for info, run in pairs if info.experiment_id == experiment_id}
-            _describe(client, experiment_id, family)
-    return infos
+        for experiment_id in dict.fromkeys(ids.experiment_id for ids in copies):
+            pairs = zip(copies, runs, strict=True)
+            _describe(
+                client, experiment_id, {ids.run_id: run for ids, run in pairs if ids.experiment_id == experiment_id}
+            )
+    return copies
 
 
-def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> "list[RunInfo]":
+def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[CopyIds]:
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
     runs: list[StoredRun] = []
     attempts: list[Copy] = []
@@ -113,15 +111,15 @@ def read_sample(
 
     They are always the same ones, and among those of a larger number; they are of `questions` where some are given.
     """
-    table, known = folder.path / PARQUET, {}
+    table, facts = folder.path / PARQUET, {}
     with folder.opened_predictions() as predictions:
         keys = sorted(questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())[:most]
         if keys and table.is_file():
             import pyarrow.parquet
 
             rows = pyarrow.parquet.read_table(table, filters=[("question", "in", keys)]).to_pylist()
-            known = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
-        return [(predictions[key], known.get(key, {})) for key in keys if key in predictions]
+            facts = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
+        return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
 
 
 def _describe(client: Any, experiment_id: str, runs_by_id: Mapping[str, StoredRun]) -> None:

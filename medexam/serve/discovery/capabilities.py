@@ -12,8 +12,11 @@ from medexam.model_calls import ReadBy
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import TemplateRules
 from medexam.serve.choice_schema import ChoiceForm
-from medexam.serve.discovery.sampling import SamplingRecord
+from medexam.serve.discovery.requests import NEUTRAL
 
+YES = {True: "yes", False: "no", None: "not known"}
+"""What is known of a way, in words."""
+_MERGED = "merged: its words open the first user turn"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
 """How the hub's cache names the folder of a commit."""
@@ -50,8 +53,8 @@ class Capabilities(FrozenModel):
     """One completions request may hold many prompts."""
     several_replies: bool = False
     """`n` brings as many replies to one prompt, the second of them under the next seed."""
-    sampling: SamplingRecord = SamplingRecord()
-    """How it draws the tokens of a reply."""
+    neutral: dict[str, int | float] = Field(default_factory=dict)
+    """Sampling fields that each request states unless it has values of its own, with the value that changes nothing."""
     limit: str | None = "max_tokens"
     """The field of a dialogue's request at which a reply ends; None: it ends at none that is known."""
     tokenizes: bool
@@ -59,16 +62,10 @@ class Capabilities(FrozenModel):
     echo_logprobs: int | None
     """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
     1 if 0 means no log-probabilities at all. None if it gives none."""
-    named_logprobs: int
-    """The most tokens whose log-probabilities one request gets by `logprob_token_ids`; 0 if it is not honoured."""
-    masked_logprobs: bool
-    """If only some tokens are allowed next, their log-probabilities are still those among all tokens."""
-    prefix_block: int | None
-    """Tokens of a block of the server's prefix cache; None if it has none."""
-    prefix_told: bool = False
-    """Whether `prefix_block` is what the server's own counters say; else it is vLLM's usual one."""
-    call_s: float
-    """Seconds of one call with one token."""
+    names_tokens: bool
+    """`logprob_token_ids` names the tokens whose log-probabilities come with a reply."""
+    thinks: bool | None = None
+    """Whether the model thinks without being told to; None for a base model."""
     dialogue: str | None = None
     """Hash of what the chat template and the tokenizer make of a fixed dialogue; None if it cannot be seen."""
     behaviour: Behaviour | None = None
@@ -91,8 +88,6 @@ class Capabilities(FrozenModel):
     def identity(self) -> ModelIdentity:
         """What answers here."""
         notes = {"version": self.server_version, "source": self.source, "max_context": self.max_context}
-        if self.sampling.filled is not None:
-            notes["fills"] = ", ".join(self.sampling.filled) or "nothing"
         cached = _CACHED.search(self.source or "")
         hub_id = f"{cached[1]}/{cached[2]}" if cached else self.source if _HUB_ID.fullmatch(self.source or "") else None
         return ModelIdentity(
@@ -102,7 +97,7 @@ class Capabilities(FrozenModel):
             commit=cached[3] if cached else None,
             dialogue=self.dialogue,
             behaviour=self.behaviour,
-            sampling=self.sampling.stated,
+            sampling=self.sampling,
             notes=notes,
         )
 
@@ -118,15 +113,40 @@ class Capabilities(FrozenModel):
         """The methods by which log-probabilities can be read here."""
         if not self.tokenizes:
             return frozenset()
-        names_tokens = self.named_logprobs > 0
-        echo = self.echo_logprobs is not None
-        methods: dict[ReadBy, bool] = {"echo": echo, "trie": names_tokens, "label": names_tokens}
+        methods: dict[ReadBy, bool] = {"echo": self.echo_logprobs is not None, "label": self.names_tokens}
         return frozenset(method for method, honoured in methods.items() if honoured)
+
+    @property
+    def sampling(self) -> str:
+        """How requests treat sampling values that a spec leaves out, in words that are part of a run's identity."""
+        lacking = [name for name in NEUTRAL if name != "repeat_penalty" and name not in self.neutral]
+        return f"neutral but for {', '.join(lacking)}" if lacking else "neutral"
 
     @property
     def rules(self) -> TemplateRules:
         """What the chat template accepts."""
         return TemplateRules(system=self.system_turn, repeats=self.repeated_turns, empty_system=self.empty_system_turn)
+
+    def describe(self) -> dict[str, str]:
+        """Return way of asking -> what becomes of it here, in words."""
+        return {
+            "server": self.server_version or "not told",
+            "model": self.model,
+            "print": self.identity.print,
+            "loaded from": self.source or "not told",
+            "context": f"{self.max_context} tokens" if self.max_context else "not told",
+            "free": "yes" if self.chat else "plain text alone: it has no chat template",
+            "system turn": "kept" if self.system_turn else _MERGED,
+            "guided": f"by {self.guided_by}" if self.guided_by else f"no{self._refusal('structured_outputs')}",
+            "likelihood": ", ".join(sorted(self.reads)) or f"no{self._refusal('echo')}",
+            "samples": "yes, one request" if self.several_replies else "yes, a request each",
+            "thinking": YES[self.thinks],
+            "pictures": f"{YES[self.sees]}{self._refusal('pictures')}",
+            "sampling left out": self.sampling,
+        }
+
+    def _refusal(self, feature: str) -> str:
+        return f": {self.refusals[feature]}" if feature in self.refusals else ""
 
 
 class HostedCapabilities(FrozenModel):
@@ -136,6 +156,8 @@ class HostedCapabilities(FrozenModel):
     """As the spec names it."""
     provider: str
     """As litellm names it."""
+    server_version: str | None = None
+    """What a server of one's own says that it is; None of a provider."""
     probed: bool = False
     """Whether the model itself was asked; False: the tables alone."""
     fields: tuple[str, ...] = ()
@@ -152,6 +174,8 @@ class HostedCapabilities(FrozenModel):
     """It takes tools and calls them, likewise."""
     thinks: bool = False
     """It thinks without being told to, so that a reply needs room for that."""
+    system_turn: bool | None = None
+    """Whether a system message reaches it; None if it was not asked."""
     sees: bool | None = None
     """Whether it reads pictures; None if that is not known."""
     limit: str | None = None
@@ -199,19 +223,20 @@ class HostedCapabilities(FrozenModel):
         if self.prompt_usd is not None and self.completion_usd is not None:
             price = f"${self.prompt_usd * 1e6:.2f} and ${self.completion_usd * 1e6:.2f} a million tokens"
         thinking = "if told to" if self.takes("thinking") or self.takes("reasoning_effort") else "no"
-        words = {True: "yes", False: "no", None: "not known"}
         return {
             "provider": self.provider,
+            **({"server": self.server_version} if self.server_version else {}),
             "free": "yes",
+            "system turn": {True: "kept", False: _MERGED, None: "not known"}[self.system_turn],
             "guided": guided,
             "likelihood": "no: it reports no log-probabilities of given texts",
             "samples": "yes, a request each",
             "seeds": "yes" if self.seeds else "not seeded: it takes none",
             "temperature": "any" if self.fixed_temperature is None else f"{self.fixed_temperature:g} alone",
             "stop texts": "yes" if self.stops else "cut by medexam, after the reply",
-            "opening words": words[self.prefills],
+            "opening words": YES[self.prefills],
             "thinking": "yes" if self.thinks else thinking,
-            "pictures": words[self.sees],
+            "pictures": YES[self.sees],
             "price": price,
         }
 

@@ -6,10 +6,7 @@ on a server that is not busy. This module knows what is asked; `server_calls` as
 """
 
 import asyncio
-import math
-import re
-import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,31 +17,33 @@ from medexam.model_calls import ChatMessage
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.discovery.behaviour import DIALOGUE, TEXT_FIELDS, hash_dialogue, read_behaviour
 from medexam.serve.discovery.capabilities import Capabilities, is_vllm
-from medexam.serve.discovery.sampling import find_sampling
+from medexam.serve.discovery.requests import (
+    LIMITS,
+    find_limit,
+    find_native_forms,
+    find_neutral,
+    keeps_system,
+    reads_pictures,
+    shows_thinking,
+)
 from medexam.serve.discovery.server_calls import ServerCalls, open_calls
-from medexam.serve.discovery.sight import reads_pictures
-from medexam.serve.discovery.token_counts import LIMITS, counts_more, find_limit
-from medexam.serve.discovery.tool_calls import find_native_forms
-from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_fork
+from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_label
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED
 from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
 _PROMPTS = ["Two and two make", "The capital of France is"]
-_DRAWN_FROM = "The doctor, the nurse and the patient talk of the heart, the lungs and the blood, and then of"
-"""Many words may follow, and a penalty for repetition has many tokens to change."""
 _SEED = 11
 """Under this seed two replies are asked for."""
 _LETTER = "Q"
 """No model continues the prompts with this unless it is made to."""
 _WORD = "zyzzyva"
-_NAMED = (128, 20)
-"""Numbers of tokens to name in one request: many, and what vLLM allows if it counts them as `--max-logprobs`."""
+_NAMED = 9
+"""Tokens that are named beside the letter: as many as an exam has options, and vLLM allows twenty."""
+_GREETING_TOKENS = 32
+"""Enough for a greeting, or for a thought to begin."""
 _STRUCTURED = "structured_outputs"
-_SAME_NATS = 0.01
-_USUAL_BLOCK = 16
-"""vLLM's block size on a GPU, for a server that does not report its own."""
 
 
 async def probe_endpoint(
@@ -54,26 +53,28 @@ async def probe_endpoint(
     pictures: bool = False,
     tools: bool = False,
     timeout_s: float | None = None,
+    wait_s: float = 0.0,
 ) -> Capabilities:
     """Ask one server everything; raises `EndpointUnreachableError` if it cannot be used at all.
 
     `name` None takes the only model that it serves; `pictures` shows it one as well, and `tools` offers it one.
-    `timeout_s`: silence after which it is given up; None: as long as probes wait. `EndpointSilentError` is one that may
-    answer later.
+    `timeout_s`: silence after which it is given up; None: as long as probes wait. `wait_s`: what its first reply may
+    take. `EndpointSilentError` is one that may answer later.
     """
+    deadline_s = TIMING.probe_deadline_s + wait_s
     try:
-        async with asyncio.timeout(TIMING.probe_deadline_s), _probing(endpoint, timeout_s) as probe:
+        async with asyncio.timeout(deadline_s), _probing(endpoint, timeout_s, wait_s) as probe:
             return await probe.capabilities(name, pictures=pictures, tools=tools)
     except TimeoutError:
         raise EndpointSilentError(
-            f"the server at {endpoint.base} did not answer all requests within {TIMING.probe_deadline_s:.0f} s; "
+            f"the server at {endpoint.base} did not answer all requests within {deadline_s:.0f} s; "
             "look into its log, and try again"
         ) from None
 
 
-async def ask_name(endpoint: Endpoint, *, timeout_s: float) -> str:
+async def ask_name(endpoint: Endpoint, *, timeout_s: float, wait_s: float) -> str:
     """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
-    async with _probing(endpoint, timeout_s) as probe:
+    async with _probing(endpoint, timeout_s, wait_s) as probe:
         return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])
 
 
@@ -84,7 +85,7 @@ async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_
     """
     differences: list[str] = []
     for _ in range(2):
-        async with _probing(endpoint, timeout_s, EndpointSilentError) as probe:
+        async with _probing(endpoint, timeout_s, misformed=EndpointSilentError) as probe:
             identity = await probe.identity(capabilities)
         if capabilities.identity.shows_more_than(identity):
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
@@ -95,10 +96,13 @@ async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_
 
 @asynccontextmanager
 async def _probing(
-    endpoint: Endpoint, timeout_s: float | None, misformed: type[EndpointUnreachableError] = EndpointUnreachableError
+    endpoint: Endpoint,
+    timeout_s: float | None,
+    wait_s: float = 0.0,
+    misformed: type[EndpointUnreachableError] = EndpointUnreachableError,
 ) -> AsyncIterator["_Probe"]:
     """Open what asks a server; raises `misformed` where a reply has not the form of the protocol."""
-    async with open_calls(endpoint, timeout_s or TIMING.probe_silence_s) as calls:
+    async with open_calls(endpoint, timeout_s or TIMING.probe_silence_s, wait_s) as calls:
         try:
             yield _Probe(calls)
         except MISFORMED as error:
@@ -118,7 +122,8 @@ class _Probe:
         card = calls.choose_card(cards, name)
         calls.model = str(card["id"])
         version, letter = await _together(calls.version(card), self._letter())
-        calls.limit = limit = LIMITS[0] if is_vllm(version) else await find_limit(calls.chat)
+        vllm = is_vllm(version)
+        calls.limit = limit = LIMITS[0] if vllm else await find_limit(calls.chat)
         system, repeats, empty, renders, (allowed, list_prompts) = await _together(
             self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
@@ -126,20 +131,17 @@ class _Probe:
             self._renders(),
             self._obeys_allowed_tokens(letter),
         )
-        echo, named_count, (block, from_server) = await _together(
-            self._echo_alternatives(), self._most_named_tokens(letter), self._prefix_block()
+        echo, names_tokens, greeting = await _together(
+            self._echo_alternatives(),
+            self._names_tokens(letter),
+            calls.chat({"messages": [_user("Say hello.")], "temperature": 0, "max_tokens": _GREETING_TOKENS}),
         )
         dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
-        chat = system or repeats or empty or await self._accepts([_user(_SYSTEM)])
+        chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)]))
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
-        structured = await self._obeys_structured_outputs(renders)
-        sees = await reads_pictures(partial(calls.chat, feature="pictures")) if pictures else None
         forms = await find_native_forms(calls.chat) if tools else None
-        several = await self._offers_several(chat)
-        draw = self._draw_plain if behaviour is not None else self._draw_in_chat
-        sampling = await find_sampling(draw, several=several, vllm=is_vllm(version))
-        masked = allowed and named_count > 0 and letter is not None and await self._mask_changes_nothing(letter)
+        draw = self._draws_plain if behaviour is not None else self._draws_in_chat
         return Capabilities(
             endpoint=calls.endpoint.base,
             server_version=version,
@@ -153,31 +155,22 @@ class _Probe:
             chat=chat,
             renders=renders,
             allowed_token_ids=allowed,
-            structured_outputs=structured,
+            structured_outputs=await self._obeys_structured_outputs(renders),
             list_prompts=list_prompts,
-            several_replies=several,
-            sampling=sampling,
+            several_replies=await self._offers_several(chat),
+            neutral=await find_neutral(draw, vllm=vllm),
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
-            named_logprobs=named_count,
-            masked_logprobs=masked,
-            prefix_block=block,
-            prefix_told=from_server,
-            call_s=round(await self._time_call(), 4),
+            names_tokens=names_tokens,
+            thinks=shows_thinking(greeting) if chat else None,
             dialogue=dialogue,
             behaviour=behaviour,
-            refusals=dict(calls.refusals),
-            sees=sees,
+            sees=await reads_pictures(partial(calls.chat, feature="pictures")) if pictures else None,
             takes_tools=forms and forms.takes_tools,
             takes_schema=forms and forms.takes_schema,
+            refusals=dict(calls.refusals),
         )
-
-    async def _time_call(self) -> float:
-        """Take the seconds of one call: the last, with no other beside it and its connection open."""
-        started = time.perf_counter()
-        await self.calls.complete(_PROMPTS[0], max_tokens=1)
-        return time.perf_counter() - started
 
     async def identity(self, capabilities: Capabilities) -> ModelIdentity:
         """Ask which model answers now, and nothing more; `capabilities` is what was seen before."""
@@ -218,15 +211,12 @@ class _Probe:
         return "choices" in await self.calls.chat({"messages": messages, "max_tokens": 1})
 
     async def _keeps_system(self) -> bool:
-        """Return whether a system message reaches the model; one that costs no tokens is dropped."""
+        """Return whether a system message reaches the model: the tokens show it, or else their number."""
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]
         accepted = await self._accepts(turns)
         if not accepted or await self.calls.ids({"messages": turns}):
             return accepted
-        replies = await _together(
-            *(self.calls.chat({"messages": messages, "max_tokens": 1}) for messages in (turns, turns[1:]))
-        )
-        return counts_more(*replies)
+        return await keeps_system(self.calls.chat)
 
     async def _renders(self) -> bool:
         ids = await self.calls.ids(
@@ -262,14 +252,13 @@ class _Probe:
         reply = await self.calls.chat(fields, feature="n")
         return len(reply.get("choices") or ()) == 2
 
-    async def _draw_plain(self, fields: dict[str, Any]) -> list[str]:
-        """Draw the texts of replies to a plain text; none if the fields are refused."""
-        return [str(choice.get("text")) for choice in await self.calls.complete(_DRAWN_FROM, **fields)]
+    async def _draws_plain(self, fields: dict[str, Any]) -> bool:
+        """Return whether a plain text may be asked to be continued with these fields."""
+        return bool(await self.calls.complete(_PROMPTS[0], **fields))
 
-    async def _draw_in_chat(self, fields: dict[str, Any]) -> list[str]:
-        """Draw the texts of replies to a dialogue; none if the fields are refused."""
-        reply = await self.calls.chat({"messages": [_user(_DRAWN_FROM)], **fields})
-        return [str((choice.get("message") or {}).get("content")) for choice in reply.get("choices") or ()]
+    async def _draws_in_chat(self, fields: dict[str, Any]) -> bool:
+        """Return whether a dialogue may be asked with these fields."""
+        return bool((await self.calls.chat({"messages": [_user("Hello")], **fields})).get("choices"))
 
     async def _echo_alternatives(self) -> int | None:
         """Find the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is."""
@@ -283,44 +272,17 @@ class _Probe:
                 continue
         return None
 
-    async def _most_named_tokens(self, letter: int | None) -> int:
-        """Find the most tokens, of a few numbers tried, whose log-probabilities one request may ask for."""
+    async def _names_tokens(self, letter: int | None) -> bool:
+        """Return whether a request may name tokens, and is told their log-probabilities."""
         if letter is None:
-            return 0
-        for count in _NAMED:
-            start = letter + 1 - count if letter >= count else letter
-            logprobs = await self._named_logprobs(range(start, start + count))
-            if logprobs is not None:
-                return count if logprobs else 0
-        return 0
-
-    async def _mask_changes_nothing(self, letter: int) -> bool:
-        """Return whether a token that is the only one allowed still has the probability that it has without a mask."""
-        free = await self._named_logprobs([letter])
-        masked = await self._named_logprobs([letter], allowed_token_ids=[letter])
-        return bool(free and masked and math.isclose(free[letter], masked[letter], abs_tol=_SAME_NATS))
-
-    async def _named_logprobs(self, token_ids: Sequence[int], **mask: Any) -> dict[int, float] | None:
-        """Ask for the log-probabilities of named tokens after a prompt: {} if the names are ignored, None if they are
-        refused.
-        """
-        fields = {"logprobs": 1, "logprob_token_ids": list(token_ids), "return_tokens_as_token_ids": True, **mask}
+            return False
+        named = [letter, *range(max(letter - _NAMED, 0), letter)]
+        fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
         choices = await self.calls.complete(_PROMPTS[0], "logprob_token_ids", max_tokens=1, **fields)
         try:
-            return read_fork(choices[0], None, token_ids, "label") if choices else None
+            return bool(choices) and bool(read_label(choices[0], None, named))
         except LogprobsUnavailableError:
-            return {}
-
-    async def _prefix_block(self) -> tuple[int | None, bool]:
-        """Find the tokens of a block of its prefix cache, None without one, and whether the server says so itself."""
-        config = re.search(r"^vllm:cache_config_info\{(.*)\}", await self.calls.metrics(), re.MULTILINE)
-        if config is None:
-            return _USUAL_BLOCK, False
-        fields = dict(re.findall(r'(\w+)="([^"]*)"', config[1]))
-        size = fields.get("block_size", "")
-        if fields.get("enable_prefix_caching") == "False":
-            return None, True
-        return (int(size), True) if size.isdigit() else (_USUAL_BLOCK, False)
+            return False
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         """Ask on the endpoint that choices would use: completions if prompts can be rendered, else chat."""

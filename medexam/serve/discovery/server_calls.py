@@ -1,13 +1,15 @@
 """Calls to one server, as the probe makes them: what it answers, what it refuses, and whether it is still there.
 
-A refusal is an answer, and what the server said is kept. This module speaks plain HTTP and knows where OpenAI's and
-vLLM's addresses lie; what is asked there is the probe's business.
+A refusal is an answer, and what the server said is kept. The first reply is waited for longer than others, since a
+server may load its model for it. This module speaks plain HTTP and knows where OpenAI's and vLLM's addresses lie.
 """
 
 import asyncio
+import logging
 import re
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,18 +17,22 @@ import httpx
 
 from medexam.errors import CallError, EndpointSilentError, EndpointUnreachableError, TransportError
 from medexam.inputs import UnreadableError, parse_json
-from medexam.serve.discovery.token_counts import rename_limit
+from medexam.serve.discovery.requests import rename_limit
 from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.timing import TIMING
 
+_log = logging.getLogger(__name__)
 CHAT = "/chat/completions"
 """Where dialogues are answered."""
-_STARTING = (502, 503, 504)
+LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
+_LOADS = re.compile(r"\bload", re.IGNORECASE)
+"""What servers say that answer HTTP 503 until their model is there."""
 _BUSY = re.compile(r"^vllm:num_requests_(?:running|waiting)(?:\{.*\})? (?!0+(?:\.0+)?$)\d", re.MULTILINE)
 """A line of vLLM's counters for requests that it computes or that wait."""
 _MOST_TOKENS = 2**31
@@ -44,6 +50,8 @@ class ServerCalls:
     client: httpx.AsyncClient
     endpoint: Endpoint
     timeout_s: float
+    wait_s: float = 0.0
+    """Seconds that the first reply may take, if they are more."""
     model: str = ""
     """What requests ask for."""
     limit: str | None = None
@@ -51,6 +59,9 @@ class ServerCalls:
     refusals: dict[str, str] = field(default_factory=dict)
     """What was refused -> what the server said."""
     answered: bool = False
+    replied: bool = False
+    """Whether its model has written something."""
+    _told: bool = False
     lost: str = ""
     """What was asked when the connection was lost for good; empty if it was not."""
 
@@ -67,15 +78,19 @@ class ServerCalls:
 
     async def models(self, name: str | None) -> list[dict[str, Any]]:
         """Ask for the entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
-        address = f"{self.endpoint.base}/models"
-        reply = await self.client.get(address)
+        address, deadline = f"{self.endpoint.base}/models", time.monotonic() + self.wait_s
+        with self._noticing():
+            reply = await self.client.get(address)
+            while reply.status_code in LOADING and _LOADS.search(reply.text) and time.monotonic() < deadline:
+                await asyncio.sleep(TIMING.poll_s)
+                reply = await self.client.get(address)
         self.answered = True
         if reply.status_code in (401, 403):
             raise EndpointUnreachableError(
                 f"{address} refuses the key (HTTP {reply.status_code}); "
                 "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
             )
-        if reply.status_code in _STARTING:
+        if reply.status_code in LOADING:
             raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
         redirect = redirect_fault(reply)
         if redirect is not None:
@@ -128,7 +143,9 @@ class ServerCalls:
             try:
                 timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": None})
                 call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
-                return _sound(await reply_object(self._unless_silent(call), address))
+                with self._noticing():
+                    reply = await reply_object(self._unless_silent(call, silence_s), address)
+                return _sound(reply)
             except CallError as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
@@ -137,11 +154,31 @@ class ServerCalls:
                     self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
                 return {}
 
+        writes = address.endswith("/completions")
+        silence_s = max(self.timeout_s, 0.0 if self.replied or not writes else self.wait_s)
         try:
-            return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.timeout_s)
+            reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
         except TransportError:
             self.lost = feature or address.removeprefix(self.endpoint.root)
             raise
+        self.replied = self.replied or (writes and bool(reply))
+        return reply
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Say once that the first reply takes long, and how long it is waited for."""
+
+        def tell() -> None:
+            self._told = True
+            tell_of_wait(self.endpoint.base, self.wait_s)
+
+        waits = not self.replied and not self._told and self.wait_s > self.timeout_s
+        timer = asyncio.get_running_loop().call_later(TIMING.notice_s, tell) if waits else None
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
         """Post as `post` does, to where dialogues are answered."""
@@ -171,15 +208,15 @@ class ServerCalls:
         reply = await self._get(f"{self.endpoint.root}/metrics")
         return reply.text if reply.is_success else ""
 
-    async def _unless_silent(self, call: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-        """Await the reply; raises `httpx.ReadTimeout` after `timeout_s`, unless vLLM's counters show that it is busy.
+    async def _unless_silent(self, call: Coroutine[Any, Any, httpx.Response], silence_s: float) -> httpx.Response:
+        """Await the reply; raises `httpx.ReadTimeout` after a silence, unless vLLM's counters show that it is busy.
 
-        Its first reply can take a minute on a slow processor, and others' requests may wait before this one.
+        Others' requests may wait before this one.
         """
         reply = asyncio.ensure_future(call)
         try:
             while True:
-                await asyncio.wait({reply}, timeout=self.timeout_s)
+                await asyncio.wait({reply}, timeout=silence_s)
                 if reply.done() or not await self._is_busy():
                     break
             if not reply.done():
@@ -205,11 +242,22 @@ class ServerCalls:
             return await self.client.get(address)
 
 
+def tell_of_wait(place: str, wait_s: float) -> None:
+    """Say that a first reply is waited for."""
+    _log.warning(
+        "medexam: warning: %s has not replied yet: it may load its model; waiting up to %.0f s (model.wait_s)",
+        place,
+        wait_s,
+    )
+
+
 @asynccontextmanager
-async def open_calls(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[ServerCalls]:
-    """Open a connection; its faults become `EndpointUnreachableError`, or `EndpointSilentError` if they may pass."""
+async def open_calls(endpoint: Endpoint, timeout_s: float, wait_s: float = 0.0) -> AsyncIterator[ServerCalls]:
+    """Open a connection whose first reply may take `wait_s`; its faults become `EndpointUnreachableError`, or
+    `EndpointSilentError` if they may pass.
+    """
     async with open_client(endpoint, timeout_s) as client:
-        calls = ServerCalls(client, endpoint, timeout_s)
+        calls = ServerCalls(client, endpoint, timeout_s, wait_s)
         try:
             yield calls
         except (httpx.TransportError, *CURABLE) as error:

@@ -62,11 +62,11 @@ class Completions:
         (replies,) = await self._send(body, [prompt])
         return replies
 
-    async def read(self, body: str, prompts: Sequence[TokenPath], server: Server | None) -> list[Any]:
-        """Read what is told of prompts of token ids, in their order, at `server` first; None: at the least busy one."""
+    async def read(self, body: str, prompts: Sequence[TokenPath]) -> list[Any]:
+        """Read what is told of prompts of token ids, in their order."""
         fields = {"return_token_ids": True, "return_tokens_as_token_ids": True, **json.loads(body)}
         fields["prompt"] = [list(prompt) for prompt in prompts]
-        return await self._post(fields, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts), first=server)
+        return await self._post(fields, lambda raw: order_choices(raw, len(prompts)), weight=len(prompts))
 
     async def _send(self, body: str, prompts: Sequence[str]) -> list[list[Completion]]:
         """Send one request for the replies to all of these prompts."""
@@ -80,14 +80,7 @@ class Completions:
             weight=len(prompts) * samples,
         )
 
-    async def _post(
-        self,
-        fields: Mapping[str, Any],
-        read: Callable[[dict[str, Any]], T],
-        *,
-        weight: int,
-        first: Server | None = None,
-    ) -> T:
+    async def _post(self, fields: Mapping[str, Any], read: Callable[[dict[str, Any]], T], *, weight: int) -> T:
         """Ask for a server's completions as `read` reads them; if that raises a curable error, ask again."""
 
         async def send(server: Server) -> T:
@@ -95,4 +88,4 @@ class Completions:
             with reading_reply():
                 return read(raw)
 
-        return await self._pool.call(send, weight=weight, first=first)
+        return await self._pool.call(send, weight=weight)

@@ -60,7 +60,7 @@ async def _connect(
 ) -> VLLMEngine:
     timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s)
-    probes = (_probe_or_fault(look(endpoint, spec.name)) for endpoint in endpoints)
+    probes = (_probe_or_fault(look(endpoint, spec.name, wait_s=spec.wait_s)) for endpoint in endpoints)
     outcomes = dict(zip(endpoints, await asyncio.gather(*probes), strict=True))
     answering = {endpoint: outcome for endpoint, outcome in outcomes.items() if isinstance(outcome, Capabilities)}
     if not answering:
@@ -110,11 +110,8 @@ async def _check_interchangeable(
     capabilities = await look(endpoint, reference.model)
     if differences := reference.identity.differences(capabilities.identity):
         raise EndpointUnreachableError(f"its model is not that of {reference.endpoint}: {'; '.join(differences)}")
-    may_differ = {"endpoint", "models", "server_version", "source", "call_s", "prefix_told", "dialogue", "behaviour"}
+    may_differ = {"endpoint", "models", "server_version", "source", "thinks", "dialogue", "behaviour"}
     reference_fields, server_fields = (record.model_dump(exclude=may_differ) for record in (reference, capabilities))
-    for fields in (reference_fields, server_fields):
-        # Nothing is left out that a server could fill.
-        fields["sampling"].pop("filled")
     differing = [name for name in reference_fields if reference_fields[name] != server_fields[name]]
     if differing:
         raise EndpointUnreachableError(f"it differs from {reference.endpoint} in {', '.join(differing)}")

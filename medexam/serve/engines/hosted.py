@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from medexam.errors import EngineError, LogprobsUnavailableError
+from medexam.errors import EngineError, FilteredError, LogprobsUnavailableError
 from medexam.model_calls import Dialogue, Generation
 from medexam.serve.contract import EngineInfo, SyncTwin
 from medexam.serve.engines.prompt_counts import PromptCounts
@@ -28,6 +28,8 @@ class HostedEngine(ABC):
         self.limit = limit
         self.prompts = PromptCounts()
         """What the tokens of the dialogues tell that were asked."""
+        self.answerer: str | None = None
+        """The model as the latest reply names it; None before the first."""
         self.sync = SyncTwin(lambda dialogue: background_loop().run(self._reply_tracked(dialogue)))
 
     def count_prompt(self, messages: Sequence[Mapping[str, Any]], generation: Generation) -> None:
@@ -73,7 +75,15 @@ class HostedEngine(ABC):
 
     async def _reply_tracked(self, dialogue: Dialogue) -> list[Generation]:
         with self.limit.track():
-            return await self.answer(dialogue)
+            try:
+                replies = await self.answer(dialogue)
+            except FilteredError:
+                if dialogue.continuations is not None:
+                    raise
+                withheld = Generation("", "content_filter", self.answerer or self.info().identity.name, 0, 0)
+                return [withheld] * dialogue.sampling.samples
+        self.answerer = replies[0].model
+        return replies
 
 
 def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:

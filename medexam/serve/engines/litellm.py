@@ -11,6 +11,7 @@ accepts a client of ours, which follows none. This module knows litellm's calls,
 
 import json
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -20,7 +21,7 @@ from medexam.errors import (
     CallError,
     EndpointUnreachableError,
     EngineError,
-    FilteredError,
+    InvalidRequestError,
     ProviderError,
     RateLimitError,
     TransportError,
@@ -40,8 +41,7 @@ from medexam.serve.choice_schema import (
     parse_guided_word,
 )
 from medexam.serve.contract import EngineInfo
-from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
-from medexam.serve.discovery.tool_calls import TOOL_PARAMS
+from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import (
     call_litellm,
@@ -49,7 +49,6 @@ from medexam.serve.engines.litellm_calls import (
     read_chat,
     read_replies,
     reading_reply,
-    withheld_generation,
 )
 from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
@@ -64,6 +63,12 @@ from medexam.specs import ModelSpec
 
 _TOOL_FIELDS = {"_skip_mcp_handler": True}
 """What is sent with tools: litellm would import a package for tools of another kind."""
+_STREAM_ALONE = re.compile(
+    r"only supports? stream|non-?stream|stream(ing)? (mode|is required|must)|stream\S* (to|be) (set to )?true"
+    r"|enable (the )?stream",
+    re.IGNORECASE,
+)
+"""What servers say that answer by a stream alone."""
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _MESSAGE_CHARS = 600
@@ -106,7 +111,9 @@ class LiteLLMEngine(HostedEngine):
             self._check_dialect(name, provider)
             self._asked_as = f"openai/{name}"
             self._posted_as = None if renames_fields(name) else name
-            self._client = open_model_client(Endpoint(self._address, self.connection["api_key"]), spec.timeout_s)
+            # The first reply may take longer than others.
+            longest_s = max(spec.timeout_s, spec.wait_s)
+            self._client = open_model_client(Endpoint(self._address, self.connection["api_key"]), longest_s)
             # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
             self.connection |= {
                 "api_base": self._address,
@@ -120,6 +127,10 @@ class LiteLLMEngine(HostedEngine):
         self.room = 0 if self._address else thinking_room(spec, thinks=self.record.thinks)
         """Tokens that a reply may have for thinking, beside its own budget."""
         self.answered = False
+        self.streams = False
+        """Whether replies are asked for as streams, since the server gives no others."""
+        self.providers: Counter[str] = Counter()
+        """Those that a gateway names in its replies."""
         self.rules = TemplateRules(system=True, repeats=True, empty_system=True)
         self.identity = ModelIdentity(engine=self.kind, name=self.model)
         self.identify: Callable[[], Awaitable[None]] | None = None
@@ -191,6 +202,7 @@ class LiteLLMEngine(HostedEngine):
                 "litellm": version("litellm"),
                 **self.rules.details,
                 "warnings": self._warnings(),
+                **({"providers": dict(self.providers)} if self.providers else {}),
                 "capabilities": self.record.model_dump(mode="json", exclude={"variables", "missing"}),
             },
         )
@@ -198,7 +210,14 @@ class LiteLLMEngine(HostedEngine):
     def _warnings(self) -> list[str]:
         """List what a reader of the replies should know."""
         unlimited = UNLIMITED.format(self._address) if self.record.unlimited else None
-        return [warning for warning in (unlimited, self.prompts.warning) if warning]
+        several = None
+        if len(self.providers) > 1:
+            counts = ", ".join(f"{name}: {count:,}" for name, count in self.providers.most_common())
+            several = (
+                f"several providers replied ({counts}), which may run the model in different ways; name one in "
+                "model.extra_body, such as provider: {order: [NAME], allow_fallbacks: false}"
+            )
+        return [warning for warning in (unlimited, several, self.prompts.warning) if warning]
 
     async def compare(self) -> list[str]:
         """Look twice: a hosted model may reply otherwise once. One that is out of reach shows no difference."""
@@ -287,8 +306,6 @@ class LiteLLMEngine(HostedEngine):
         async def attempt() -> Generation:
             try:
                 return await self._call(call)
-            except FilteredError:
-                return withheld_generation(self.model)
             except CURABLE as fault:
                 if is_refusal(fault):
                     self.limit.record_refusal()
@@ -296,23 +313,43 @@ class LiteLLMEngine(HostedEngine):
                     raise ProviderError(fault.message, status=fault.status) from fault
                 raise
 
-        patience_s = self.patience_s if patience_s is None else patience_s
-        generation = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=patience_s)
-        self.count_prompt(call["messages"], generation)
+        wait_s = self.patience_s if patience_s is None else patience_s
+        generation = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=wait_s)
+        if self.patience_s is None:
+            # Probes are short, and some providers count them alike.
+            self.count_prompt(call["messages"], generation)
         return self.cut(generation, fields)
 
     async def _call(self, fields: Mapping[str, Any]) -> Generation:
-        """Ask for one reply, once."""
+        """Ask for one reply, once; by a stream where the server gives no other."""
+        stream = {"stream": True, "stream_options": {"include_usage": True}}
+        if self.streams:
+            return await self._send({**fields, **stream})
+        try:
+            return await self._send(fields)
+        except InvalidRequestError as fault:
+            if not self._address or _STREAM_ALONE.search(fault.message) is None:
+                raise
+        generation = await self._send({**fields, **stream})
+        self.streams = True
+        return generation
+
+    async def _send(self, fields: Mapping[str, Any]) -> Generation:
         reply = await self.post(fields) if self.post is not None else None
         if reply is None and self._posted_as is not None and not has_callbacks():
             reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
         if reply is not None:
             self.answered = True
             with reading_reply():
-                return read_chat(reply, self.model)[0]
+                generation = read_chat(reply, self.model)[0]
+            self.providers.update(filter(None, [reply.get("provider")]))
+            return generation
         fields = {**fields, **(_TOOL_FIELDS if fields.get("tools") else {})}
         raw = await call_litellm("acompletion", self._asked_as, **fields, **self.connection, timeout_s=self.timeout_s)
+        if fields.get("stream"):
+            raw = get_litellm().stream_chunk_builder([chunk async for chunk in raw])
         self.answered = True
+        self.providers.update(filter(None, [getattr(raw, "provider", None)]))
         with reading_reply():
             return read_replies(raw, self.model)[0]
 

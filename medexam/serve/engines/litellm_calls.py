@@ -30,6 +30,8 @@ from medexam.text import hide_secrets, writable
 
 _log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
+_FAULT_REASON = re.compile(r"error|abort|cancel|interrupt|overload|timeout|malformed|unavailable", re.IGNORECASE)
+"""What reasons say that end a reply in the middle."""
 LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
 _NO_CREDENTIALS = re.compile(
@@ -167,6 +169,8 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Gener
             message["reasoning_content"] = thoughts
         if extras.get("refusal"):
             message.setdefault("refusal", extras["refusal"])
+        if isinstance(message.get("content"), list):
+            _join_parts(message)
     reasons = [_finish_reason(choice) for choice in choices]
     usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
     parts = ({**body, "choices": [choice], "usage": None if place else usage} for place, choice in enumerate(choices))
@@ -183,18 +187,36 @@ def _has_words(message: Mapping[str, Any]) -> bool:
     return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
 
 
-def withheld_generation(model: str) -> Generation:
-    """Return the reply of a provider that withheld it by an error instead of a finish reason."""
-    return Generation("", "content_filter", model, None, None)
+def _join_parts(message: dict[str, Any]) -> None:
+    """Write a message of parts, such as Magistral's, as its words and what was thought before them."""
+    parts = [part for part in message["content"] if isinstance(part, Mapping)]
+    thoughts = "".join(_part_text(part.get("thinking")) for part in parts)
+    message["content"] = "".join(_part_text(part.get("text")) for part in parts)
+    if thoughts and not message.get("reasoning_content"):
+        message["reasoning_content"] = thoughts
+
+
+def _part_text(part: Any) -> str:
+    if isinstance(part, list):
+        return "".join(_part_text(item.get("text")) for item in part if isinstance(item, Mapping))
+    return part if isinstance(part, str) else ""
 
 
 def _finish_reason(choice: Mapping[str, Any]) -> str | None:
-    """Return why a choice ended, as the server wrote it; litellm keeps its own word for it instead.
+    """Return why a choice ended, as the server wrote it, or the model's provider behind a gateway.
 
-    Raises `ServerError` for a reply that was broken off.
+    The provider's word counts, unless no API documents it, the reply has words, and it names no fault. Raises
+    `ServerError` for a reply that was broken off.
     """
+    # Where litellm does not know a server's word, it writes one of its own and keeps the server's here.
     reason = (choice.get("provider_specific_fields") or {}).get("native_finish_reason") or choice.get("finish_reason")
-    return check_ending(reason)
+    native = choice.get("native_finish_reason")
+    if not isinstance(native, str) or not native:
+        return check_ending(reason)
+    unknown = read_ending(native) is Ending.ABORTED
+    if unknown and _FAULT_REASON.search(native) is None and _has_words(choice["message"]):
+        return check_ending(reason)
+    return check_ending(native)
 
 
 def check_ending(reason: Any) -> str | None:

@@ -20,6 +20,7 @@ from medexam.errors import (
     EngineError,
     InvalidRequestError,
     ProviderError,
+    ServerError,
     UnsupportedFeatureError,
     UnsupportedModelError,
 )
@@ -29,14 +30,20 @@ from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.capabilities import HostedCapabilities
-from medexam.serve.discovery.sight import reads_pictures
-from medexam.serve.discovery.token_counts import counts_more, find_limit
-from medexam.serve.discovery.tool_calls import find_native_forms
+from medexam.serve.discovery.requests import (
+    LIMITS,
+    find_limit,
+    find_native_forms,
+    keeps_system,
+    reads_pictures,
+    shows_thinking,
+)
+from medexam.serve.discovery.server_calls import LOADING, tell_of_wait
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.network.retry import CURABLE
-from medexam.serve.request_settings import thinking_room
+from medexam.serve.request_settings import OFF_FIELDS, off_settings, still_thinks, thinking_room
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
@@ -48,8 +55,8 @@ _REFUSALS = (500, 501)
 _PATIENCE_S = 2.5
 """Seconds after which a provider that answers no first request is not asked again."""
 _STOP = "[[ ##"
-_SYSTEM = "You sit an exam in medicine, and you are brief."
 """A text at which replies of a program end, which is sent to see whether such texts are taken."""
+_HELLO: ChatMessage = {"role": "user", "content": "Say hello."}
 _DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
 """Fields that a run can do without, as they are left out of a request that was refused."""
 _OPENING = "{Answer: "
@@ -66,12 +73,8 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int) -> 
 async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
     """Find out what the model honours, and return its engine; the engine is closed if the model cannot be used."""
     probe = HostedProbe(engine, spec)
-    # A reply that thinks takes longer, and all others are short.
-    silence_s = TIMING.probe_silence_s * (2 if engine.record.thinks else 1)
-    engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
     try:
-        probe.check_key()
-        await probe.check_settings()
+        await probe.start()
         if needs.guided:
             await probe.check_guided()
         if needs.pictures:
@@ -86,7 +89,7 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         if isinstance(error, CallError | ImportError):
             raise EngineError(describe_refusal(engine.record, error)) from None
         raise
-    engine.timeout_s, engine.patience_s = spec.timeout_s, None
+    engine.timeout_s, engine.patience_s, engine.room = spec.timeout_s, None, probe.room
     return engine
 
 
@@ -102,11 +105,23 @@ class HostedProbe:
         thinks = engine.record.thinks and not self._own
         self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if thinks else HOSTED_TOKENS
         """Tokens of a reply; the spec's own may have to hold the thinking too."""
+        self.room = engine.room
+        """Tokens that replies of the run may think beside their budget."""
 
     def _dialogue(self, temperature: float | None) -> dict[str, Any]:
         """Build the fields of a request for a short reply to the fixed dialogue; None: the provider's temperature."""
         sampling = {} if temperature is None else {"temperature": temperature}
         return {"messages": DIALOGUE, **sampling, "max_tokens": self._budget}
+
+    async def start(self) -> None:
+        """Look for the key, wait for a first reply, and send the spec's settings once; raises as these do."""
+        engine, spec = self._engine, self._spec
+        self.check_key()
+        await self.wait_for_first()
+        # A reply that thinks takes longer, and all others are short.
+        silence_s = TIMING.probe_silence_s * (2 if engine.record.thinks else 1)
+        engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
+        await self.check_settings()
 
     def check_key(self) -> None:
         """Raise `EngineError` where a provider's key is in no variable that litellm reads.
@@ -122,6 +137,8 @@ class HostedProbe:
         Raises `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
         """
         self._check_passable()
+        if self._own and self._spec.thinking == "off":
+            await self._switch_thinking_off()
         if self._own:
             await self._find_limit()
         spec = self._spec
@@ -138,10 +155,69 @@ class HostedProbe:
         except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             generation = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
-        self._note_thinking(generation)
+        await self._note_thinking(generation)
         if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
             self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
+
+    async def wait_for_first(self) -> None:
+        """Wait for the first reply of an endpoint of one's own, which may load its model for it, and say so.
+
+        What it replies is not read. Raises `EndpointUnreachableError` if none comes within `model.wait_s`.
+        """
+        engine, spec = self._engine, self._spec
+        if not self._own:
+            return
+        engine.timeout_s = engine.patience_s = max(TIMING.probe_silence_s, spec.wait_s)
+        place, loop = spec.endpoints[0], asyncio.get_running_loop()
+        notice = loop.call_later(TIMING.notice_s, tell_of_wait, place, engine.timeout_s)
+        deadline = loop.time() + engine.timeout_s
+        try:
+            while True:
+                try:
+                    await engine.chat({"messages": DIALOGUE[-1:], "max_tokens": HOSTED_TOKENS})
+                except ServerError as fault:
+                    loads = fault.status in LOADING and "load" in fault.message.lower()
+                    if loads and loop.time() < deadline:
+                        await asyncio.sleep(TIMING.poll_s)
+                        continue
+                    if fault.status not in _REFUSALS:
+                        raise engine.lost(fault) from fault
+                except CURABLE as fault:
+                    raise engine.lost(fault) from fault
+                except CallError:
+                    # What it refuses is found out by the requests that follow.
+                    pass
+                return
+        finally:
+            notice.cancel()
+
+    async def _switch_thinking_off(self) -> None:
+        """Find the field under which no thought comes back, and have all requests carry it.
+
+        A field that a refusal names is tried first. Raises `EngineError` if the model thinks under each.
+        """
+        engine, pending, settings = self._engine, list(OFF_FIELDS), self._engine.settings
+        answered = False
+        while pending:
+            fields = pending.pop(0)
+            engine.settings, engine.streams = off_settings(fields, settings), False
+            for limit in LIMITS:
+                try:
+                    generation = await engine.chat({"messages": DIALOGUE, "temperature": 0, limit: HOSTED_TOKENS})
+                except (InvalidRequestError, UnsupportedFeatureError) as refusal:
+                    _check_redirect(refusal)
+                    pending.sort(key=lambda candidate, words=refusal.message: not any(n in words for n in candidate))
+                    continue
+                except CURABLE as error:
+                    raise engine.lost(error) from error
+                answered = True
+                if not shows_thinking(_read(generation)):
+                    return
+                break
+        engine.settings = settings
+        if answered:
+            raise EngineError(still_thinks(engine.model))
 
     async def _find_limit(self) -> None:
         """Note the field at which a reply of an endpoint of one's own ends."""
@@ -219,17 +295,27 @@ class HostedProbe:
         except CURABLE as error:
             raise self._engine.lost(error) from error
 
-    def _note_thinking(self, generation: Generation) -> None:
-        """Note whether the model thought; raises `EngineError` if it did so though it shall not."""
+    async def _note_thinking(self, generation: Generation) -> None:
+        """Note whether the model thinks, and the room that its replies need; raises `EngineError` if it shall not."""
         spec, engine = self._spec, self._engine
-        if self._own:
-            engine.note()
-            return
-        thinks = bool(generation.thinking_tokens or generation.thinking)
+        thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
         if thinks and spec.thinking == "off":
-            raise EngineError(f"{engine.model} thinks with model.thinking: off too: leave it out, or ask another model")
-        engine.note(thinks=thinks or (engine.record.thinks and spec.thinking != "off"))
-        engine.room = thinking_room(spec, thinks=engine.record.thinks)
+            raise EngineError(still_thinks(engine.model))
+        by_tables = engine.record.thinks and spec.thinking != "off" and not self._own
+        engine.note(thinks=thinks or by_tables)
+        self.room = thinking_room(spec, thinks=engine.record.thinks)
+        if not self._own:
+            engine.room = self.room
+        elif thinks:
+            self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0)
+            engine.timeout_s = engine.patience_s = spec.timeout_s
+            await self._fit_room()
+
+    async def _fit_room(self) -> None:
+        """Lessen the room until a server takes it, whose context may be small."""
+        greeting = {"messages": [_HELLO], "temperature": self._temperature}
+        while self.room and await self._attempt({**greeting, "max_tokens": self._budget + self.room}) is None:
+            self.room //= 2
 
     async def check_guided(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
@@ -256,8 +342,9 @@ class HostedProbe:
     async def _try_form(self, form: ChoiceForm, opening: str) -> str:
         """Ask for an impossible choice and say in words what came of it; note it if the choice came back."""
         sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
-        messages: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
+        messages: list[dict[str, Any]] = [_HELLO]
         fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, sampling, form)
+        room, self._engine.room = self._engine.room, self.room
         try:
             generation = await self._engine.chat(fields, refusing=_REFUSALS)
         except CURABLE as error:
@@ -267,6 +354,8 @@ class HostedProbe:
         except (UnsupportedFeatureError, ProviderError) as error:
             _check_redirect(error)
             return f"{_REFUSED}: {cite(error)}"
+        finally:
+            self._engine.room = room
         if read_reply_choice(generation, IMPOSSIBLE, form) is None:
             return f"is ignored: it replied {generation.words[:80]!r}"
         self._engine.note(guided_by=form, prefills=bool(opening))
@@ -298,7 +387,7 @@ class HostedProbe:
         except (InvalidRequestError, UnsupportedFeatureError) as error:
             _check_redirect(error)
             return
-        replies = [generation.words for generation in (first, second)]
+        replies = [generation.words or generation.thinking or "" for generation in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
         engine.identity = ModelIdentity(engine=engine.kind, name=first.model, behaviour=behaviour)
 
@@ -309,20 +398,13 @@ class HostedProbe:
         """
         empty, first, second = {"role": "system", "content": ""}, DIALOGUE[0], DIALOGUE[-1]
         engine = self._engine
-        if engine.identity.behaviour is not None and not await self._keeps_system():
-            engine.rules = replace(engine.rules, system=False)
+        if engine.identity.behaviour is not None:
+            engine.rules = replace(engine.rules, system=await keeps_system(self._ask))
+            engine.note(system_turn=engine.rules.system)
         if engine.identity.behaviour is None or await self._takes([empty, first, second]):
             return
         repeats, takes_empty = await asyncio.gather(self._takes([first, second]), self._takes([empty, second]))
         engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
-
-    async def _keeps_system(self) -> bool:
-        """Return whether a system message costs tokens; one that costs none or is refused does not reach the model."""
-        user: ChatMessage = {"role": "user", "content": "Say hello."}
-        turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, user]
-        bodies = ({**self._dialogue(self._temperature), "messages": messages} for messages in (turns, [user]))
-        full_reply, user_reply = await asyncio.gather(*map(self._ask, bodies))
-        return bool(full_reply) and counts_more(full_reply, user_reply)
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
         return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
@@ -333,7 +415,7 @@ def _read(generation: Generation) -> dict[str, Any]:
     usage = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
     calls = [call.name for call in generation.tool_calls]
     message = {"content": generation.words, "reasoning": generation.thinking or "", "tool_calls": calls}
-    return {"choices": [{"message": message}], "usage": usage}
+    return {"choices": [{"message": message, "finish_reason": generation.finish_reason}], "usage": usage}
 
 
 def _check_redirect(error: CallError) -> None:

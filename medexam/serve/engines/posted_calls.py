@@ -85,7 +85,8 @@ async def _post(client: Any, path: str, provider: str, body: Mapping[str, Any], 
                 raise _litellm_error(error, model, provider, await load_litellm()) from error
         with reading_reply():
             # Known fields alone are read and checked, so that it does not matter how deep the others lie.
-            document = load_json(reply.content)
+            is_stream = "event-stream" in reply.headers.get("content-type", "")
+            document = join_events(reply.text) if is_stream else load_json(reply.content)
             if not isinstance(document, dict):
                 raise TypeError("it is not a JSON object")
         if (fault := _find_fault(document)) is not None:
@@ -104,6 +105,37 @@ async def _complete_by_litellm(client: Any, model: str, body: Mapping[str, Any],
             "atext_completion", model, prompt=body["prompt"], extra_body=fields, **connection, timeout_s=timeout_s
         )
     return replies[-1]
+
+
+def join_events(text: str) -> dict[str, Any]:
+    """Join the events of a streamed chat reply to the reply that they are parts of."""
+    events = (line.removeprefix("data:").strip() for line in text.splitlines() if line.startswith("data:"))
+    chunks = [chunk for event in events if event != "[DONE]" and isinstance(chunk := load_json(event.encode()), dict)]
+    whole: dict[str, Any] = {}
+    choices: dict[int, dict[str, Any]] = {}
+    for chunk in chunks:
+        whole |= {name: value for name, value in chunk.items() if name != "choices" and value is not None}
+        for part in chunk.get("choices") or ():
+            choice = choices.setdefault(part.get("index") or 0, {"message": {"role": "assistant", "content": ""}})
+            choice |= {name: value for name, value in part.items() if name != "delta" and value is not None}
+            _add_delta(choice["message"], part.get("delta") or part.get("message") or {})
+    return {**whole, "object": "chat.completion", "choices": [choices[index] for index in sorted(choices)]}
+
+
+def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    """Add what an event says to the message; a call of a tool comes in pieces under its index."""
+    for name, value in delta.items():
+        if name == "tool_calls":
+            calls = message.setdefault("tool_calls", [])
+            for piece in value or ():
+                place = piece.get("index") or 0
+                while len(calls) <= place:
+                    calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+                calls[place]["id"] = piece.get("id") or calls[place]["id"]
+                for field, text in (piece.get("function") or {}).items():
+                    calls[place]["function"][field] += text or ""
+        elif isinstance(value, str | list) and name != "role":
+            message[name] = (message.get(name) or type(value)()) + value
 
 
 class _ReportedError(Exception):
@@ -125,7 +157,8 @@ def _find_fault(document: Mapping[str, Any]) -> _ReportedError | None:
     if code is None:
         return _ReportedError(str(message), _UNPROCESSABLE)
     status = code if isinstance(code, int) and httpx.codes.is_error(code) else httpx.codes.INTERNAL_SERVER_ERROR
-    return _ReportedError(str(message or "an error without words"), status)
+    details = f" {fault['metadata']}" if fault.get("metadata") else ""
+    return _ReportedError(f"{message or 'an error without words'}{details}", status)
 
 
 def _split_thinking(message: Any) -> None:

@@ -6,18 +6,25 @@ told must change what it writes.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from medexam.errors import CallError, EngineError
 from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.requests import rename_limit, shows_thinking
 from medexam.serve.discovery.server_calls import CHAT
-from medexam.serve.discovery.token_counts import rename_limit
 from medexam.serve.engines.prompt_text import Renderer, ServerRenderer
 from medexam.serve.network.connections import open_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE
-from medexam.serve.request_settings import RequestSettings, check_switches, other_settings, template_settings
+from medexam.serve.request_settings import (
+    RequestSettings,
+    check_switches,
+    other_settings,
+    still_thinks,
+    template_settings,
+)
 from medexam.specs import EngineNeeds, ModelSpec
 
 _TOKENS = 16
@@ -54,7 +61,9 @@ async def check_vllm_settings(
     if changes:
         reasons = renderer is None or renderer.may_reason
         check_switches(spec, capabilities.model, changes=changes, may_reason=reasons)
-    await asyncio.gather(*(_send_once(endpoint, capabilities, settings) for endpoint in endpoints))
+    replies = await asyncio.gather(*(_send_once(endpoint, capabilities, settings) for endpoint in endpoints))
+    if spec.thinking == "off" and any(map(shows_thinking, replies)):
+        raise EngineError(still_thinks(capabilities.model))
 
 
 async def _find_changes(spec: ModelSpec, remote: ServerRenderer) -> dict[str, bool]:
@@ -69,8 +78,10 @@ async def _find_changes(spec: ModelSpec, remote: ServerRenderer) -> dict[str, bo
     return changes
 
 
-async def _send_once(endpoint: Endpoint, capabilities: Capabilities, settings: RequestSettings) -> None:
-    """Send one short request with all fields; raises `EngineError` with the server's own words if it is refused."""
+async def _send_once(endpoint: Endpoint, capabilities: Capabilities, settings: RequestSettings) -> dict[str, Any]:
+    """Return the reply to a short request with all fields; raises `EngineError` with the server's own words if it is
+    refused.
+    """
     path, fields = "/completions", {"prompt": "Hello", **settings.sampling}
     if capabilities.chat:
         path, fields = CHAT, {"messages": DIALOGUE, **settings.sampling, **settings.chat}
@@ -79,7 +90,7 @@ async def _send_once(endpoint: Endpoint, capabilities: Capabilities, settings: R
     body = rename_limit(body, capabilities.limit) if capabilities.chat else body
     async with open_client(endpoint, 60.0) as client:
         try:
-            await reply_object(client.post(f"{endpoint.base}{path}", json=body, headers=endpoint.headers), path)
+            return await reply_object(client.post(f"{endpoint.base}{path}", json=body, headers=endpoint.headers), path)
         except CallError as error:
             if isinstance(error, CURABLE):
                 raise

@@ -7,7 +7,7 @@ missing. A prompt has at least one token, and so has a reply with words, so that
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.serve.discovery.token_counts import is_count
+from medexam.serve.discovery.requests import is_count
 
 
 def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import Any
 from medexam.errors import (
     EndpointSilentError,
     EndpointUnreachableError,
-    FilteredError,
     LogprobsUnavailableError,
     UnsupportedFeatureError,
 )
@@ -26,12 +25,11 @@ from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Gene
 from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures, tool_turns
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.token_counts import UNLIMITED, rename_limit
-from medexam.serve.discovery.tool_calls import TOOL_PARAMS
+from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, read_replies, reading_reply, withheld_generation
+from medexam.serve.engines.litellm_calls import call_litellm, read_replies, reading_reply
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.engines.thinking_count import count_thinking
 from medexam.serve.engines.vllm_wire import (
@@ -85,7 +83,7 @@ class VLLMEngine(HostedEngine):
         thinks = self.renderer is not None and self.renderer.may_reason and self.settings.thinks is not False
         self._writes_plainly = self.renderer is not None and not thinks and not self.settings.chat_only
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
-        self._neutral = dict(self.capabilities[0].sampling.neutral)
+        self._neutral = dict(self.capabilities[0].neutral)
         """What every request that writes or chooses states of sampling, unless it or the spec says otherwise."""
         self._reader = self._build_reader() if self.tokenizer else None
         self._fields = lru_cache(maxsize=64)(self._build_fields)
@@ -168,7 +166,7 @@ class VLLMEngine(HostedEngine):
             guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
             details={
                 "source": first.source,
-                "sampling": first.sampling.stated,
+                "sampling": first.sampling,
                 "warnings": self._warnings(),
                 **self._rules.details,
                 **({"open_thinking": CLOSED} if self.opens_thinking else {}),
@@ -201,17 +199,11 @@ class VLLMEngine(HostedEngine):
 
     def _build_reader(self) -> ContinuationReader:
         assert self.tokenizer is not None  # noqa: S101
-        blocks = [server.prefix_block for server in self.capabilities]
         return ContinuationReader(
             self.tokenizer,
-            ReadMethods(
-                frozenset.intersection(*(server.reads for server in self.capabilities)),
-                block=None if None in blocks else max(block for block in blocks if block is not None),
-                walkable=all(server.masked_logprobs for server in self.capabilities),
-            ),
+            ReadMethods(frozenset.intersection(*(server.reads for server in self.capabilities)), block=None),
             self._completions.read,
             echo=max(server.echo_logprobs or 0 for server in self.capabilities),
-            name_limit=min(server.named_logprobs for server in self.capabilities),
             prompts=self._completions.most_prompts,
             busy_at=self._completions.busy_at,
         )
@@ -230,7 +222,7 @@ class VLLMEngine(HostedEngine):
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
-        reading = await self._reader.read(prompt, continuations, self.pool.least_busy())
+        reading = await self._reader.read(prompt, continuations)
         self._read[reading.read_by] += 1
         return build_reading(reading, continuations.texts, self.model)
 
@@ -312,10 +304,7 @@ class VLLMEngine(HostedEngine):
         async def send(server: Server) -> list[Generation]:
             endpoint = server.endpoint
             connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": server.client}
-            try:
-                raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **connection)
-            except FilteredError:
-                return [withheld_generation(self.model)] * samples
+            raw = await call_litellm("acompletion", timeout_s=self.pool.timeout_s, **call, **connection)
             with reading_reply():
                 return read_replies(raw, self.model, samples)
 

@@ -12,7 +12,6 @@ Three methods, from the same tokens to the same numbers:
 This module knows tokens; its neighbours know how a server or a model is asked.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,8 @@ from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import Continuation, ContinuationLogprobs, Generation, ReadBy
 
 TokenPath = tuple[int, ...]
+_NO_PROBABILITY = -9000.0
+"""No token that a model may write has as few nats."""
 
 _PROMPT = 10
 """Cost of scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
@@ -209,8 +210,8 @@ def _check_values(continuation: Continuation, method: ReadBy) -> None:
     if len(continuation.logprobs) != len(continuation.tokens):
         raise unusable_reply(method, request, f"{len(continuation.logprobs)} numbers")
     for value in continuation.logprobs:
-        # Rounding may bring the probability of a certain token slightly above 1.
-        if not math.isfinite(value) or value > 1e-3:
+        # Rounding may bring the probability of a certain token slightly above 1. vLLM writes -9999 for what has none.
+        if not _NO_PROBABILITY < value <= 1e-3:
             raise unusable_reply(method, request, str(value))
 
 

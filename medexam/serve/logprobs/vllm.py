@@ -7,19 +7,17 @@ that were asked for: servers ignore fields they do not know and still answer. Th
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from medexam.errors import InvalidRequestError, LogprobsUnavailableError
-from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, ReadBy
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
 from medexam.serve.logprobs.tokens import (
-    STRIDE,
     Candidates,
     ReadMethods,
     TokenPath,
     build_logprobs,
-    group_forks,
     split_tokens,
     unusable_reply,
 )
@@ -28,11 +26,6 @@ from medexam.serve.pool.batcher import Batcher
 
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """Precedes a token's id if the server is asked to name tokens by their ids."""
-
-_LATER = 2.0
-"""Nats by which each further token of a walk is biased down; of the values tried it read most."""
-_WRITTEN = 2.0
-"""The largest penalties that servers accept for tokens that they wrote already."""
 
 
 class Tokenizer(Protocol):
@@ -47,8 +40,8 @@ class Tokenizer(Protocol):
         ...
 
 
-Send = Callable[[str, Sequence[TokenPath], Any], Awaitable[Sequence[Any]]]
-"""Sends a completions request (body as JSON, prompts, the server or None for any); returns its choices in order."""
+Send = Callable[[str, Sequence[TokenPath]], Awaitable[Sequence[Any]]]
+"""Sends a completions request (body as JSON, prompts); returns its choices in order."""
 
 
 class ContinuationReader:
@@ -61,37 +54,26 @@ class ContinuationReader:
         send: Send,
         *,
         echo: int,
-        name_limit: int,
         prompts: Callable[[], int],
         busy_at: Callable[[], int],
     ) -> None:
-        """Set up the reader; `echo` is the number of alternatives to ask for with an echo, `name_limit` the most tokens
-        that one may name.
+        """Set up the reader; `echo` is the number of alternatives to ask for with an echo.
 
         `prompts` returns the most prompts of a request, and `busy_at` the number of prompts in flight that keep the
         servers busy.
         """
         self.methods = methods
         self._tokenizer = tokenizer
-        self._send = send
         self._echo_body = json.dumps(echo_fields(echo), sort_keys=True)
-        self._name_limit = name_limit
         self._batcher: Batcher[str, TokenPath, Any] = Batcher(
-            lambda body, items: send(body, items, None),
-            max_items=prompts,
-            busy_at=busy_at,
-            split_on=InvalidRequestError,
+            send, max_items=prompts, busy_at=busy_at, split_on=InvalidRequestError
         )
-        self._prompts = prompts
 
-    async def read(self, prompt: str, continuations: ContinuationRequest, server: Any) -> ContinuationLogprobs:
-        """Read the log-probabilities after a prompt; `server` is asked each time, so that its cache has the prompt."""
+    async def read(self, prompt: str, continuations: ContinuationRequest) -> ContinuationLogprobs:
+        """Read the log-probabilities after a prompt."""
         candidates = await self.tokenise(prompt, continuations)
         method, why = self.methods.choose(candidates, continuations.read_by)
-        if method == "echo":
-            logprobs = await self._echo(candidates)
-        else:
-            logprobs = candidates.spell(await self._forks(candidates, method, server))
+        logprobs = await (self._echo(candidates) if method == "echo" else self._label(candidates))
         return build_logprobs(candidates, logprobs, method, why, self.methods.computed(candidates, method))
 
     async def tokenise(self, prompt: str, continuations: ContinuationRequest) -> Candidates:
@@ -112,62 +94,12 @@ class ContinuationReader:
         }
         return [logprobs_by_path[path] for path in candidates.paths]
 
-    async def _forks(self, candidates: Candidates, method: ReadBy, server: Any) -> dict[TokenPath, dict[int, float]]:
-        """Ask for the root alone, which brings the prompt into the server's cache, then for all other places."""
-        (root, tokens), *others = candidates.forks.items()
-        body = _fork_body(tokens)
-        if others:
-            replies = await self._send(body, [candidates.prompt], server)
-        else:
-            replies = [await self._batcher.submit(body, candidates.prompt)]
-        values = {root: read_fork(replies[0], candidates.prompt, tokens, method)}
-        read_others = self._walk_all if self.methods.walks(candidates) else self._ask_each
-        await read_others(candidates, method, server, values)
-        return values
-
-    async def _ask_each(
-        self, candidates: Candidates, method: ReadBy, server: Any, values: dict[TokenPath, dict[int, float]]
-    ) -> None:
-        """Ask one prompt for each place behind the root, many in a request."""
-
-        async def ask(places: Sequence[TokenPath], token_ids: Sequence[int]) -> None:
-            prompts = [candidates.prompt + place for place in places]
-            for place, prompt, reply in zip(
-                places, prompts, await self._send(_fork_body(token_ids), prompts, server), strict=True
-            ):
-                values[place] = read_fork(reply, prompt, candidates.forks[place], method)
-
-        most = self._prompts()
-        _, *forks = candidates.forks.items()
-        await asyncio.gather(
-            *(
-                ask(places[start : start + most], token_ids)
-                for places, token_ids in group_forks(forks, self._name_limit)
-                for start in range(0, len(places), most)
-            )
-        )
-
-    async def _walk_all(
-        self, candidates: Candidates, method: ReadBy, server: Any, values: dict[TokenPath, dict[int, float]]
-    ) -> None:
-        """Ask along each continuation, several places a prompt.
-
-        The server may write only the next few tokens of a continuation, and is biased to their order. As long as it
-        writes the continuation itself, each step gives the probabilities at one more place; where it deviates, the next
-        prompt continues from there. The probe has seen that a mask does not change the probabilities.
-        """
-
-        async def walk(path: TokenPath) -> None:
-            depth = 1
-            while depth < len(path):
-                ahead = path[depth : depth + STRIDE]
-                prompt = candidates.prompt + path[:depth]
-                (reply,) = await self._send(_walk_body(ahead), [prompt], server)
-                for value in read_walk(reply, prompt, ahead, method):
-                    values.setdefault(path[:depth], {})[path[depth]] = value
-                    depth += 1
-
-        await asyncio.gather(*(walk(path) for path in dict.fromkeys(candidates.paths)))
+    async def _label(self, candidates: Candidates) -> list[list[float]]:
+        tokens = sorted({token for (token,) in candidates.paths})
+        fields = {"max_tokens": 1, "logprobs": 1, "logprob_token_ids": tokens, "temperature": 0}
+        reply = await self._batcher.submit(json.dumps(fields, sort_keys=True), candidates.prompt)
+        values = read_label(reply, candidates.prompt, tokens)
+        return [[values[token]] for (token,) in candidates.paths]
 
 
 def echo_fields(alternatives: int) -> dict[str, Any]:
@@ -216,41 +148,18 @@ def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
 
 
 @_in_form()
-def read_fork(reply: Any, prompt: TokenPath | None, tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
+def read_label(reply: Any, prompt: TokenPath | None, tokens: Sequence[int]) -> dict[int, float]:
     """Read the log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
 
     Raises `LogprobsUnavailableError` if one of the tokens is missing.
     """
     if prompt is not None:
-        _check_prompt(reply, prompt, method)
-    places = _part(_part(reply, "logprobs"), "top_logprobs")
-    return _read_place((places or [None])[0] or {}, tokens, method)
-
-
-@_in_form()
-def read_walk(reply: Any, prompt: TokenPath, ahead: TokenPath, method: ReadBy) -> list[float]:
-    """Read the log-probabilities of the tokens `ahead` of a prompt, nats: the first, and each behind one that was
-    written.
-
-    Raises `LogprobsUnavailableError` if one of them is missing.
-    """
-    _check_prompt(reply, prompt, method)
-    logprobs = _part(reply, "logprobs")
-    places, names = _part(logprobs, "top_logprobs") or [{}], _part(logprobs, "tokens") or []
-    values: list[float] = []
-    for index, token in enumerate(ahead[: len(places)]):
-        values.append(_read_place(places[index] or {}, (token,), method)[token])
-        # Behind another token the probabilities would be those of another text.
-        if names[index : index + 1] != [f"{_TOKEN}{token}"]:
-            break
-    return values
-
-
-def _read_place(logprobs: Mapping[str, float], tokens: Sequence[int], method: ReadBy) -> dict[int, float]:
+        _check_prompt(reply, prompt, "label")
+    logprobs = (_part(_part(reply, "logprobs"), "top_logprobs") or [None])[0] or {}
     lacking = [token for token in tokens if logprobs.get(f"{_TOKEN}{token}") is None]
     if lacking:
         raise unusable_reply(
-            method,
+            "label",
             f"logprob_token_ids {list(tokens)[:8]}",
             f"the log-probabilities of {list(logprobs)[:8] or 'nothing'}, without token {lacking[0]}",
         )
@@ -264,27 +173,6 @@ def _check_prompt(reply: Any, prompt: TokenPath, method: str) -> None:
         raise unusable_reply(method, f"a prompt of {len(prompt)} tokens", f"one of {len(read)} others")
 
 
-def _fork_body(tokens: Sequence[int]) -> str:
-    fields = {"max_tokens": 1, "logprobs": 1, "logprob_token_ids": sorted(tokens), "temperature": 0}
-    return json.dumps(fields, sort_keys=True)
-
-
-def _walk_body(ahead: TokenPath) -> str:
-    """Bias the server to the order of the tokens: later ones weigh less, and so do those that are written already."""
-    tokens = sorted(set(ahead))
-    fields = {
-        "max_tokens": len(ahead),
-        "logprobs": 1,
-        "logprob_token_ids": tokens,
-        "allowed_token_ids": tokens,
-        "logit_bias": {str(token): -_LATER * ahead.index(token) for token in tokens},
-        "presence_penalty": _WRITTEN,
-        "frequency_penalty": _WRITTEN,
-        "temperature": 0,
-    }
-    return json.dumps(fields, sort_keys=True)
-
-
 def _part(holder: Any, name: str) -> Any:
     """Return a field of a reply, which is a mapping or an object; None if it is missing."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)

@@ -12,7 +12,6 @@ from medexam.errors import (
     CallError,
     ContextLengthError,
     FilteredError,
-    InvalidRequestError,
     RateLimitError,
 )
 
@@ -28,10 +27,15 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _FILTERED = re.compile(
-    r"\bcontent_filter\b|ResponsibleAIPolicyViolation|content management policy"  # Azure, OpenAI
-    r"|Output blocked by content filtering policy",  # Anthropic
+    r"\bcontent_filter(ed)?\b|ResponsibleAIPolicyViolation|content management policy"  # Azure, OpenAI
+    r"|\binvalid_prompt\b|content_policy_violation|violating (our|the) usage policy"  # OpenAI
+    r"|blocked by content filtering policy|guardrail_intervened"  # Anthropic, Bedrock
+    r"|[\"']flagged_input[\"']|[\"']reasons[\"']: \[|(input|prompt|request) (was|were|has been) flagged"  # OpenRouter
+    r"|data_?inspection_?failed|content exists risk|violates usage guidelines"  # DashScope, DeepSeek, xAI
+    r"|\bcontentFilter\b|considered high risk|PROHIBITED_CONTENT",  # Zhipu, Moonshot, Gemini
     re.IGNORECASE,
 )
+"""No provider says it by a status of its own: it comes as 400, 403, 422, 451 and 500."""
 _NO_MONEY = re.compile(
     r"insufficient_quota|exceeded your current quota"  # OpenAI, Gemini
     r"|credit balance is too low|insufficient (balance|credits|funds)"  # Anthropic, DeepSeek, OpenRouter
@@ -58,13 +62,15 @@ def read_pause(message: str) -> float | None:
 def refine(fault: CallError) -> CallError:
     """Return the fault as what its words say that it is, or as it is."""
     status, message = fault.status, fault.message
-    if isinstance(fault, AuthError | BillingError | ContextLengthError | FilteredError):
+    if isinstance(fault, FilteredError):
         return fault
     words = f"{message} {fault.provider_code or ''}"
+    if _FILTERED.search(words):
+        return FilteredError(message, status=status)
+    if isinstance(fault, AuthError | BillingError | ContextLengthError):
+        return fault
     if _TOO_LONG.search(words):
         return ContextLengthError(message, status=status)
-    if isinstance(fault, InvalidRequestError) and _FILTERED.search(words):
-        return FilteredError(message, status=status)
     if status == _UNAUTHORIZED or _WRONG_KEY.search(words):
         return AuthError(message, status=status)
     passes = isinstance(fault, RateLimitError) and read_pause(words) is not None

@@ -14,6 +14,7 @@ from tenacity import (
     retry_if_exception_type,
     stop_after_attempt,
     stop_after_delay,
+    stop_any,
     stop_before_delay,
     wait_exponential,
     wait_random_exponential,
@@ -21,6 +22,7 @@ from tenacity import (
 
 from medexam.errors import CallError, CallTimeoutError, RateLimitError, ServerError, TransportError
 from medexam.serve.timing import TIMING
+from medexam.serve.waits import is_too_long
 
 T = TypeVar("T")
 
@@ -41,7 +43,8 @@ async def ask_again(
     """Return the result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
 
     `timeout_s` is what one attempt may take. Where `elsewhere` says that another server is ready, nothing is waited
-    for. `patience_s`: seconds after which no wait ends; None: as long as a run waits.
+    for. `patience_s`: seconds after which no wait ends; None: as long as a run waits. No wait ends behind the limit of
+    time of the run.
     """
     begin = time.monotonic()
     try:
@@ -73,7 +76,7 @@ async def ask_again(
     )
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(CURABLE),
-        stop=stop_after_attempt(TIMING.attempts) | enough,
+        stop=stop_any(stop_after_attempt(TIMING.attempts), enough, lambda state: is_too_long(state.upcoming_sleep)),
         wait=wait,
         reraise=True,
     )

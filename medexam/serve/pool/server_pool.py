@@ -18,6 +18,7 @@ from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.timing import TIMING
+from medexam.serve.waits import is_too_long
 
 T = TypeVar("T")
 
@@ -254,7 +255,7 @@ class ServerPool:
     async def _wait_for_server(self) -> Server:
         deadline = time.monotonic() + self.wait_s
         while (server := self.least_busy()) is None:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or is_too_long(TIMING.poll_s):
                 raise TransportError("the last server has left the registry, and no other has joined")
             await asyncio.sleep(TIMING.poll_s)
             await self.look_again()

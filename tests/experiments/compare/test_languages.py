@@ -5,7 +5,7 @@ import json
 import pytest
 
 from medexam.datasets import load_exam_set
-from medexam.metrics import mcnemar_p
+from medexam.measures import mcnemar_p
 from medexam.predictions import Status
 from medexam.specs import DatasetSpec
 from sealed_texts import check_sealed

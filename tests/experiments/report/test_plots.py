@@ -12,17 +12,17 @@ import medexam
 ZERO_SHOT, GUIDED = {"kind": "zero_shot"}, {"kind": "zero_shot", "answer_format": "guided"}
 
 
-def test_each_plot_is_drawn_of_the_runs_that_have_its_data(make_run, label_scores, passages, tmp_path) -> None:
+def test_each_plot_is_drawn_of_the_runs_that_have_its_data(make_run, label_scores, tmp_path) -> None:
     runs = [
         make_run(ZERO_SHOT, "rrwu", extra=label_scores),
-        make_run({"kind": "retrieve_then_answer"}, "rwrmr", extra=passages),
+        make_run({"kind": "retrieve_then_answer"}, "rwrmr"),
         make_run(GUIDED, "wrrrr"),
     ]
     medexam.report(*runs, plots=tmp_path / "plots")
     pictures = {path.stem: path.read_bytes() for path in (tmp_path / "plots").iterdir()}
     assert pictures.keys() == {
         *("strategies", "accuracy_by_year", "accuracy_by_discipline", "flips"),
-        *("reliability", "exam_score_by_threshold", "relevance"),
+        *("reliability", "exam_score_by_threshold"),
     }
     for name, picture in pictures.items():
         assert picture.startswith(b"\x89PNG\r\n\x1a\n")

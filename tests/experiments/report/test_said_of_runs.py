@@ -165,8 +165,8 @@ def mixed(make_run):
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"language": "es"}, "languages (en, es). On the 20 questions"),
-        ({"years": [2013]}, "different questions. On the 10 questions"),
+        ({"language": "es"}, "languages (en, es). `medexam compare` sets"),
+        ({"years": [2013]}, "different questions. `medexam compare` sets"),
     ],
 )
 def test_runs_of_other_questions_are_not_ranked_and_the_reader_is_told(make_run, tmp_path, other, why) -> None:
@@ -174,7 +174,6 @@ def test_runs_of_other_questions_are_not_ranked_and_the_reader_is_told(make_run,
     medexam.report(*paths, markdown=tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text()
     assert why in text
-    assert f"medexam compare {paths[0]} {paths[1]}" in text
     assert "**" not in _first_table(text)
 
 

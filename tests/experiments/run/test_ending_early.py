@@ -121,7 +121,7 @@ def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: i
     [
         ({"failures": 2}, 2, Stop.FAILURES),
         ({"calls": 3}, 3, Stop.CALLS),
-        ({"tokens": 361}, 4, Stop.TOKENS),
+        ({"tokens": 361}, 3, Stop.TOKENS),
         ({"cost": 0.002}, 2, Stop.COST),
         ({"minutes": 1.5}, 3, Stop.MINUTES),
     ],

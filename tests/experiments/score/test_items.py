@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import medexam
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.experiments import RunFolder, load_items
+from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
 from table_cases import write_squad

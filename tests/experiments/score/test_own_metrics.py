@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import medexam
-from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
+from medexam.measures import find_benchmark
 from medexam.specs import DatasetSpec
 from stored_runs import write_run
 from table_cases import write_squad

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from medexam.metrics import Resampling
+from medexam.measures import Resampling
 from medexam.questions import Gold, Question
 from medexam_companions.analysis import difference_of_means, mean_value, right_by_place
 

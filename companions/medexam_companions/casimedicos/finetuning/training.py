@@ -17,7 +17,7 @@ from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
-from medexam.metrics import count_outcomes, score_span
+from medexam.measures import count_outcomes, score_span
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader

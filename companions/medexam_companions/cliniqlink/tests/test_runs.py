@@ -6,8 +6,8 @@ import pytest
 from task_data import write_cliniqlink
 
 from data_folders import full_data
-from medexam.benchmarks import find_benchmark
 from medexam.datasets import load_task_set
+from medexam.measures import find_benchmark
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.specs import DatasetSpec
 from medexam_companions.cliniqlink import FORMATS, score_cliniqlink

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Prediction
-from medexam.benchmarks import find_benchmark
 from medexam.errors import SpecError
 from medexam.experiments import (
     ENVIRONMENT,
@@ -30,6 +29,7 @@ from medexam.experiments import (
 from medexam.files import whole_file
 from medexam.fingerprints import hash_files
 from medexam.gc_pause import gc_seldom
+from medexam.measures import find_benchmark
 from medexam.predictions import Reason
 from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
 from medexam.text import count_of

@@ -16,7 +16,7 @@ from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, remove_runs, runs_inside
 from medexam.experiments.store.stored_run import find_run, load_run, run_document, stored_scores
-from medexam.metrics.results import Measure
+from medexam.measures.results import Measure
 from medexam.tables import NONE, Table, percent
 from medexam.text import count_of
 

@@ -11,7 +11,7 @@ from medexam.cli.views.runs import print_notice
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.current import current_run
-from medexam.experiments.report.findings import findings, lead
+from medexam.experiments.report.findings import findings
 from medexam.experiments.report.run_tables import describe_settings, describe_state
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.experiments.store.data_changes import load_items
@@ -36,7 +36,6 @@ def show_run(run: str, question: str | None, runs_dir: Path | None, *, as_json: 
 def _print_run(stored_run: StoredRun) -> None:
     lines = [
         f"{stored_run.record.cell.name}: {stored_run.title}",
-        *filter(None, [lead([stored_run])]),
         *findings([stored_run]),
         *filter(None, [stored_run.record.description]),
     ]

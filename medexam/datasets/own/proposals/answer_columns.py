@@ -10,7 +10,7 @@ from medexam.datasets.own.labels import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.names import find_groups, find_named
 from medexam.datasets.own.options import Settled
 from medexam.datasets.own.proposals.cells import HALF, MOST
-from medexam.datasets.own.proposals.drafts import Proposal, TableSample, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, TableSample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.sources import Source
 from medexam.datasets.own.tables import Record, SourceTable, value_of
 from medexam.errors import DatasetError
@@ -61,21 +61,19 @@ def find_answer_columns(sample: TableSample, stem: str, source: Source, options:
     by_mark = [fit(mark, answer_as="one_hot") for mark in marks]
     if "right_mark" in source.settings:
         by_mark.append(fit_answers(sample.table, {}, options))
-    fits = [fit(column) for column in find_named("answer", other_columns, 2)] + [
+    fits = [fit(column) for column in find_named("answer", other_columns)] + [
         mark_fit for mark_fit in by_mark if mark_fit.share >= MOST
     ]
     if any(candidate.share > 0 or candidate.asks or sample.filled(candidate.name) for candidate in fits):
         return sorted(fits, key=lambda candidate: (candidate.share < HALF, candidate.share < MOST))
-    by_content = [fit(column) for column in other_columns]
-    if source.answer is None:
-        return [
-            candidate
-            for candidate in by_content
-            if candidate.share == 1 and _is_told(candidate, options, alone=len(other_columns) == 1)
-        ]
-    by_content.sort(key=lambda candidate: candidate.settings["answer"] != source.answer)
-    is_certain = by_content[0].share == 1 and _is_told(by_content[0], options, alone=int(source.answer) > int(stem))
-    return [candidate for candidate in by_content if candidate.share >= MOST] if is_certain else []
+    behind = sample.table.columns.index(source.used[-1]) + 1 if sample.is_numbered and source.used else 0
+    next_column = sample.table.columns[behind : behind + 1] if behind else ()
+    return [
+        candidate
+        for candidate in map(fit, other_columns)
+        if candidate.share == 1
+        and _is_told(candidate, options, alone=len(other_columns) == 1 or candidate.settings["answer"] in next_column)
+    ]
 
 
 def _is_told(fit: Fit, options: Sequence[Settled], *, alone: bool) -> bool:
@@ -155,6 +153,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
                 f"{len(places):,} of {len(table.rows):,} rows, such as {table.rows[places[0]].place}, where "
                 f"{' and '.join(says)}",
             )
+            draft.agreeing += [name for fit in fitting for name in columns_in(fit.settings.get("answer"))]
             return
     draft.columns |= {name: value for name, value in best.settings.items() if value != KEYED}
     if not best.ways:
@@ -162,7 +161,7 @@ def decide_answer(draft: Proposal, stem: str, source: Source, fits: Sequence[Fit
     elif best.asks is not None:
         draft.ask(*best.asks)
     elif len(fitting) > 1:
-        draft.notes.append(f"the same answers by {' and by '.join(candidate.name for candidate in fitting)}")
+        draft.agreeing += [name for fit in fitting for name in columns_in(fit.settings.get("answer"))]
 
 
 def _answer(record: Record | str, column: Any, options: ReadOptions) -> Any:

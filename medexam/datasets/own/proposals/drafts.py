@@ -4,15 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medexam.datasets.own.proposals.cells import is_labelled
 from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row, TaskRow
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import NOT_READ, KeySpec
 from medexam.specs.dataset import OwnKind
+
+if TYPE_CHECKING:
+    from medexam.datasets.own.proposals.audit import Account
 
 LOOKED_AT = 400
 """Rows, spread over the file, that show what its columns are; all rows are then read so."""
@@ -73,6 +77,10 @@ class Proposal:
     """Key of the `dataset` part of a spec -> what has to be decided before a run."""
     rows: tuple[Row, ...] | tuple[TaskRow, ...] = ()
     """The questions so read; empty if `columns` are open."""
+    agreeing: list[str] = field(default_factory=list)
+    """Columns that give the same answers as the one that is read."""
+    accounts: list["Account"] = field(default_factory=list)
+    """What becomes of each column."""
 
     @property
     def table(self) -> SourceTable:
@@ -83,6 +91,14 @@ class Proposal:
         """Leave a field of `columns` open."""
         self.columns[name] = None
         self.open[f"columns.{name}"] = " ".join(question.split())
+
+    def holds_records(self, column: str | None) -> bool:
+        """Return whether a column holds mappings, or lists of them, whose entries are told apart by their names."""
+        values = [unpack(value) for value in self.sample.filled(column)] if column else []
+        return bool(values) and all(
+            isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
+            for value in values
+        )
 
     def unused(self) -> list[str]:
         """List the columns that no field is read from."""

@@ -40,6 +40,7 @@ def propose_others(draft: Proposal) -> None:
                 draft.columns.setdefault(name, column)
                 break
             draft.notes.append(f"{name}: not column {column}, {wrong}")
+            draft.agreeing += [column] if wrong.startswith("which names the right answer") else []
             if column in STANDARD[name]:
                 draft.columns[name] = None
 

@@ -20,12 +20,14 @@ from medexam.datasets.own.keys import add_key
 from medexam.datasets.own.labels import OpenFieldError
 from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
 from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answer_columns
+from medexam.datasets.own.proposals.audit import audit
 from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
 from medexam.datasets.own.proposals.drafts import Proposal, TableSample, columns_in, make_spec, show
 from medexam.datasets.own.proposals.language import find_language
 from medexam.datasets.own.proposals.other_columns import propose_others
 from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
 from medexam.datasets.own.tables import read_file
+from medexam.datasets.own.texts import unpack
 from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Row, RowFault
 from medexam.errors import DatasetError
@@ -38,14 +40,13 @@ _FIXED = (
     *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
 )
 """Answers that are the options of every question; the first two are both there."""
-_MARK = re.compile(
-    r"(?:option |choice )?[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?(?:[,;].*)?$", re.IGNORECASE
-)
+_MARK = re.compile(r"[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?", re.IGNORECASE)
+_BETWEEN_MARKS = re.compile(r"\s*[,;/|&\s]\s*(?:(?:and|y|e|und|et|or)\s)?|^(?:option|choice)\s", re.IGNORECASE)
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _ORDER = (
     *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
-    *("several", *NAMES),
+    *("several", *NAMES, "leave_out", "as_above", "ignored", "accepted"),
 )
 """Fields in the order in which a spec shows them."""
 
@@ -57,10 +58,12 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     """
     table = read_file(path) if answers is None else add_key(read_file(path), answers)
     draft = Proposal(TableSample.of(table), TableSample(table), answers, kind or "choice")
-    draft.notes.append(f"{table.format}, {len(table.rows):,} rows; columns: {', '.join(table.columns)}")
+    draft.notes.append(f"{table.format}, {len(table.rows):,} rows")
     stem = _find_stem(draft)
     if stem is None:
-        draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}")
+        is_row = any(len(name.split()) > 1 and asks(name) and not rank("stem", name) for name in draft.sample.columns)
+        hint = "; the first row looks like a question: put a row with the columns' names above it" if is_row else ""
+        draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}{hint}")
         draft.ask("answer", "which column holds the right answer")
     else:
         draft.columns["stem"] = stem
@@ -73,6 +76,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
         propose_others(draft)
     _find_language(draft)
     _read(draft)
+    audit(draft)
     draft.columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
     return draft
 
@@ -113,7 +117,7 @@ def _find_stem(draft: Proposal) -> str | None:
         grouped = {
             column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns
         }
-        best_name = next((column for column in find_named("stem", texts, 2) if column not in grouped), None)
+        best_name = next((column for column in find_named("stem", texts) if column not in grouped), None)
         if best_name is not None:
             return best_name
     asking = [
@@ -124,6 +128,8 @@ def _find_stem(draft: Proposal) -> str | None:
         and not rank("options", column)
     ]
     longest = max(texts, key=lambda column: length(sample.filled(column)), default=None)
+    if any(asks(column) and not rank("stem", column) for column in asking):
+        return None
     if len(asking) == 1 or (sample.is_numbered and longest in asking):
         stem = asking[0] if len(asking) == 1 else longest
         draft.notes.append(f"stem: {stem}, whose texts end as questions do")
@@ -147,8 +153,6 @@ def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
         decide_answer(draft, stem, source, fits)
     else:
         draft.ask("answer", _which_answer(draft, source))
-        if source.answer is not None:
-            draft.open["columns.options"] = "these, or other columns after the question"
 
 
 def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | None:
@@ -168,7 +172,7 @@ def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | N
         fits = find_answer_columns(sample, stem, source, options)
         if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
             return source, fits
-        if likely is None and (source.is_certain or not find_named("answer", sample.columns, 1)):
+        if likely is None and (source.is_certain or not find_named("answer", sample.columns)):
             likely = source, fits
     return likely
 
@@ -201,7 +205,7 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     lists += answer_columns[:1] if len(answer_columns) > 1 and holds_options(values, is_named=False) is not None else []
     lists += [column for column in other_columns if column not in lists and rank("options", column) is not None]
     lists += [group.columns[0] for group in find_groups(other_columns) if group.is_known or group.is_wrong]
-    if not is_stated and not has_few_answers and not lists and share(_MARK.match, answers) < HALF:
+    if not is_stated and not has_few_answers and not lists and share(_are_marks, values) < HALF:
         draft.kind = "spans" if _are_spans(sample, answer_columns[0]) else "short_answer"
         return
     reason = f"answers such as {', '.join(answers[:3])} are those of a choice"
@@ -212,10 +216,17 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     )
 
 
+def _are_marks(value: Any) -> bool:
+    """Return whether an answer holds letters or numbers alone, however they are listed."""
+    value = unpack(value)
+    items = value if isinstance(value, (list, tuple)) else filter(None, _BETWEEN_MARKS.split(str(value).strip()))
+    return all(_MARK.fullmatch(str(item).strip()) for item in items)
+
+
 def _propose_answer(draft: Proposal) -> list[str]:
     """Put the first column that is called as answers are, or ask for it; return all of them that are not empty."""
     sample = draft.sample
-    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns, 1)
+    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns)
     answer_columns = [column for column in names if sample.filled(column)]
     if not answer_columns:
         draft.ask("answer", _which_answer(draft, None))
@@ -252,7 +263,6 @@ def _find_language(draft: Proposal) -> None:
 def _read(draft: Proposal) -> None:
     """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
     columns, table = draft.columns, draft.table
-    draft.notes[1:1] = [f"{name}: {show(column)}" for name, column in columns.items() if column and name != "answer"]
     if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.notes.append("options: at the end of the question")
     if not {*draft.open} <= {"columns.several", "columns.context"}:

@@ -60,6 +60,7 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
     """Render the page in pieces."""
     names, plots = run_names(runs), list[tuple[Markup, str]]()
     packed = pack_questions(runs, names)
+    findings = list(filter(None, [*findings, lead(runs), above_chance(runs)]))
     lines = [*describe_readings(runs), *silences(runs)]
     try:
         # The first screen shows what the plot of the strategies does.
@@ -72,9 +73,9 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
         kind="report",
         title=", ".join(dict.fromkeys(run.record.cell.name for run in runs)),
         about=describe_runs(runs),
-        findings=[*findings, *filter(None, [lead(runs), above_chance(runs)])],
+        findings=findings,
         command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
-        warnings=find_warnings(runs, names),
+        warnings=[warning for warning in find_warnings(runs, names) if warning not in findings],
         lines=[*merge_notes([pair for pair in descriptions if pair[1]], len(runs)), *lines],
         tables=overview_tables(runs),
         strips=STRIPS,

@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -15,15 +16,16 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from medexam.benchmarks.tables import name_measure
 from medexam.datasets.pictures.scaling import scale_picture
 from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.parquet import read_own_scores, read_rows
+from medexam.experiments.store.parquet import read_columns, read_own_scores
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.measures.benchmarks.tables import name_measure
+from medexam.measures.evidence.kinds import evidence_entry
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
-from medexam.predictions.evidence.kinds import evidence_entry
+from medexam.questions import Gold
 from medexam.tables import percent, six_digits
 from medexam.text import writable
 
@@ -63,28 +65,49 @@ class RunAnswers:
     run: StoredRun
     name: str
     """What tells the run from the others of the page."""
-    wordings: Mapping[str, dict[str, Any]]
-    """What was asked, what is right, and where it stands, such as exam and number."""
-    pictures: Mapping[str, str]
-    """What the model was shown, as data URLs."""
+    items: Mapping[str, Any]
+    golds: Mapping[str, Any]
     predictions: Mapping[str, Prediction]
     scores: Mapping[str, list[tuple[str, str]]]
     """Measures, and metrics of the user's own, with what an answer has."""
-    digests: Mapping[str, str]
-    """By which a mark is imported; answers without a reply have none."""
 
     def outcome(self, key: str) -> str:
         """Return the letter for what became of a question."""
-        prediction, wording = self.predictions.get(key), self.wordings.get(key)
-        if wording is None:
+        if key not in self.items:
             return NOT_ASKED
+        prediction, gold = self.predictions.get(key), self.golds[key]
         if prediction is None:
             return MISSING
         if prediction.status is not Status.ANSWERED:
             return FAILED if prediction.status is Status.FAILED else UNANSWERED
-        if wording["gold"] is None:
+        if not isinstance(gold, Gold):
             return UNKNOWN
-        return RIGHT if prediction.answer in (wording["gold"], *wording["others"]) else WRONG
+        return RIGHT if gold.accepts(prediction.answer) else WRONG
+
+    def wording(self, key: str) -> dict[str, Any]:
+        """Return what was asked, what is right, and where it stands, such as exam and number."""
+        item, gold, benchmark = self.items[key], self.golds[key], self.run.benchmark
+        return {
+            "language": item.language,
+            "gold": gold.number if isinstance(gold, Gold) else None,
+            "others": list(getattr(gold, "others", ())),
+            "place": benchmark.place(item),
+            **benchmark.wording(item, gold),
+        }
+
+    def picture(self, key: str) -> str | None:
+        """Return what the model was shown, as a data URL."""
+        item = self.items.get(key)
+        return None if item is None or self.run.record.cell.program.pictures is None else item.picture
+
+    def answer(self, key: str, longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
+        """Return what the run made of the question, with what a mark of it is imported by; nothing if it made none."""
+        if (prediction := self.predictions.get(key)) is None:
+            return {}
+        answer = _answer(prediction, longest, turns)
+        if prediction.reply is not None:
+            answer["digest"] = answer_digest(prediction, self.run.benchmark.expected(self.golds[key]))
+        return answer | ({"measures": self.scores[key]} if key in self.scores else {})
 
 
 def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQuestions:
@@ -98,10 +121,8 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         notes.append(note)
         del rights
     replies = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
-    keys = [key for key in keys if any(key in run.wordings for run in replies)]
-    longest = text_limit(
-        [text for run in replies for each in run.predictions.values() for text in _written(each) if text]
-    )
+    keys = [key for key in keys if any(key in run.items for run in replies)]
+    longest = _limit_texts(replies)
     if longest < LONGEST_TEXT:
         notes.append(f"Replies of more than {longest:,} characters lose their middle here; predictions.jsonl has them.")
     asking = [run for run in replies if run.run.model is not None]
@@ -109,8 +130,8 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
     if silent:
         of = "" if len(silent) == len(asking) else f" of {', '.join(silent)}"
         notes.append(f"No prompts and replies are stored{of}: what was chosen is shown.")
-    places = [next(run.wordings[key]["place"] for run in replies if key in run.wordings) for key in keys]
-    facets = runs[0].benchmark.facets.items()
+    benchmark, items = runs[0].benchmark, [next(run.items[key] for run in replies if key in run.items) for key in keys]
+    facets = {title: [benchmark.place(item).get(name) for item in items] for name, title in benchmark.facets.items()}
     index = {
         "runs": [
             {
@@ -122,7 +143,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
             }
             for run in replies
         ],
-        "facets": [{"name": title, "of": [place.get(name) for place in places]} for name, title in facets],
+        "facets": [{"name": title, "of": values} for title, values in facets.items()],
         "every": every,
     }
     return PackedQuestions(_pack(index, keys, replies, longest), tuple(notes))
@@ -130,8 +151,9 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
 
 def _read_rights(run: StoredRun) -> dict[str, bool]:
     """Map each scored question to whether it was answered rightly."""
-    rows = read_rows(run.folder, lambda name: name == "right")
-    return {row["question"]: row["right"] for row in rows if row["right"] is not None}
+    columns = read_columns(run.folder, lambda name: name == "right")
+    pairs = zip(columns.get("question", ()), columns.get("right", ()), strict=True)
+    return {sys.intern(key): right for key, right in pairs if right is not None}
 
 
 def _size(run: StoredRun) -> int:
@@ -170,25 +192,7 @@ def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
     for metric, score_by_key in read_own_scores(run.folder).items():
         for key, score in score_by_key.items():
             scores.setdefault(key, []).append((metric, f"{score:.6g}"))
-    wordings = {}
-    for item in items.questions:
-        gold = items.golds[item.key]
-        expected = benchmark.expected(gold)
-        wordings[item.key] = {
-            "language": item.language,
-            "gold": expected if isinstance(expected, int) else None,
-            "others": list(getattr(gold, "others", ())),
-            "place": benchmark.place(item),
-            **benchmark.wording(item, gold),
-        }
-    shown = items.questions if run.record.cell.program.pictures is not None else ()
-    pictures = {item.key: item.picture for item in shown if item.picture is not None}
-    digests = {
-        key: answer_digest(prediction, benchmark.expected(items.golds[key]))
-        for key, prediction in predictions.items()
-        if prediction.reply is not None and key in items.golds
-    }
-    return RunAnswers(run, name, wordings, pictures, predictions, scores, digests)
+    return RunAnswers(run, name, {item.key: item for item in items.questions}, items.golds, predictions, scores)
 
 
 def answer_digest(prediction: Prediction, expected: Any) -> str:
@@ -209,7 +213,7 @@ def _pack(index: Mapping[str, Any], keys: Sequence[str], replies: Sequence[RunAn
         budget = ALL_PICTURES
         for place, key in enumerate(keys):
             entry = _entry(key, replies, longest, turns)
-            if url := next((run.pictures[key] for run in replies if key in run.pictures), None):
+            if url := next(filter(None, (run.picture(key) for run in replies)), None):
                 if url not in small:
                     small[url] = scale_picture(base64.b64decode(url.partition(",")[2]), PICTURE_SIDE, key)
                 if len(small[url]) <= budget:
@@ -233,32 +237,22 @@ def _entry(key: str, replies: Sequence[RunAnswers], longest: int, turns: dict[tu
     wordings: list[dict[str, Any]] = []
     answers: list[dict[str, Any] | None] = []
     for run in replies:
-        wording = run.wordings.get(key)
-        if wording is None:
+        if key not in run.items:
             answers.append(None)
             continue
-        if wording not in wordings:
+        if (wording := run.wording(key)) not in wordings:
             wordings.append(wording)
-        answer = _answer(run.predictions[key], longest, turns) if key in run.predictions else {}
-        for name, values in (("digest", run.digests), ("measures", run.scores)):
-            answer |= {name: values[key]} if key in values else {}
-        answers.append(answer | {"wording": wordings.index(wording)})
+        answers.append(run.answer(key, longest, turns) | {"wording": wordings.index(wording)})
     return {"key": key, "wordings": wordings, "answers": answers}
 
 
-def text_limit(texts: Sequence[str]) -> int:
-    """Compute how many characters each text may keep, so that all together keep `ALL_TEXTS` at most.
-
-    Short ones leave their share to the others. No less than `SHORTEST_LIMIT`, and no more than `LONGEST_TEXT`.
-    """
-    budget = ALL_TEXTS
-    lengths = sorted(min(len(text), LONGEST_TEXT) for text in texts)
-    for place, length in enumerate(lengths):
-        share = budget // (len(lengths) - place)
-        if length > share:
-            return max(share, SHORTEST_LIMIT)
-        budget -= length
-    return LONGEST_TEXT
+def _limit_texts(replies: Sequence[RunAnswers]) -> int:
+    """Find how many characters each reply may keep, so that all together keep some `ALL_TEXTS` at most."""
+    limit, texts = LONGEST_TEXT, [each for run in replies for each in run.predictions.values()]
+    lengths = [len(text) for each in texts for text in _written(each) if text]
+    while limit > SHORTEST_LIMIT and sum(min(length, limit) for length in lengths) > ALL_TEXTS:
+        limit //= 2
+    return limit
 
 
 def _written(prediction: Prediction) -> tuple[str | None, str | None]:

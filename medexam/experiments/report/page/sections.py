@@ -3,13 +3,11 @@
 It computes no score and knows nothing of HTML.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from medexam.benchmarks.tables import count_units
 from medexam.errors import DatasetError
-from medexam.experiments.compare.ranking import describe_difference, ranking_notes
+from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import breakdown_tables, comparison_lines, overall_tables, verdicts
@@ -17,7 +15,8 @@ from medexam.experiments.report.run_blocks import facet_matrices
 from medexam.experiments.report.run_tables import cost_tables, describe_settings, failure_tables
 from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.predictions.evidence.kinds import evidence_tables
+from medexam.measures.benchmarks.tables import count_units
+from medexam.measures.evidence.kinds import evidence_tables
 from medexam.tables import NONE, Table
 
 OPEN_PAIRS = 3
@@ -38,7 +37,6 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Seque
     """Build every section below the questions; `names` tell the runs apart; `added` are tables of packages."""
     several = len(runs) > 1
     facets = [facet_tables(run) for run in runs]
-    advice = [failure_tables(run, f"{run.folder.resume_command} asks them again.") for run in runs]
     details = (
         Section(
             name, (), (*(tables if several else ()), *evidence_tables(run.metrics.evidence), describe_settings(run))
@@ -50,8 +48,8 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Seque
         *_comparisons(runs),
         *(Section(table.title, tables=(table,)) for table in added),
         Section("Scores by group", tables=tuple(facet_matrices(runs) if several else facets[0])),
-        Section("Costs", tables=_stack("Costs", [cost_tables(run) for run in runs], names)),
-        Section("Failed questions", tables=_stack("Failed questions", advice, names)),
+        Section("Costs", tables=tuple(cost_tables(runs))),
+        Section("Failed questions", tables=tuple(failure_tables(runs))),
         Section("Details of each run", sections=tuple(details)),
     ]
     return [section for section in sections if section.lines or section.tables or section.sections]
@@ -69,10 +67,7 @@ def find_warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
                 f"not asked yet; they do not count: {run.folder.resume_command} asks them"
             )
             name_texts.append((f"{name} is incomplete", text))
-    notes = ranking_notes(runs)
-    if (difference := describe_difference(runs)) is not None:
-        notes[0] = f"Scores are not ranked: the runs asked {difference}. The paired comparison has what they share."
-    return [*notes, *merge_notes(name_texts, len(runs))]
+    return [*ranking_notes(runs), *merge_notes(name_texts, len(runs))]
 
 
 def merge_notes(name_texts: Sequence[tuple[str, str]], count: int) -> list[str]:
@@ -85,24 +80,6 @@ def merge_notes(name_texts: Sequence[tuple[str, str]], count: int) -> list[str]:
         f"{', '.join(names)}: {text}" if all(names) and len(names) < max(count, 2) else text
         for text, names in names_by_text.items()
     ]
-
-
-def _stack(title: str, tables_by_run: Sequence[Sequence[Table]], names: Sequence[str]) -> tuple[Table, ...]:
-    """Stack tables of several runs, the run's name before each row: one for each set of headers; of one, its own."""
-    if len(names) == 1:
-        return tuple(replace(table, title=title) for table in tables_by_run[0])
-    stacked: dict[tuple[str, ...], list[tuple[str, Table]]] = {}
-    for name, tables in zip(names, tables_by_run, strict=True):
-        for table in tables:
-            stacked.setdefault(table.headers, []).append((name, table))
-    tables = []
-    for headers, entries in stacked.items():
-        rows = tuple((name, *cells) for name, table in entries for cells in table.rows)
-        sentences = [(name, text) for name, table in entries for text in re.split(r"(?<=\.) ", table.caption) if text]
-        caption = " ".join(merge_notes(sentences, len(entries)))
-        columns = entries[0][1].text_columns + 1
-        tables.append(Table(title, ("Run", *headers), rows, text_columns=columns, caption=caption))
-    return tuple(tables)
 
 
 def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:

@@ -1,4 +1,4 @@
-"""The seven plots of runs. Each is planned of the runs that have its data, and is None where none has.
+"""The six plots of runs. Each is planned of the runs that have its data, and is None where none has.
 
 Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
 """
@@ -9,7 +9,6 @@ from itertools import compress, product
 from types import MappingProxyType
 from typing import Any
 
-from medexam.benchmarks.resampling import describe_resampling
 from medexam.distributions import WILSON
 from medexam.errors import DatasetError
 from medexam.experiments.compare.ranking import describe_difference
@@ -31,9 +30,10 @@ from medexam.experiments.report.plots.style import (
     wrap,
 )
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.paired.pairs import NO_ANSWER
-from medexam.metrics.results import Measure
-from medexam.tables import coefficient, decimal, percent, with_interval
+from medexam.measures.benchmarks.resampling import describe_resampling
+from medexam.measures.paired import NO_ANSWER
+from medexam.measures.results import Measure
+from medexam.tables import decimal, percent, with_interval
 
 TOGETHER = 4
 """The most runs whose years share a panel."""
@@ -43,7 +43,6 @@ LEAST_SPAN = 12.0
 """Percentage points that the axis of years shows at least, so that noise does not look like a trend."""
 OTHERS: dict[str, Any] = {"color": "#cccccc", "linewidth": 1.2, "zorder": 1}
 """How a run is drawn behind another."""
-QUARTILES = ("1, lowest", "2", "3", "4, highest")
 
 
 def strategies(run_looks: Sequence[RunStyle]) -> Plot | None:
@@ -296,42 +295,8 @@ def thresholds(run_looks: Sequence[RunStyle]) -> Plot | None:
     return plan(name, title, caption, (WIDTH, 4.6), scored, draw, legend)
 
 
-def relevance(run_looks: Sequence[RunStyle]) -> Plot | None:
-    """Plan accuracy by quartile of the best passage's score, whose unit is each retriever's own."""
-    pairs = {look: figures for look, figures in _by_evidence(run_looks, "retrieval").items() if figures["n"]}
-    if not pairs:
-        return None
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for row, (look, figures) in enumerate(pairs.items()):
-            shift = SPREAD * ((row + 0.5) / len(pairs) - 0.5)
-            parts = {place + shift: part for place, part in enumerate(figures["quartiles"]) if part["n"]}
-            values, bars = with_bars([(part["accuracy"], part["accuracy_interval"]) for part in parts.values()])
-            axes.errorbar([*parts], values, yerr=bars, **look.line, **BARS)
-        chance = next(iter(pairs)).run.metrics.measure("accuracy").chance
-        if chance is not None:
-            axes.axhline(100 * chance, **CHANCE)
-        axes.set_xticks(range(4), QUARTILES)
-        axes.set(xlabel="quartile of the best passage's score", ylabel="accuracy, %")
-        axes.grid(axis="y", alpha=0.3)
-
-    counts = [figures["n"] for figures in pairs.values()]
-    caption = (
-        f"Accuracy by quartile of the best passage's score, {describe_n(counts)} with passages; bars are 95 % "
-        f"intervals ({WILSON}). r correlates that score with being right; chance is the first run's."
-    )
-    legend: list[tuple[Mapping[str, Any], str]] = []
-    for look, figures in pairs.items():
-        correlation = figures["score_correctness"]
-        r = "" if correlation is None else f", r = {coefficient(correlation['r'])}"
-        legend.append((look.line, f"{look.name} (n = {figures['n']:,}{r})"))
-    title = "Accuracy by relevance of the passages"
-    return plan("relevance", title, caption, (WIDTH, 4.2), pairs, draw, [*legend, (CHANCE, "chance")])
-
-
 PLOTS: Mapping[str, Callable[..., Plot | None]] = MappingProxyType(
-    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability, thresholds, relevance)}
+    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability, thresholds)}
 )
 """By name, in the order of a report."""
 

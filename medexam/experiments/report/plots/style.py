@@ -11,7 +11,7 @@ from typing import Any
 from medexam.experiments.compare.ranking import describe_difference
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.metrics.results import Interval
+from medexam.measures.results import Interval
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """The palette of Okabe and Ito, without its yellow, which is too pale on white."""

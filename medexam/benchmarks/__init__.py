@@ -1,5 +1,0 @@
-"""What is asked and how it is scored: one `Benchmark` for each data set; floor 3."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,323 @@
+"""Accounts for every cell of a file: what each column is read as or why it is not, and what its owner has to say.
+
+It knows rules of conservation: what no question shows is harmless by its name, repeats what is shown, or is asked for.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from medexam.datasets.own.choice import NO_PICTURE
+from medexam.datasets.own.columns import KEYED, STANDARD
+from medexam.datasets.own.labels import CLOSE_LETTER, OWN_MARK, in_order, is_run, plain_label
+from medexam.datasets.own.names import KINDS, plain_name
+from medexam.datasets.own.options import LABELS
+from medexam.datasets.own.proposals.drafts import Proposal, columns_in
+from medexam.datasets.own.tables import value_of
+from medexam.datasets.own.texts import unpack
+from medexam.datasets.rows import Row
+
+_VOID = re.compile(
+    r"(?:is |was |not )?(?:ann?ul[eéadlo]\w*|nullified|void(?:ed)?|deleted|eliminad\w|éliminée?|withdrawn"
+    r"|removed|cancell?ed|suprimid\w|impugnad\w|excluded|invalid\w*|discarded|retired|rejected|unscored|not scored"
+    r"|gestrichen|obsolete|deprecated|inactive|pilot|pretest)(?:\W+\w+){0,5}\W*",
+    re.IGNORECASE,
+)
+"""What a cell says of a question that is not to be asked."""
+_FILE = re.compile(
+    r"(?i)\.(?:png|jpe?g|gif|bmp|svg|webp|tiff?|dcm|mp3|wav|ogg|mp4|avi|mov)\b|^data:(?:image|audio|video)/"
+)
+_UNCLEAN = re.compile(
+    r"(?im)<(?:img|audio|video|object|iframe|svg|math)\b|!\[[^\]\n]*\]\(|@@PLUGINFILE@@|\ufffd|Ã[\x80-\xbf¡-¿]|Â[\xa0-\xbf]|â€"
+    r"|\[(?:image|img|figure|audio|video|imagen|figura|bild)\b[^\]\n]*\]|&(?:#\d+|[a-z]{2,8});|^\\N$|^array\(|^[\[({]\s*['\"]"
+    r"|['\"]\s*[\])}]$|^(?:options?|choices|opciones|answers?)\s*:\s*$|\.(?:png|jpe?g|gif|bmp|svg|webp|dcm|mp3|wav|mp4)\b"
+)
+"""What no text for a reader holds: pictures' names, tags, containers, and signs of a wrong encoding."""
+_MARKED = re.compile(
+    r"(?i)[✓✔✅☑√]|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
+)
+"""What says that an option is right."""
+_NO_OPTION = re.compile(r"[^:]{0,40}:")
+"""What stands before options, and is none."""
+_BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
+_NUMBERED = re.compile(r"(\D{0,20}?)(\d{1,9})")
+_NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
+_COUNTED = 0.99
+"""The share of rows that have the usual number of options where no row is doubtful."""
+_BY_CHANCE = 3
+"""Options of one row that may begin with letters in order, as species do."""
+_LONGEST_TOPIC, _LONGEST_CONSTANT = 10, 3
+"""Words of a cell on average that still name something; and of one that all rows have."""
+_EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What becomes of a column."""
+
+    column: str
+    reading: str
+    """What it is read as, or why it is not."""
+    is_open: bool = False
+    """Whether its owner has to say what it is."""
+
+
+def audit(draft: Proposal) -> None:
+    """Account for the columns of a proposal, and ask for what is not: columns, void rows, empty cells and odd texts."""
+    draft.accounts = _account(draft)
+    _ask_void(draft)
+    wide = max((len(each.column) for each in draft.accounts), default=0)
+    draft.notes[1:1] = [
+        f"{each.column:{wide}}  {'to decide: ' if each.is_open else ''}{each.reading}" for each in draft.accounts
+    ]
+    is_open = [each for each in draft.accounts if each.is_open]
+    if ignored := [each.column for each in draft.accounts if each.reading.startswith("ignored")]:
+        draft.columns["ignored"] = ignored
+    facts = "; ".join(f"{each.column} ({each.reading})" for each in is_open)
+    if is_open and not {"columns.stem", "columns.options", "columns.answer"} & draft.open.keys():
+        if draft.sample.is_numbered:
+            draft.ask("answer", f"{draft.columns.get('answer')}, or another of columns without names: {facts}")
+        else:
+            question = f"add what no question needs, or read it as context, image, answer ...: {facts}"
+            draft.columns.setdefault("ignored", [])
+            draft.open["columns.ignored"] = question
+    _ask_above(draft)
+    doubts = dict(_doubts(draft))
+    if doubts:
+        facts = "; ".join(f"{topic}: {detail}" for topic, detail in doubts.items())
+        draft.ask("accepted", f"[{', '.join(doubts)}] if this is as it should be, else correct the file: {facts}")
+
+
+def _account(draft: Proposal) -> list[Account]:
+    used = {
+        column: field for field, value in draft.columns.items() if field in STANDARD for column in columns_in(value)
+    }
+    shown = {row.question.number: row for row in draft.rows if isinstance(row, Row)}
+    cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
+    for row in draft.sample.table.rows:
+        if isinstance(row.record, str):
+            continue
+        for column in row.record:
+            for path, values in _leaves(row.record[column], column).items():
+                cells[path].append((row.number, values))
+    accounts = []
+    for path, rows in cells.items():
+        outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
+        filled = [(number, values) for number, values in rows if values]
+        is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
+        if path == KEYED or (outer is not None and not is_inner):
+            accounts.append(Account(path, used.get(outer or "", "answer")))
+        elif is_inner and (_are_options(filled, shown) or plain_name(path) in LABELS):
+            accounts.append(Account(path, "options"))
+        elif path in draft.agreeing:
+            accounts.append(Account(path, "ignored: says what the answer says"))
+        else:
+            accounts.append(_account_for(path, filled, shown, draft))
+    return accounts
+
+
+def _account_for(
+    path: str, rows: Sequence[tuple[int, list[Any]]], shown: Mapping[int, Row], draft: Proposal
+) -> Account:
+    words = {word for part in path.split(".") for word in plain_name(part).split("_")}
+    kind = lambda name: bool(words & KINDS[name])  # noqa: E731
+    texts = [" ".join(map(str, values)) for _, values in rows]
+    length = sum(len(text.split()) for text in texts) / max(1, len(texts))
+    different = list(dict.fromkeys(texts))
+    examples = ", ".join(f'"{text:.40}"' for text in different[:_EXAMPLES])
+    if not rows:
+        rest = draft.full_sample.filled(path)[:1]
+        return Account(path, f'"{rest[0]!s:.40}"', is_open=True) if rest else Account(path, "ignored: empty")
+    if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and not kind("void"):
+        return Account(path, "ignored: says no in all rows")
+    if kind("media") or any(map(_FILE.search, texts)):
+        return Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
+    if kind("explanation"):
+        return Account(path, "ignored: an explanation")
+    in_all = len(rows) >= len(draft.sample.table.rows) and not draft.sample.is_numbered
+    is_number = all(isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value)) for _, vs in rows for value in vs)
+    is_topic = kind("harmless") and length <= _LONGEST_TOPIC
+    is_topic = is_topic and (not kind("needed") or is_number or _ends_harmless(path))
+    if len(different) == 1 and in_all and (length <= _LONGEST_CONSTANT or is_topic):
+        return Account(path, f"ignored: {different[0]:.40} in all rows")
+    if rows and shown and all(number in shown and _repeats(values, shown[number]) for number, values in rows):
+        return Account(path, "ignored: repeats what is shown")
+    if is_topic or _numbers_rows(texts):
+        return Account(path, "ignored: by its name")
+    return Account(path, examples, is_open=True)
+
+
+def _are_options(rows: Sequence[tuple[int, list[Any]]], shown: Mapping[int, Row]) -> bool:
+    """Return whether values within a cell of options are options, or nothing."""
+    for number, values in rows:
+        if number in shown:
+            texts = {_fold(option.text) for option in shown[number].question.options}
+            if not all(any(_fold(str(value)).endswith(text) for text in texts) for value in values):
+                return False
+    return True
+
+
+def _ends_harmless(path: str) -> bool:
+    return plain_name(path).rpartition("_")[2] in KINDS["harmless"]
+
+
+def _numbers_rows(texts: Sequence[str]) -> bool:
+    """Return whether texts are the same but for a number at their end, which counts the rows."""
+    counted = [_NUMBERED.fullmatch(text.strip()) for text in texts]
+    if not all(counted) or len({match[1] for match in counted if match}) > 1:
+        return False
+    numbers = [int(match[2]) for match in counted if match]
+    return numbers[0] in (0, 1) and numbers == sorted(set(numbers))
+
+
+def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
+    """List the values within a cell that say something, by the path to them."""
+    value = unpack(value)
+    found: dict[str, list[Any]] = {path: []} if not isinstance(value, Mapping) else {}
+    inner = value.items() if isinstance(value, Mapping) else ((None, each) for each in _list(value))
+    for name, each in inner:
+        within = path if name is None else f"{path}.{name}"
+        if isinstance(each, (Mapping, list, tuple)):
+            for deeper, values in _leaves(each, within).items():
+                found.setdefault(deeper, []).extend(values)
+        elif each is not None and each == each and str(each).strip():
+            found.setdefault(within, []).append(each)
+    if not found[path] if path in found else False:
+        found = {name: values for name, values in found.items() if values} or {path: []}
+    return found
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _repeats(values: Sequence[Any], row: Row) -> bool:
+    """Return whether values stand in the question of a row; of its options all, or right ones alone."""
+    question = row.question
+    options = {_fold(option.text): option.number for option in question.options}
+    whole = _fold(" ".join([question.context or "", question.stem, *options]))
+    parts = {_fold(question.stem), _fold(question.context or "")}
+    if len(values) == len(options) and {*map(str, values)} <= {"0", "1", "0.0", "1.0", "True", "False"}:
+        return [place for place, value in enumerate(values, 1) if str(value)[0] in "1T"] == [row.gold, *row.others]
+    texts = [_fold(str(value)) for value in values]
+    chosen = {options[text] for text in texts if text in options}
+    if not all(text in options or text in parts or (len(text) > 12 and text in whole) for text in texts):
+        return False
+    return chosen <= {row.gold, *row.others} or len(chosen) == len(options)
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _ask_void(draft: Proposal) -> None:
+    """Ask for rows that a column marks as annulled, deleted or not scored."""
+    texts = {
+        column for field in ("stem", "options", "context", "answer") for column in columns_in(draft.columns.get(field))
+    }
+    marks = {}
+    for each in draft.accounts:
+        if each.column in texts:
+            continue
+        values = Counter(str(value).strip() for value in draft.full_sample.filled(each.column))
+        void = [value for value in values if _VOID.fullmatch(value)]
+        words = {*plain_name(each.column).split("_")}
+        if void:
+            marks[each.column] = {value: values[value] for value in void}
+        elif words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
+            marks[each.column] = dict(values.most_common()[:-6:-1])
+    if marks:
+        said = {name: ", ".join(f"{value} in {n:,}" for value, n in counts.items()) for name, counts in marks.items()}
+        facts = f"{'; '.join(f'{name} says {each}' for name, each in said.items())} of {len(draft.table.rows):,} rows"
+        draft.accounts = [
+            replace(each, reading="ignored: leave_out says", is_open=False) if each.column in marks else each
+            for each in draft.accounts
+        ]
+        example = next(iter(marks))
+        draft.ask(
+            "leave_out", f"{{{example}: [{next(iter(marks[example]))}]}} if such rows are not asked, or {{}}: {facts}"
+        )
+
+
+def _ask_above(draft: Proposal) -> None:
+    """Ask whether an empty cell means the one above, of a column that is filled once a group."""
+    facts = []
+    for field in ("context", "subject", "exam", "year", "stem"):
+        for column in columns_in(draft.columns.get(field)):
+            values = [value_of(row.record, column) for row in draft.table.rows]
+            pairs = list(pairwise(values))
+            follows = any(a is not None and b is None for a, b in pairs)
+            if (
+                follows
+                and 2 * values.count(None) >= len(values)
+                and not any(a is not None and a == b for a, b in pairs)
+            ):
+                facts.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
+    if facts:
+        draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(facts)}")
+
+
+def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
+    """Yield what is odd in the questions as they would be shown."""
+    rows = [row for row in draft.rows if isinstance(row, Row)]
+    options = draft.columns.get("options")
+    counts = Counter(len(row.question.options) for row in rows)
+    usual, times = counts.most_common(1)[0] if counts else (0, 0)
+    if isinstance(options, (str, type(None))) and times < _COUNTED * len(rows) and not draft.holds_records(options):
+        other = next(row.question for row in rows if len(row.question.options) != usual)
+        texts = " / ".join(option.text for option in other.options)
+        yield (
+            "options",
+            f"{len(rows) - times:,} rows have not {usual} options, such as row {other.number}: {texts:.120}",
+        )
+    odd = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
+    if odd:
+        yield "texts", f"{len(odd):,} texts are not clean, such as that of row {odd[0][0]}, which has {odd[0][1]!r:.40}"
+    labelled = [row.question for row in rows if _begin_with_labels(row)]
+    if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows) > 0:
+        texts = " / ".join(option.text for option in labelled[0].options)
+        yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
+    sign = _find_telltale(rows)
+    if sign is not None:
+        yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
+
+
+def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
+    question = row.question
+    for text in (question.stem, question.context or "", *(option.text for option in question.options)):
+        match = _UNCLEAN.search(text) if len(text) > 1 else None
+        if match is not None:
+            yield match
+    for option in question.options:
+        match = _MARKED.search(option.text) or _NO_OPTION.fullmatch(option.text)
+        if match is not None:
+            yield match
+
+
+def _begin_with_labels(row: Row) -> bool:
+    """Return whether options begin with letters or numbers that count on; perhaps not all of them."""
+    marks = [OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in row.question.options]
+    labels = [plain_label(mark[2]) for mark in marks if mark]
+    return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
+
+
+def _find_telltale(rows: Sequence[Row]) -> str | None:
+    """Find what stands at the beginning or end of right options alone, in at least half of the rows."""
+    right: Counter[str] = Counter()
+    wrong: set[str] = set()
+    for row in rows:
+        for option in row.question.options:
+            words = option.text.split()
+            ends = {words[0], words[-1]} if len(words) > 1 else set()
+            ends |= {bracket[0] for bracket in (_BRACKET.search(option.text),) if bracket and bracket.start()}
+            ends |= {end for end in (option.text[:1], option.text[-1:]) if not end.isalnum() and len(option.text) > 1}
+            if option.number in (row.gold, *row.others):
+                right.update(ends)
+            else:
+                wrong |= ends
+    often = [(token, times) for token, times in right.items() if token not in wrong]
+    token, times = max(often, key=lambda pair: (pair[1], len(pair[0])), default=("", 0))
+    return token if times > 2 and 2 * times >= len(rows) else None

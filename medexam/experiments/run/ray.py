@@ -1,0 +1,233 @@
+"""Shards on the machines of a Ray cluster, which is joined or started on this machine; also those of an index."""
+
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import EngineError, IndexBuildError, MedExamError, RunFolderError
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.run.executor import RunObserver
+from medexam.experiments.run.shard import ask_shard
+from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
+from medexam.files import host_name
+from medexam.plugins import __version__
+from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.encoders import Encoder, Progress, build_encoder
+from medexam.retrievers.index import Build, encode_parts
+from medexam.serve import EngineInfo, build_engine
+from medexam.specs import EngineNeeds, ModelSpec
+
+_CONNECT_S = 5.0
+_LOOK_S = 1.0
+"""Seconds between two looks at how far the parts of an index are."""
+_SETTINGS = {"log_to_driver": False, "logging_level": logging.ERROR}
+_OWN = {"include_dashboard": False, "object_store_memory": 200_000_000}
+"""Of a cluster of our own: questions and answers are small."""
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+"""No usage statistics; and a worker that takes no GPU for itself still sees those of its node."""
+_ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Set to 0, Ray listens on the loopback address alone, on Linux as well."""
+
+
+@contextmanager
+def open_cluster(address: str | None) -> Iterator[Any]:
+    """Open the cluster whose head is at `address`, and yield Ray; None starts one here, which is stopped at the end.
+
+    A cluster of our own listens on 127.0.0.1 alone. Where this process has joined a cluster already and names no other,
+    that one is used and left open. Raises `EngineError` where Ray is missing, nothing answers at the address, or the
+    cluster cannot be used.
+    """
+    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
+    if address is None:
+        os.environ.setdefault(_ONE_MACHINE, "0")
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise EngineError("--executor ray needs the package ray: pip install 'medexam[ray]'") from None
+    if ray.is_initialized():
+        joined = ray.get_runtime_context().gcs_address
+        if address not in (None, joined):
+            raise EngineError(f"this process has joined the Ray cluster at {joined} and cannot join {address} as well")
+        yield ray
+        return
+    if address is not None:
+        _check_answers(address)
+    try:
+        ray.init(**({"address": address} if address else _OWN), **_SETTINGS)
+    except Exception as error:  # Ray raises bare ones, as where its node starts too slowly
+        where = f"the Ray cluster at {address} cannot be joined" if address else "no Ray cluster can be started here"
+        raise EngineError(f"{where}: {' '.join(str(error).split())}; use one environment for all machines") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Raise `EngineError` unless something answers; Ray itself waits for minutes, and may end the process then."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_S).close()
+    except (OSError, ValueError) as error:
+        raise EngineError(
+            f"no Ray cluster answers at {address} ({error}): start one with `ray start --head`, and give the HOST:PORT "
+            "that it prints; or leave --ray-address out to start one on this machine"
+        ) from None
+
+
+def _nodes(ray: Any) -> list[dict[str, float]]:
+    """List what each machine that is alive has."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+class RayExecutor(SpreadExecutor):
+    """Shards as tasks of a cluster, spread over its machines; models are reached there and not by this process."""
+
+    def __init__(self, ray: Any, number: int | None, *, loads_weights: bool) -> None:
+        """Plan `number` shards; None: one a machine, or one a GPU for models that are loaded there."""
+        nodes = _nodes(ray)
+        gpus = sum(int(node.get("GPU", 0)) for node in nodes) if loads_weights else 0
+        super().__init__(number or gpus or len(nodes))
+        self._ray = ray
+        self._sharers = -(-self._number // len(nodes))
+        cpus = min(int(node.get("CPU", 1)) for node in nodes)
+        self._threads = max(1, cpus // self._sharers)
+        self._options = {"num_cpus": 0, "num_gpus": min(1.0, gpus / self._number), "max_retries": 0}
+        self._tasks: list[Any] = []
+        self._infos: dict[ModelSpec, EngineInfo] = {}
+
+    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+        """Have a machine of the cluster see the run's folder and reach the models."""
+        for model in planned.models if planned.asks_model else ():
+            if model not in self._infos:
+                observer.engine_starts(model)
+                self._infos[model] = await self._call(planned.folder.path, _look, model, needs[model])
+
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+        """Return what answers, as that machine said."""
+        return self._infos.get(planned.cell.model if name is None else planned.cell.models[name])
+
+    async def run_part(self, folder: Path, part: int, parts: int) -> None:
+        """Run the shard as a task."""
+        await self._call(folder, ask_shard, folder, part, parts, self._sharers)
+
+    def kill(self) -> None:
+        """End the tasks."""
+        for task in self._tasks:
+            self._ray.cancel(task, force=True)
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the shards, with Ray's version."""
+        return {**super().describe(), "kind": "ray", "ray": self._ray.__version__}
+
+    async def _call(self, folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns on a machine of the cluster that sees the folder; raises what it raises."""
+        mark = _leave_mark(folder)
+        task = self._ray.remote(_call_there).options(**self._options, scheduling_strategy="SPREAD")
+        task = task.remote((str(Path.cwd()), mark, __version__, self._threads), function, arguments)
+        self._tasks.append(task)
+        try:
+            result = await task
+        except self._ray.exceptions.RayError as error:
+            raise ShardLostError(str(error).strip().splitlines()[-1]) from None
+        finally:
+            self._tasks.remove(task)
+            mark.unlink(missing_ok=True)
+        if isinstance(result, MedExamError):
+            raise result
+        return result
+
+
+def _leave_mark(folder: Path) -> Path:
+    """Leave a file by which others know the folder: another machine may have one of its own at the same path."""
+    mark = folder.absolute() / f".{uuid.uuid4().hex}"
+    mark.touch()
+    return mark
+
+
+def _call_there(place: tuple[str, Path, str, int], function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Call a function as the driver would, in its directory; what a user can cure is returned, for Ray wraps faults."""
+    directory, mark, version, threads = place
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    host = host_name()
+    if version != __version__:
+        return EngineError(f"{host} has medexam {__version__} and the driver {version}: use one environment for all")
+    if not mark.exists():
+        return RunFolderError(
+            f"{host} does not see {mark.parent}: a distributed run needs a folder that all machines share; choose one "
+            "by --runs-dir or MEDEXAM_RUNS"
+        )
+    try:
+        os.chdir(directory)
+        return function(*arguments)
+    except FileNotFoundError:
+        return RunFolderError(f"{host} does not see {directory}: start the run in a folder that all machines share")
+    except MedExamError as error:
+        return error
+
+
+def _look(model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
+    """Reach a model, and return what it is."""
+    from medexam.serve.network.event_loop import background_loop
+
+    async def look() -> EngineInfo:
+        engine = await build_engine(model, needs, prefer_host=host_name())
+        try:
+            return engine.info()
+        finally:
+            await engine.aclose()
+
+    return background_loop().run(look())
+
+
+def encode_on_ray(
+    ray: Any, device: str, corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress | None
+) -> None:
+    """Write the parts of an index, as `encode_parts` does: a task for each GPU, or for each machine without GPUs.
+
+    A task loads `encoder` and reads the corpus, which must lie, as `folder`, on storage that all machines share.
+    Raises `IndexBuildError` if a part cannot be written.
+    """
+    nodes, record = _nodes(ray), encoder.record
+    gpus = sum(int(node.get("GPU", 0)) for node in nodes) if device != "cpu" else 0
+    cpus = max(1, min(int(node.get("CPU", 1)) for node in nodes))
+    task = ray.remote(_encode_parts).options(**({"num_gpus": 1} if gpus else {"num_cpus": cpus}))
+    source, workers = (record.source, record.revision, device, record.precision), gpus or len(nodes)
+    places = (Path.cwd(), folder.absolute())
+    running = tasks = [task.remote(places, corpus, source, worker, workers) for worker in range(workers)]
+    build = Build(corpus=corpus, encoder=record)
+    try:
+        while running:
+            ended, running = ray.wait(running, timeout=_LOOK_S)
+            if progress is not None:
+                progress(build.count_encoded(folder))
+            for fault in filter(None, ray.get(ended)):
+                raise IndexBuildError(fault)
+    except ray.exceptions.RayError as error:
+        raise IndexBuildError(
+            f"{folder}: a worker of the Ray cluster failed ({type(error).__name__}); the encoded passages are kept: "
+            "build again to continue"
+        ) from error
+    finally:
+        for one in tasks:
+            ray.cancel(one, force=True)
+
+
+_load_encoder = lru_cache(maxsize=1)(build_encoder)
+
+
+def _encode_parts(places: tuple[Path, Path], corpus: Corpus, source: tuple[Any, ...], worker: int, workers: int) -> str:
+    """Write a task's parts; return what prevents it, for Ray wraps what is raised."""
+    directory, folder = places
+    try:
+        os.chdir(directory)
+        encode_parts(corpus, _load_encoder(*source), folder, worker=worker, workers=workers)
+    except (MedExamError, OSError) as error:
+        return str(error)
+    return ""

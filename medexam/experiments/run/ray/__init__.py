@@ -1,1 +1,0 @@
-"""A run spread over a Ray cluster."""

@@ -1,0 +1,167 @@
+"""One shard of a run: every PARTS-th pending question is asked, and the answers go to a log of the shard's own.
+
+    python -m medexam.experiments.run.shard FOLDER PART PARTS
+
+PART is 0 to PARTS - 1. `medexam run --workers N` starts one for each part here, Ray on other machines, and a task of a
+Slurm array is one. A driver tells its shards by files beside the logs; the next `medexam run` merges what they wrote.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from medexam.errors import EngineError, MedExamError, RunFolderError
+from medexam.experiments.plan.cells import AnyCell, combine_needs
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.run.executor import LocalExecutor
+from medexam.experiments.run.signals import run_interruptibly
+from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
+from medexam.experiments.store.answerers import admit, models_file
+from medexam.experiments.store.shards import SHARDS, open_shard
+from medexam.files import host_name, write_whole
+from medexam.library_logging import quiet_dspy
+from medexam.predictions import Status
+
+JOB = "job.json"
+"""What all shards of a run may spend, each its share."""
+STOP = "stop"
+"""Holds why nothing more is to be begun; it is there only then."""
+LOOK_S = 0.25
+"""Seconds between two looks at files."""
+_PARENT = os.getppid()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a driver tells its shards."""
+
+    limits: Limits = NO_LIMITS
+    """Those of one shard."""
+    repeat: int = 0
+    """Which repeat of its run is asked."""
+
+    def write(self, folder: Path) -> None:
+        """Put it where the shards of the run in `folder` look."""
+        write_whole(folder / SHARDS / JOB, json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, folder: Path) -> "Job":
+        """Return what the driver told; without one, nothing is limited."""
+        try:
+            told = json.loads((folder / SHARDS / JOB).read_bytes())
+        except FileNotFoundError:
+            return cls()
+        return cls(Limits(**told["limits"]), told["repeat"])
+
+
+class _Unwatched:
+    """A `RunObserver` that is told and does nothing: a driver follows the log."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -> dict[str, Any]:
+    """Ask one part of a run; return how it ended, which is written beside the log too.
+
+    `sharers` processes, this one included, ask the same servers; None: all parts. What a user can cure is returned as
+    `fault`, and raises nothing.
+    """
+    end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
+    end_path = folder / SHARDS / f"{part}.json"
+    end_path.unlink(missing_ok=True)
+    try:
+        with quiet_dspy():
+            planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
+            job = Job.read(folder)
+            planned = replace(planned, repeat=job.repeat, pending=_part_of(planned, part, parts))
+            if planned.pending:
+                end |= run_interruptibly(_ask(planned, part, job.limits, sharers or parts))
+    except KeyboardInterrupt:
+        end["stop"] = Stop.INTERRUPTED
+    except MedExamError as error:
+        end |= {"kind": type(error).__name__, "fault": str(error)}
+    with suppress(OSError):
+        write_whole(end_path, json.dumps(end))
+    return end
+
+
+def _part_of(planned: AnyCell, part: int, parts: int) -> tuple[Any, ...]:
+    """Return the questions of a part that no shard has answered; shards that begin later divide them alike."""
+    merged = {line.question: line.status for line in planned.folder.scan_predictions()}
+    pending = {question.key for question in planned.pending}
+    unmerged = [one for one in planned.question_set.questions if merged.get(one.key, Status.FAILED) is Status.FAILED]
+    return tuple(question for question in unmerged[part::parts] if question.key in pending)
+
+
+async def _ask(planned: AnyCell, part: int, limits: Limits, sharers: int) -> dict[str, Any]:
+    executor = LocalExecutor(prefer_host=host_name(), sharers=sharers)
+    spending, observer, task = Spending(limits), _Unwatched(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - coroutines run in tasks
+    watching = asyncio.create_task(_watch(planned.folder.path / SHARDS / STOP, task, spending))
+    try:
+        await executor.prepare(planned, observer, combine_needs([planned]))
+        planned = _admit(planned, executor)
+        planned = await asyncio.to_thread(planned.look_up)
+        await asyncio.to_thread(spending.begin_cell, planned)
+        log = partial(open_shard, planned.folder.path, part, keeps_prompts=planned.folder.read_record().keeps_items)
+        await executor.ask_into(log, planned, observer, spending)
+        stop = spending.exhausted if spending.questions < len(planned.pending) else None
+        return {"stop": stop, "changes": await executor.find_changes(planned)}
+    finally:
+        watching.cancel()
+        await executor.aclose()
+
+
+def _admit(planned: AnyCell, executor: LocalExecutor) -> AnyCell:
+    """Return the cell with its models; raises `EngineError` if this machine reaches others than the driver did."""
+    answerers = {}
+    for name in (None, *planned.cell.asked_models):
+        info, file = executor.info(planned, name), {} if name is None else {"file": models_file(name)}
+        assert info is not None  # noqa: S101 - it was prepared
+        try:
+            answerers[name] = admit(planned.folder, info.identity, answers=1, **file)
+        except RunFolderError:
+            raise EngineError(
+                f"{host_name()} reaches another model, {info.identity.describe()}, than the one that was admitted to "
+                f"{planned.run_id}; give all machines the same one"
+            ) from None
+    return replace(planned, answerer=answerers.pop(None), further=answerers)
+
+
+async def _watch(stop: Path, task: "asyncio.Task[Any]", spending: Spending) -> None:
+    """End the asking when the driver says so, or is gone."""
+    while True:
+        word = _read_word(stop)
+        if os.getppid() != _PARENT or word == Stop.INTERRUPTED:
+            task.cancel()
+            return
+        if word:
+            spending.ended = Stop(word)
+        await asyncio.sleep(LOOK_S)
+
+
+def _read_word(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Ask the part that the arguments name; return the exit code of a command."""
+    if len(arguments) != 3 or not all(word.isdecimal() for word in arguments[1:]):
+        sys.stderr.write("medexam: give FOLDER PART PARTS, such as runs/NAME 0 8\n")
+        return 2
+    end = ask_shard(Path(arguments[0]).absolute(), *map(int, arguments[1:]))
+    if fault := end.get("fault"):
+        sys.stderr.write(f"medexam: {fault}\n")
+        return 2
+    return 0 if end["stop"] is None else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

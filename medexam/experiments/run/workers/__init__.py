@@ -1,1 +1,0 @@
-"""A run whose questions several workers ask, wherever these are."""

@@ -1,0 +1,1 @@
+"""How the items of each data set are loaded, scored and shown."""

@@ -1,0 +1,49 @@
+"""Citations: the passage that a reply names for its answer, and whether that entails it."""
+
+from math import fsum
+
+from medexam.distributions import WILSON, rate_interval
+from medexam.measures.evidence.figures import Figures, Rows
+from medexam.tables import Table, percent, with_interval
+
+ENTAILED = 0.5
+"""The probability from which a passage entails an answer."""
+
+
+def measure(rows: Rows) -> Figures | None:
+    """Measure the questions with a legal answer of a program that cites; None if it cites nothing.
+
+    `named`: answers that name a passage. `refused`: those that say that none supports them. `scored`: citations that a
+    reader scored. `entailing`: those of them whose passage entails the answer with a probability of `ENTAILED` or more.
+    `mean_support`: their mean probability.
+    """
+    if all(one.cited is None for one, _ in rows):
+        return None
+    answered = [one for one, _ in rows if one.answer is not None]
+    supports = [one.cited_support for one in answered if one.cited_support is not None]
+    entailing = sum(support >= ENTAILED for support in supports)
+    interval = rate_interval(entailing, len(supports))
+    return {
+        "n": len(answered),
+        "named": sum(bool(one.cited) for one in answered),
+        "refused": sum(one.cited == 0 for one in answered),
+        "scored": len(supports),
+        "entailing": entailing,
+        "entailing_interval": interval and list(interval),
+        "mean_support": fsum(supports) / len(supports) if supports else None,
+    }
+
+
+def tables(figures: Figures) -> list[Table]:
+    """Show what the answers cite, in one row."""
+    n, citing, refusing, scored = (figures[name] for name in ("n", "named", "refused", "scored"))
+    share = with_interval(percent(figures["entailing"] / scored if scored else None), figures["entailing_interval"])
+    caption = (
+        f"Counts of n = {n:,} answers. Entailing: percent of the scored citations whose passage entails the answer "
+        f"with a probability of {ENTAILED:g} or more, by program.reader ({WILSON})."
+    )
+    if figures["mean_support"] is not None:
+        caption += f" Mean probability: {figures['mean_support']:.3f}."
+    headers = ("Name a passage", "Say that none supports", "No citation", "Scored", "Entailing")
+    row = (str(citing), str(refusing), str(n - citing - refusing), str(scored), share)
+    return [Table("Citations", headers, (row,), caption=caption)]

@@ -1,0 +1,130 @@
+"""Passages that were looked up for a question: their scores against correctness, and their sources.
+
+A score is in the unit of the run's own retriever, so those of two retrievers cannot be compared.
+"""
+
+import math
+from collections import Counter
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from medexam.distributions import LEVEL, WILSON, beta_share
+from medexam.measures.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
+from medexam.tables import NONE, Table, coefficient, equals, percent, with_interval
+
+_FEWEST = 4
+"""Questions for which Fisher's interval is finite."""
+_SAME = 1e-9
+"""Scores that differ by less, relative to their size, differ by rounding alone."""
+SHOWN_SOURCES = 20
+QUARTILES = ("1, lowest", "2", "3", "4, highest")
+"""What the groups are called, from the lowest scores to the highest."""
+
+
+def measure(rows: Rows) -> Figures | None:
+    """Measure the questions whose prediction says what was found; None if there are none.
+
+    The best passage is the first one; no answer is not right.
+
+    `n`: questions with passages. `without_passages`: those whose query found none, which enter no other number. `cut`:
+    those whose passages were cut, in part or all of them, because the context was too small. `score_correctness`: see
+    there. `borders`: the quartiles of the best passages' scores (`numpy.quantile`, linear). `quartiles`: the range of
+    scores and the accuracy of each group between them; a score on a border belongs to the group below it, and equal
+    scores stay together. `by_source`, the most frequent first: `passages` of it, where one that two questions found
+    counts twice, their `share`, and the accuracy of the `n` questions whose best passage is of it.
+    """
+    looked_up = [(one, one.passages, gold) for one, gold in rows if one.passages is not None]
+    if not looked_up:
+        return None
+    hits = [(passages[0], gold.accepts(one.answer)) for one, passages, gold in looked_up if passages]
+    scores, rights = np.array([best.score for best, _ in hits]), np.array([right for _, right in hits], dtype=bool)
+    borders = np.quantile(scores, (0.25, 0.5, 0.75)) if hits else np.zeros(3)
+    places = np.searchsorted(borders, scores, side="left")
+    counts = Counter(passage.source for _, passages, _ in looked_up for passage in passages)
+    best_of, right_of = (Counter(best.source for best, right in hits if right or every) for every in (True, False))
+    return {
+        "n": len(hits),
+        "without_passages": len(looked_up) - len(hits),
+        "score_correctness": score_correctness(scores, rights),
+        "borders": borders.tolist() if hits else None,
+        "quartiles": [_quartile(scores[places == place], rights[places == place]) for place in range(4)],
+        "by_source": [
+            {"source": name, "passages": count, "share": count / counts.total()}
+            | accuracy_of(right_of[name], best_of[name])
+            for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        ],
+        "cut": sum(bool(one.passages_cut) for one, _, _ in looked_up),
+    }
+
+
+def score_correctness(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> Figures | None:
+    """Correlate each question's score with whether it is right: Pearson's `r` (point-biserial), `interval` and `p`.
+
+    The interval is by Fisher's transformation and None where `r` is 1 or -1; `p` is two-sided. All None with fewer than
+    four questions, and where the scores (but for rounding) or the outcomes are all the same. Correa-Guillén et al.
+    (2025) report r = 0.07 for MedCPT.
+    """
+    if len(scores) < _FEWEST or len(set(right.tolist())) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
+        return None
+    r = float(np.clip(np.corrcoef(scores, right.astype(float))[0, 1], -1, 1))
+    half = NormalDist().inv_cdf((1 + LEVEL) / 2) / math.sqrt(len(scores) - 3)
+    ends = None if abs(r) == 1 else [math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)]
+    # The t-test of no correlation: degrees / (degrees + t * t) is 1 - r * r.
+    p = beta_share((len(scores) - 2) / 2, 0.5, (1 - r) * (1 + r), r * r)
+    return {"r": r, "interval": ends, "p": p}
+
+
+def _quartile(scores: NDArray[np.float64], rights: NDArray[np.bool_]) -> Figures:
+    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (None, None)
+    return {"low": low, "high": high, **accuracy_of(int(rights.sum()), len(rights))}
+
+
+def tables(figures: Figures) -> list[Table]:
+    """Show accuracy by quartile of the best passage's score, and by source."""
+    return [_quartiles(figures), _sources(figures)]
+
+
+def _quartiles(figures: Figures) -> Table:
+    rows = tuple(
+        (
+            name,
+            NONE if part["low"] is None else f"{part['low']:.4g} to {part['high']:.4g}",
+            str(part["n"]),
+            show_accuracy(part),
+        )
+        for name, part in zip(QUARTILES, figures["quartiles"], strict=True)
+    )
+    caption = f"The score's correlation with being right cannot be computed, n = {figures['n']}."
+    if (correlation := figures["score_correctness"]) is not None:
+        r = with_interval(coefficient(correlation["r"]), correlation["interval"], coefficient)
+        caption = (
+            f"r = {r}, p {equals(correlation['p'])}, n = {figures['n']}: correlation of the score with "
+            "being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
+        )
+    caption += " Groups by the best passage's score, in the retriever's own unit"
+    if figures["borders"] is not None:
+        borders = ", ".join(f"{border:.4g}" for border in figures["borders"])
+        caption += f", with borders at its quartiles {borders} (numpy.quantile); equal scores stay together"
+    caption += f". Accuracy: percent, unanswered counts as wrong, with a 95 % interval ({WILSON})."
+    if figures["without_passages"]:
+        caption += f" Questions whose query found nothing: {figures['without_passages']}."
+    return Table("Relevance quartiles", ("Quartile", "Score", "n", "Accuracy"), rows, caption=caption)
+
+
+def _sources(figures: Figures) -> Table:
+    sources = figures["by_source"]
+    rows = tuple(
+        (each["source"], str(each["passages"]), percent(each["share"]), str(each["n"]), show_accuracy(each))
+        for each in sources[:SHOWN_SOURCES]
+    )
+    caption = (
+        "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
+        f"source. Accuracy: percent of these, with a 95 % interval ({WILSON}). Questions whose passages were cut to "
+        f"fit the context: {figures['cut']}."
+    )
+    if len(sources) > SHOWN_SOURCES:
+        caption += f" The {SHOWN_SOURCES} most frequent of {len(sources)} sources."
+    headers = ("Source", "Passages", "Share", "Best of", "Accuracy")
+    return Table("Passages by source", headers, rows, caption=caption)

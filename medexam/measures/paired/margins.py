@@ -1,0 +1,125 @@
+"""Whether a difference between two runs on the same questions is smaller than a margin: one-sided tests at both ends.
+
+Two one-sided tests make one of equivalence (Schuirmann 1987, "A comparison of the two one-sided tests procedure and the
+power approach"); the lower one alone is a test of non-inferiority. Differences and margins are fractions of 1.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from medexam.distributions import find_root, t_tail
+from medexam.frozen_model import FrozenModel
+from medexam.measures.paired.results import Difference
+from medexam.measures.paired.significance import ALPHA
+from medexam.measures.results import Interval
+
+ONE_SIDED = ALPHA / 2
+"""The level of each one-sided test, so that it agrees with the 95 % interval of the same difference."""
+_QUANTILE = NormalDist().inv_cdf(1 - ONE_SIDED)
+
+Told = Literal["equivalent", "not equivalent", "not shown"]
+"""What may be said of two runs and a margin."""
+
+
+class MarginTest(FrozenModel):
+    """One run beside the baseline, and a margin on both sides of no difference."""
+
+    p_worse: float
+    """How likely so good a result is of a run that is worse by the margin: the test of non-inferiority."""
+    p_better: float
+    """How likely so bad a result is of a run that is better by the margin."""
+    interval: Interval | None
+    """The 95 % interval that belongs to these tests; each end alone is a one-sided bound of 97.5 %. None if the method
+    gives none."""
+    method: Literal["Tango's score test", "t-test of whole questions"]
+
+    @property
+    def p(self) -> float:
+        """The p-value of equivalence: the larger of the two."""
+        return max(self.p_worse, self.p_better)
+
+
+def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
+    """Test `gained` against `lost` of `n` questions, one or more, taken as independent; `margin` is over 0.
+
+    Tango (1998), "Equivalence test and confidence interval for the difference in proportions for the paired-sample
+    design": a score test, which without a margin is McNemar's without correction.
+    """
+    normal = NormalDist()
+    return MarginTest(
+        p_worse=normal.cdf(-_score(lost, gained, n, -margin)),
+        p_better=normal.cdf(_score(lost, gained, n, margin)),
+        interval=score_interval(lost, gained, n),
+        method="Tango's score test",
+    )
+
+
+def score_interval(lost: int, gained: int, n: int) -> Interval:
+    """Find the differences that Tango's score test does not reject at 5 %, two-sided."""
+    value = (gained - lost) / n
+
+    def find(end: float, target: float) -> float:
+        if value == end:
+            return end
+        # At the end itself the variance is 0, and the statistic has no value.
+        nearly = math.nextafter(end, 0.0)
+        return find_root(lambda theta: _score(lost, gained, n, theta) - target, value, nearly)
+
+    return find(-1.0, _QUANTILE), find(1.0, -_QUANTILE)
+
+
+def cluster_test(clusters: Sequence[Sequence[float]], margin: float) -> MarginTest:
+    """Test differences of scores, which stand in a list for each whole question; two questions or more.
+
+    A paired t-test of the whole questions' sums, each against the margin times its number of tasks. If these are all
+    alike, it has no variance: the p-value is that of a sign test, 0.5 to the power of the number of questions.
+    """
+    sums = np.array([sum(each) for each in clusters])
+    sizes = np.array([float(len(each)) for each in clusters])
+    return MarginTest(
+        p_worse=_greater_p(sums + margin * sizes),
+        p_better=_greater_p(margin * sizes - sums),
+        interval=None,
+        method="t-test of whole questions",
+    )
+
+
+def judge_margin(difference: Difference, margin: float, p_adjusted: float) -> Told:
+    """Judge the difference: `equivalent` only if its interval lies within the margin and p says so too.
+
+    `p_adjusted` is the p-value of equivalence, adjusted for all pairs. `not equivalent` if the interval lies outside.
+    """
+    bounds = difference.bounds
+    if bounds is None:
+        return "not shown"
+    low, high = bounds
+    if low >= margin or high <= -margin:
+        return "not equivalent"
+    return "equivalent" if -margin < low and high < margin and p_adjusted < ONE_SIDED else "not shown"
+
+
+def _score(lost: int, gained: int, n: int, theta: float) -> float:
+    """Compute Tango's statistic: how far `gained - lost` lies over what a difference of `theta` makes likely."""
+    if theta < 0:
+        return -_score(gained, lost, n, -theta)
+    over = gained - lost - n * theta
+    if over == 0:
+        return 0.0
+    # The share of lost questions that is likeliest if the difference is `theta`: a root of a quadratic equation.
+    a = 2 * n
+    b = (2 * n - gained + lost) * theta - gained - lost
+    c = -lost * theta * (1 - theta)
+    share = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
+    return over / math.sqrt(n * (2 * share + theta * (1 - theta)))
+
+
+def _greater_p(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+    """Compute, one-sided, how likely a mean this large is if it is 0."""
+    if np.ptp(values) < 1e-12:
+        return float(0.5 ** len(values)) if values[0] > 0 else 1.0
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    return t_tail(float(values.mean() / error), len(values) - 1)

@@ -1,5 +1,0 @@
-"""Scores of exam answers: pure functions over questions, golds and predictions; floor 2."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

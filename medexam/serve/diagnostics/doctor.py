@@ -1,0 +1,233 @@
+"""What is to be known of servers and hosted models before a run is given to them.
+
+The engine that a run would ask with finds it out, and its record is what `medexam doctor` prints. This module chooses
+the engine as a run does, notes faults, and says what to change.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from medexam.errors import AnswerFormatError, CallError, EndpointSilentError, EngineError
+from medexam.frozen_model import FrozenModel
+from medexam.serve.discovery.capabilities import Capabilities, HostedCapabilities
+from medexam.serve.discovery.finder import named_endpoints
+from medexam.serve.discovery.probe import probe_endpoint
+from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.discovery.requests import UNLIMITED
+from medexam.serve.engines.litellm import LiteLLMEngine
+from medexam.serve.engines.litellm_calls import get_litellm
+from medexam.serve.engines.litellm_probe import HostedProbe, describe_refusal
+from medexam.serve.naming import look_at_server
+from medexam.serve.network.event_loop import background_loop
+from medexam.specs.catalogue import SAMPLE
+from medexam.specs.model import REGISTRY, ModelSpec
+from medexam.specs.validation import validate
+
+_PROVIDER = re.compile(r"([a-z][a-z0-9_]*)/.+")
+
+
+class Diagnosis(FrozenModel):
+    """What was found out about one server or hosted model."""
+
+    place: str
+    """The server's address, or the model's name."""
+    fault: str | None = None
+    """Why it cannot be asked; None if it can."""
+    silent: bool = False
+    """The fault is that nobody answers now."""
+    record: Capabilities | HostedCapabilities | None = None
+    """What it takes, as far as it is known; None where nothing is."""
+    spec: dict[str, Any] = Field(default_factory=dict)
+    """The `model` part of a spec that asks it."""
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to change, or to know, a line each."""
+        return tuple(_advise(self.record)) if self.record is not None and self.fault is None else ()
+
+
+def is_hosted(name: str) -> bool:
+    """Return whether a text names a hosted model, as PROVIDER/MODEL, and not a server's address."""
+    match = _PROVIDER.fullmatch(name)
+    # litellm, which knows the providers, takes seconds to load: what opens as an address does is none.
+    if match is None or {".", ":"} & {*match[1]}:
+        return False
+    return match[1] in {str(getattr(provider, "value", provider)) for provider in get_litellm().provider_list}
+
+
+def find_targets(
+    places: Sequence[str],
+    *,
+    model: str | None = None,
+    api_key_env: str | None = None,
+    api_key_file: Path | None = None,
+    ca_bundle: Path | None = None,
+) -> tuple[ModelSpec, ...]:
+    """Build a spec for each hosted model and each server, where `registry:FILE` stands for those that the file lists.
+
+    No place stands for this machine's registry. Raises `SpecError` for an address or key that is none, and
+    `EngineError` if a registry cannot be read or lists no server.
+    """
+    specs: dict[str, ModelSpec] = {}
+
+    def add(place: str, name: str | None, key_file: Path | None = None) -> None:
+        key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
+        if is_hosted(place):
+            specs[place] = validate(ModelSpec, {"engine": "litellm", "name": place, **key})
+            return
+        fields = {"engine": "vllm", "name": name, "endpoints": (place,), "ca_bundle": ca_bundle, **key}
+        spec = validate(ModelSpec, fields)
+        specs.setdefault(named_endpoints(spec)[0].base, spec)
+
+    for place in places or (f"{REGISTRY}{local_registry().path}",):
+        if not place.startswith(REGISTRY):
+            add(place, model)
+            continue
+        registry = Registry(Path(place.removeprefix(REGISTRY)))
+        # One that may have ended is asked too: its answer, or its silence, decides.
+        servers = [one for one in registry.read() or registry.read_unsure() if model in (None, one.model)]
+        if not servers:
+            raise EngineError(
+                f"no server{f' of {model}' if model else ''} is registered in {registry.path}; start one with "
+                "`medexam serve MODEL`, or name an endpoint such as http://127.0.0.1:8000/v1"
+            )
+        for server in servers:
+            add(server.address, server.model, server.key_file)
+    return tuple(specs.values())
+
+
+async def diagnose(targets: Sequence[ModelSpec]) -> list[Diagnosis]:
+    """Find out everything about each target; raises the first one's fault if none can be asked."""
+    diagnoses = await asyncio.gather(*(background_loop().run_async(_examine(target)) for target in targets))
+    return list(diagnoses)
+
+
+def compare_servers(diagnoses: Sequence[Diagnosis]) -> list[str]:
+    """Say what tells servers from the first one that can be asked, as a run would refuse them; empty where nothing."""
+    records = [one.record for one in diagnoses if one.fault is None and isinstance(one.record, Capabilities)]
+    return [
+        f"{other.endpoint} is another model than {records[0].endpoint}: {difference}; give a run those that are alike"
+        for other in records[1:]
+        for difference in records[0].identity.differences(other.identity)
+    ]
+
+
+def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
+    """Write the shell line that asks a few questions of the first that can be asked; None if none can be."""
+    usable = [diagnosis for diagnosis in diagnoses if diagnosis.fault is None]
+    if not usable:
+        return None
+    record, model, settings = usable[0].record, dict(usable[0].spec), list[str]()
+    if isinstance(record, Capabilities):
+        alike = (one for one in usable if isinstance(one.record, Capabilities) and one.record.model == record.model)
+        model["endpoints"] = [one.place for one in alike]
+    elif record is not None and record.fixed_temperature is not None:
+        model["temperature"] = record.fixed_temperature
+    if isinstance(record, Capabilities) and not record.chat:
+        settings += ["program.kind=likelihood", "program.chat_template=false"]
+    else:
+        settings += [f"program.answer_format={'guided' if record is not None and record.guided_by else 'free'}"]
+    words = [f"model={json.dumps(model)}", *settings]
+    return " ".join(["medexam run", SAMPLE.name, "--limit 5", *(f"--set {shlex.quote(word)}" for word in words)])
+
+
+async def _examine(target: ModelSpec) -> Diagnosis:
+    place = named_endpoints(target)[0].base if target.endpoints else target.name or ""
+    key = {"api_key_env": target.api_key_env, "api_key_file": target.api_key_file, "ca_bundle": target.ca_bundle}
+    fields: dict[str, Any] = {"engine": target.engine, "name": target.name}
+    version = None
+    try:
+        if target.endpoints:
+            fields, version = await look_at_server(target)
+        spec = validate(ModelSpec, fields | key)
+        model = {**fields, **{name: str(value) for name, value in key.items() if value is not None}}
+        if spec.engine == "vllm":
+            seen = await probe_endpoint(named_endpoints(spec)[0], spec.name, pictures=True, wait_s=spec.wait_s)
+            return Diagnosis(place=place, record=seen, spec=model)
+        record, fault = await _ask_hosted(spec)
+        if record.fixed_temperature is not None:
+            record, fault = await _ask_hosted(spec.model_copy(update={"temperature": record.fixed_temperature}))
+        record = record.model_copy(update={"server_version": version})
+        return Diagnosis(place=place, record=record, fault=fault, spec=model)
+    except EngineError as error:
+        return Diagnosis(place=place, fault=str(error), silent=isinstance(error, EndpointSilentError))
+
+
+async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
+    """Ask a model by engine `litellm`; return its record, and why it cannot be asked."""
+    engine, fault = LiteLLMEngine(spec), None
+    probe = HostedProbe(engine, spec)
+    try:
+        await probe.start()
+        with suppress(AnswerFormatError):
+            await probe.check_guided()
+        try:
+            await probe.check_sight()
+        except EngineError:
+            if engine.record.sees is not False:
+                raise
+        await probe.identify()
+        await probe.find_rules()
+    except EngineError as error:
+        fault = str(error)
+    except (CallError, ImportError) as error:
+        fault = describe_refusal(engine.record, error)
+    finally:
+        await engine.close()
+    return engine.record, fault
+
+
+def _advise(record: Capabilities | HostedCapabilities) -> Iterator[str]:
+    if not record.guided_by and getattr(record, "chat", True):
+        upgrade = isinstance(record, Capabilities) and record.is_vllm
+        way_out = "upgrade to vLLM 0.12 or later, or " if upgrade else ""
+        yield f"no choice can be enforced: {way_out}set program.answer_format to free"
+    if isinstance(record, HostedCapabilities):
+        if record.unlimited:
+            yield UNLIMITED.format("it")
+        if record.thinks and record.variables == ():
+            yield "it thinks unasked, so replies take long: model.thinking: off asks it not to"
+        return
+    if not record.chat:
+        yield "for information: it has no chat template, so it reads and continues plain text alone"
+    elif record.limit is None:
+        yield UNLIMITED.format("it")
+    if not record.tokenizes:
+        yield (
+            "/tokenize is not served as vLLM does, so neither guided answers by prefill nor log-probabilities of given "
+            "texts are possible: ask the vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
+        )
+        return
+    lacking = {
+        "allowed_token_ids": (record.allowed_token_ids, "guided answers need a slower grammar"),
+        "echo": (record.echo_logprobs is not None, "no log-probabilities of texts can be read"),
+        "logprob_token_ids": (record.names_tokens, "option numbers are not read at one place"),
+    }
+    for field, (honoured, cost) in lacking.items():
+        if not honoured:
+            refusal = record.refusals.get(field)
+            manner = f"refused ({refusal})" if refusal else "ignored"
+            yield f"{field} is {manner}, so {cost}: upgrade to vLLM 0.29 or later"
+    if record.guided_by == "prefill" and not record.structured_outputs:
+        yield "only choices that are single tokens can be enforced: upgrade to vLLM 0.12 or later"
+    if not record.list_prompts:
+        yield "it answers one prompt of a list, so each is sent alone: if vLLM is behind it, ask vLLM itself"
+
+
+def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
+    """Return a diagnosis as JSON: its record's own fields, what they mean in words, the fault and the advice."""
+    record = diagnosis.record
+    fields = {} if record is None else record.model_dump(mode="json")
+    words = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
+    rest = diagnosis.model_dump(mode="json", exclude={"record"})
+    if isinstance(record, Capabilities):
+        words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
+    return {**fields, **words, **rest, "advice": list(diagnosis.advice)}

@@ -1,0 +1,178 @@
+"""What is asked to find out what a server or a model does, and what its replies show.
+
+Servers drop messages and fields that they do not know, and still answer. So what is found out shows in counts of tokens
+or in a word that no model says. This module words requests and reads replies; the engines know how both travel.
+"""
+
+import base64
+import struct
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from medexam.model_calls import is_cut
+from medexam.serve.chat_messages import put_pictures
+from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
+from medexam.serve.thinking import OPENING
+
+Ask = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Sends the body of a chat request, without its model; returns the reply's object, empty if it is refused."""
+TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
+"""OpenAI's fields of tools."""
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""What OpenAI's API calls the most tokens of a reply, the name that most servers know first."""
+UNLIMITED = (
+    "{} ignores max_tokens and max_completion_tokens, so replies may be longer than program.max_tokens; set a limit "
+    "at the server"
+)
+"""What is said of an endpoint for which `find_limit` finds none."""
+NEUTRAL: Mapping[str, tuple[float, ...]] = {
+    "top_p": (1.0,),
+    "top_k": (-1, 0),
+    "min_p": (0.0,),
+    "repetition_penalty": (1.0,),
+    "presence_penalty": (0.0,),
+    "frequency_penalty": (0.0,),
+    "repeat_penalty": (1.0,),
+}
+"""Sampling field -> the values that let it change nothing, in the order in which they are tried. Servers word `top_k`
+in two ways, and llama.cpp's `repeat_penalty` is the other one's penalty."""
+_SYSTEMS = ("Be brief.", "You sit an exam in medicine: be brief, be exact, and give a reason for all that you say.")
+"""A short and a long system message: only one that reaches the model costs what it is long, since a template may write
+one of its own where there is none."""
+_HELLO = {"role": "user", "content": "Say hello."}
+_MOST_COUNTED = 10**9
+"""Tokens of one reply; those of thousands of replies together still fit in any table."""
+_TOKENS = 16
+"""Some providers refuse fewer."""
+_MOST_CHARACTERS = 12 * _TOKENS
+"""No tokenizer makes words of counting as long."""
+_PNG = b"\x89PNG\r\n\x1a\n"
+_SIDE = 64
+"""Pixels; some models take no picture that is smaller than a patch of theirs."""
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a server's number of tokens can be one."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_COUNTED
+
+
+def rename_limit(fields: Mapping[str, Any], limit: str | None) -> dict[str, Any]:
+    """Return the fields of a chat request with the most tokens under the name `limit`; None changes nothing."""
+    return {limit if limit and name in LIMITS else name: value for name, value in fields.items()}
+
+
+def first_message(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of a chat reply; an empty one where there is none."""
+    return (reply.get("choices") or [{}])[0].get("message") or {}
+
+
+def shows_thinking(reply: Mapping[str, Any]) -> bool:
+    """Return whether a model thought before it replied: it says so, or its budget is gone without a word."""
+    message, text = first_message(reply), str(first_message(reply).get("content") or "").strip()
+    thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
+    opened = text.startswith((OPENING, "[THINK]"))
+    cut = (
+        bool(reply.get("choices"))
+        and is_cut(reply["choices"][0].get("finish_reason"))
+        and not message.get("tool_calls")
+    )
+    return bool(str(thoughts).strip()) or opened or (cut and not text)
+
+
+async def keeps_system(ask: Ask) -> bool:
+    """Return whether a system message reaches the model: the longer of two costs more tokens.
+
+    A server that counts no tokens is believed; one that refuses the message keeps none.
+    """
+    short, long = [
+        await ask({"messages": [{"role": "system", "content": words}, _HELLO], "temperature": 0, "max_tokens": _TOKENS})
+        for words in _SYSTEMS
+    ]
+    return bool(short.get("choices")) and _counts_more(long, short)
+
+
+async def find_limit(ask: Ask) -> str | None:
+    """Find the first of `LIMITS` at which a reply ends; None if it ends at neither. A model that refuses both shows
+    nothing.
+
+    A reply may end by itself before: then the name that it was asked by is believed.
+    """
+    answered = False
+    counting = {"role": "user", "content": "Count from one to fifty in words, without a word of your own."}
+    for name in LIMITS:
+        reply = await ask({"messages": [counting], "temperature": 0, name: _TOKENS})
+        if reply.get("choices"):
+            answered = True
+            count, message = (reply.get("usage") or {}).get("completion_tokens"), first_message(reply)
+            thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
+            length = len(f"{thoughts}{message.get('content') or ''}")
+            if count <= _TOKENS if is_count(count) and count else length <= _MOST_CHARACTERS:
+                return name
+    return None if answered else LIMITS[0]
+
+
+async def reads_pictures(ask: Ask) -> bool:
+    """Return whether a model takes a grey square and reads it: the words with it cost more tokens than without."""
+    replies = []
+    for pictures in ([_draw_square()], []):
+        replies.append(await ask({"messages": put_pictures([_HELLO], pictures), "max_tokens": _TOKENS}))
+        if not replies[0].get("choices"):
+            return False
+    return _counts_more(*replies)
+
+
+class NativeForms(NamedTuple):
+    """What a server takes in OpenAI's form."""
+
+    takes_tools: bool
+    """A tool that must be called is called, and one that may be is not refused."""
+    takes_schema: bool
+    """A reply is held to a JSON schema."""
+
+
+async def find_native_forms(ask: Ask) -> NativeForms:
+    """Find out by at most three short requests, with a word that no model says unless it is held to it."""
+    body = {"messages": [_HELLO], "temperature": 0, "max_tokens": SCHEMA_TOKENS}
+    tools = choice_fields(IMPOSSIBLE, "tool_choice")
+    takes_tools = bool(first_message(await ask({**body, **tools})).get("tool_calls"))
+    takes_tools = takes_tools and bool(first_message(await ask({**body, **tools, "tool_choice": "auto"})))
+    text = first_message(await ask({**body, **choice_fields(IMPOSSIBLE, "json_schema")})).get("content")
+    return NativeForms(takes_tools, isinstance(text, str) and parse_guided_choice(text, IMPOSSIBLE) is not None)
+
+
+async def find_neutral(takes: Callable[[dict[str, Any]], Awaitable[bool]], *, vllm: bool) -> dict[str, int | float]:
+    """Find the neutral sampling values that a server takes: all at once, or else each field alone in each value.
+
+    vLLM warns of llama.cpp's field at each request.
+    """
+    body = {"temperature": 1.0, "seed": 23, "max_tokens": 1}
+    candidates = {name: values for name, values in NEUTRAL.items() if not (vllm and name == "repeat_penalty")}
+    usual = {name: values[0] for name, values in candidates.items()}
+    if await takes({**body, **usual}):
+        return usual
+    neutral: dict[str, int | float] = {}
+    for name, values in candidates.items():
+        for value in values:
+            if await takes({**body, name: value}):
+                neutral[name] = value
+                break
+    return neutral
+
+
+def _counts_more(reply: Mapping[str, Any], shorter: Mapping[str, Any]) -> bool:
+    """Return whether a prompt cost more tokens than a shorter one; a server that counts none is believed."""
+    count, shorter_count = ((answer.get("usage") or {}).get("prompt_tokens") for answer in (reply, shorter))
+    return not (is_count(count) and is_count(shorter_count) and count and shorter_count) or bool(count > shorter_count)
+
+
+def _draw_square() -> str:
+    """Draw a grey square as the data URL of a PNG file, without a library for pictures."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
+    rows = (b"\0" + b"\x80" * 3 * _SIDE) * _SIDE
+    picture = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{base64.b64encode(_PNG + picture).decode()}"

@@ -1,0 +1,122 @@
+"""Runs whose questions processes of this machine ask, beside those of one process; one of them is killed."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from medexam.measures import TIMES
+from stored_runs import without_times
+from waiting import until
+
+QUESTIONS = 120
+SLOW = """
+import asyncio
+from medexam.serve import ScriptedEngine
+
+class Slow(ScriptedEngine):
+    concurrency = 4
+
+    def __init__(self, reply, seconds):
+        super().__init__(reply)
+        self._seconds = seconds
+
+    async def reply(self, dialogue):
+        await asyncio.sleep(self._seconds)
+        return await super().reply(dialogue)
+"""
+WORDS = {"cell": 2, "patient": 3, "nurs": 1, "which": 4}
+REPLIES = {**{word: f"{{Answer: {number}}}" for word, number in WORDS.items()}, "*": "{Answer: 1}"}
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """All questions of the bundled sample, for an engine that takes 50 ms for a reply."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    return {
+        "name": "spread",
+        "dataset": {"name": "headqa_sample"},
+        "model": {"engine": f"{tmp_path}/slow.py:Slow", "args": {"reply": REPLIES, "seconds": 0.05}},
+        "program": {"kind": "zero_shot"},
+    }
+
+
+def children() -> set[int]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """How many answers are on the disk."""
+    return lambda: sum(path.read_bytes().count(b"\n") for path in tmp_path.glob("runs/*/*/*.jsonl"))
+
+
+@pytest.fixture
+def meanwhile(kept):
+    """`meanwhile(act)`: does it with the new processes' ids once 20 answers are kept; joined at the end."""
+    threads, before = [], children()
+
+    def start(act):
+        def wait() -> None:
+            until(lambda: kept() >= 20, "20 answers")
+            act(sorted(children() - before))
+
+        threads.append(threading.Thread(target=wait))
+        threads[-1].start()
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+def answers(run) -> dict[str, dict]:
+    """What each question was answered, without what no two runs share; each stands there once."""
+    assert (run.folder / "predictions.jsonl").read_bytes().count(b"\n") == len(run.predictions)
+    return {key: without_times(json.loads(one.to_line())) for key, one in run.predictions.items()}
+
+
+def executor_of(run):
+    return json.loads((run.folder / "environment.json").read_text())["executor"]
+
+
+def test_two_processes_answer_what_one_does_though_one_is_killed(
+    ask, spec, tmp_path, meanwhile, monkeypatch, caplog
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    seen: list[str] = []
+
+    def kill_one(pids):
+        seen.extend(Path(f"/proc/{pid}/cmdline").read_text() for pid in pids)
+        os.kill(pids[-1], signal.SIGKILL)
+
+    meanwhile(kill_one)
+    (spread,) = ask(spec, workers=2)
+    (alone,) = ask(spec, runs_dir=tmp_path / "alone")
+    assert answers(spread) == answers(alone)
+    assert (len(answers(spread)), spread.id) == (QUESTIONS, alone.id)
+    assert spread.metrics.model_dump(exclude=set(TIMES)) == alone.metrics.model_dump(exclude=set(TIMES))
+    assert not (spread.folder / "parts").exists()
+    assert (spread.folder / "prompts.jsonl").read_bytes() == (alone.folder / "prompts.jsonl").read_bytes()
+    told = executor_of(spread)
+    assert (told["kind"], len(told["lost"]), len(told["workers"])) == ("processes", 1, 2)
+    assert "died while it asked; another process asks its rest" in caplog.text
+    assert len(seen) >= 2
+    assert "sk-secret" not in "".join(seen)
+
+
+@pytest.mark.nightly
+def test_ctrl_c_keeps_what_is_done_and_one_process_asks_the_rest(ask, spec, meanwhile) -> None:
+    meanwhile(lambda pids: os.kill(os.getpid(), signal.SIGINT))
+    runs = ask(spec, workers=2)
+    done = len(answers(runs[0]))
+    assert (runs.stop, runs[0].n) == ("interrupted", done)
+    assert 20 <= done < QUESTIONS
+    told = executor_of(runs[0])
+    assert sum(one["asked"] for one in told["workers"]) == done
+    assert all(one["asked"] for one in told["workers"])
+    (resumed,) = ask(spec)
+    assert (len(answers(resumed)), resumed.complete) == (QUESTIONS, True)

@@ -1,0 +1,384 @@
+"""What servers do that public reports tell of: each is asked by `medexam run`, and answers as it should."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from engine_calls import CHAT, COMPLETIONS
+from other_servers import LlamaServer, Ollama
+from wire_server import Wire, serving
+
+from command_line import medexam  # noqa: F401 - a fixture
+from medexam.serve import TIMING
+
+ANSWER = "{Answer: 1}"
+COMMAND = ("run", "headqa_sample", "--limit", 4)
+
+
+def text(body: dict[str, Any]) -> str:
+    return str(body["messages"][-1]["content"])
+
+
+@dataclass
+class Chat(Ollama):
+    """A server of OpenAI's chat API; `say` is what it makes of a body: the message, and the reason of its end."""
+
+    def say(self, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        form = (body.get("response_format") or {}).get("json_schema")
+        words = ANSWER if form is None else json.dumps({"answer": form["schema"]["properties"]["answer"]["enum"][-1]})
+        return {"role": "assistant", "content": words}, "stop"
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        """Status and error of a request that it refuses; None if it takes it."""
+        return None
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path != CHAT:
+            return super().reply(path, body)
+        if (refusal := self.refusal(body)) is not None:
+            return refusal
+        status, document = super().reply(path, body)
+        if status == 200:
+            message, reason = self.say(body)
+            document["choices"] = [{"index": 0, "message": message, "finish_reason": reason}]
+        return status, document
+
+    @property
+    def asked_chats(self) -> list[dict[str, Any]]:
+        """The bodies of the exam's questions."""
+        return [body for body in self.bodies(CHAT) if "\n1" in text(body)]
+
+
+@pytest.fixture
+def run(medexam, tmp_path):  # noqa: F811 - the fixture
+    """Run four questions at a server; return the exit code, the predictions and what was said."""
+
+    def call(wire: Wire, *words: object) -> tuple[int, list[dict[str, Any]], str]:
+        code, out, said = medexam(*COMMAND, "--model", wire.address, *words, "--json")
+        texts = [path.read_text(encoding="utf-8") for path in tmp_path.glob("runs/*/predictions.jsonl")]
+        lines = [json.loads(line) for text in texts for line in text.splitlines()]
+        return code, lines, out + said
+
+    return call
+
+
+@dataclass
+class DefaultSystem(LlamaServer):
+    """SmolLM2's chat template writes a system turn of its own where there is none."""
+
+    def render(self, turns: list[dict[str, str]], told: dict[str, Any] | None = None) -> str | None:
+        if turns[0]["role"] != "system":
+            turns = [{"role": "system", "content": "You are a helpful AI assistant named SmolLM."}, *turns]
+        return super().render(turns, told)
+
+
+def test_a_system_turn_is_sent_where_a_template_has_one_of_its_own(run, medexam) -> None:  # noqa: F811
+    with serving(DefaultSystem()) as wire:
+        code, _, said = run(wire, "--program", "zero_shot")
+        assert code == 0, said
+        asked = [body["messages"] for body in wire.bodies(CHAT) if "\n1" in text(body)]
+        assert {turns[0]["role"] for turns in asked} == {"system"}
+        assert "kept" in next(line for line in medexam("doctor", wire.address)[1].splitlines() if "system turn" in line)
+
+
+FILTERS = {
+    "azure": (400, {"message": "The response was filtered", "code": "content_filter", "status": 400}),
+    "openai": (400, {"message": "Invalid prompt: limited access for safety reasons.", "code": "invalid_prompt"}),
+    "openrouter": (
+        403,
+        {
+            "message": "openai/x requires moderation. Your input was not taken",
+            "code": 403,
+            "metadata": {"reasons": ["violence"], "flagged_input": "a", "provider_name": "OpenAI"},
+        },
+    ),
+    "in a reply": (200, {"message": "no", "code": 403, "metadata": {"reasons": ["self-harm"], "flagged_input": "a"}}),
+    "dashscope": (400, {"message": "Input data may contain bad content", "code": "data_inspection_failed"}),
+    "of status 500": (500, {"message": "finish: content_filter", "code": "server_error"}),
+}
+
+
+@dataclass
+class Filtering(Chat):
+    """Refuses the second question for its content, as `form` says it."""
+
+    form: str = "azure"
+    seen: list[str] = field(default_factory=list)
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        question = text(body)
+        if "\n1" in question and question not in self.seen:
+            self.seen.append(question)
+        if question not in self.seen[1:2]:
+            return None
+        status, error = FILTERS[self.form]
+        return status, {"error": error}
+
+
+@pytest.mark.parametrize("form", FILTERS)
+def test_a_refusal_for_content_is_filtered_of_the_model_that_was_asked_and_costs_nothing(
+    form: str, run, tmp_path
+) -> None:
+    with serving(Filtering(form=form)) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.price=[1,1]", "--max-cost", "5")
+    assert code == 0, said
+    reasons = [line.get("reason") for line in lines]
+    assert sorted(map(str, reasons)) == ["None"] * 3 + ["filtered"]
+    assert len({call["model"] for line in lines for call in line["calls"]}) == 1
+    (report,) = tmp_path.glob("runs/*/report.md")
+    for words in ("Mixed models", "mixes models", "reported no tokens"):
+        assert words not in said + report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_another_refusal_of_these_statuses_is_the_keys(status: int, run) -> None:
+    with serving(Chat(refuse={CHAT: status})) as wire:
+        code, _, said = run(wire)
+    assert code == 2
+    assert "api_key" in said
+
+
+@dataclass
+class Thinking(Chat):
+    """Thinks `tokens` tokens before it answers, unless `off` says that a body turns it off."""
+
+    tokens: int = 200
+    off: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        message, reason = super().say(body)
+        if self.off and all(body.get(name) == value for name, value in self.off.items()):
+            return message, reason
+        budget = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
+        message["reasoning"] = "So. " * min(budget, self.tokens)
+        return (message | {"content": ""}, "length") if budget <= self.tokens else (message, reason)
+
+
+def test_thinking_is_off_by_the_field_that_the_server_heeds(run) -> None:
+    with serving(Thinking(off={"reasoning_effort": "none"})) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.thinking=off")
+    assert code == 0, said
+    assert {body["reasoning_effort"] for body in wire.asked_chats} == {"none"}
+    assert [line["answer"] for line in lines] == [1] * 4
+
+
+def test_a_model_that_thinks_although_it_shall_not_ends_the_run(run) -> None:
+    with serving(Thinking()) as wire:
+        code, lines, said = run(wire, "--set", "model.thinking=off")
+    assert (code, lines) == (2, [])
+    assert "thinks with model.thinking: off too" in said
+    assert "model.extra_body" in said
+
+
+@dataclass
+class DashScope(Thinking):
+    """Qwen3 there thinks in streams alone."""
+
+    off: dict[str, Any] = field(default_factory=lambda: {"enable_thinking": False})
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        if body.get("stream") or body.get("enable_thinking") is False:
+            return None
+        words = "parameter.enable_thinking must be set to false for non-streaming calls"
+        return 400, {"error": {"message": words, "code": "invalid_parameter_error"}}
+
+    def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
+        return stream(self, path, body) if body.get("stream") else None
+
+
+def stream(wire: Chat, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
+    """What a server sends of a reply event by event, a few characters each."""
+    if path != CHAT:
+        return None
+    message, reason = wire.say(body)
+    pieces = [
+        {name: value[start : start + 5]}
+        for name, value in message.items()
+        if isinstance(value, str) and name != "role"
+        for start in range(0, len(value), 5)
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}]
+    chunks += [{"choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces]
+    chunks += [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+    chunks += [{"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}}]
+    lines = [f"data: {json.dumps({'id': 'c', 'model': 'tiny', **chunk})}\n\n".encode() for chunk in chunks]
+    return {"Content-Type": "text/event-stream"}, iter([*lines, b"data: [DONE]\n\n"])
+
+
+def test_thinking_off_sends_the_field_that_a_refusal_names(run) -> None:
+    with serving(DashScope()) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.thinking=off")
+    assert code == 0, said
+    assert [line["answer"] for line in lines] == [1] * 4
+    assert {(body["enable_thinking"], "stream" in body) for body in wire.asked_chats} == {(False, False)}
+
+
+@dataclass
+class StreamsAlone(Chat):
+    """Answers by streams, whether or not it is asked for one; or refuses to answer otherwise."""
+
+    refuses: bool = False
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        words = "This model only support stream mode, please enable the stream parameter to access the model."
+        return (400, {"error": {"message": words}}) if self.refuses and not body.get("stream") else None
+
+    def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
+        return None if self.refuses and not body.get("stream") else stream(self, path, body)
+
+
+@pytest.mark.parametrize("wire", [StreamsAlone(), StreamsAlone(refuses=True), DashScope()], ids=lambda w: str(w)[:40])
+def test_a_server_that_streams_alone_is_asked_by_stream(wire: Chat, run) -> None:
+    with serving(wire):
+        code, lines, said = run(wire, "--program", "zero_shot")
+    assert code == 0, said
+    assert [line["answer"] for line in lines] == [1] * 4
+
+
+@dataclass
+class Cold(Chat):
+    """Loads its model for its first reply, and gives up if nobody waits for it."""
+
+    slept: bool = False
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        if not self.slept:
+            time.sleep(3.0)
+            self.slept = True
+        return None
+
+
+@dataclass
+class ColdVLLM(Wire):
+    slept: bool = False
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path == COMPLETIONS and not self.slept:
+            time.sleep(3.0)
+            self.slept = True
+        return super().reply(path, body)
+
+
+@dataclass
+class Loading(LlamaServer):
+    """Answers HTTP 503 until its model is there."""
+
+    begun: float = field(default_factory=time.monotonic)
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if time.monotonic() < self.begun + 6.0:
+            return 503, {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}
+        return super().reply(path, body)
+
+
+@pytest.mark.parametrize("kind", [Cold, ColdVLLM, Loading])
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_first_reply_is_waited_for(kind: type[Wire], waits: bool, run, monkeypatch, caplog) -> None:
+    for name, seconds in {"probe_silence_s": 1.0, "notice_s": 0.2, "poll_s": 0.2}.items():
+        monkeypatch.setattr(TIMING, name, seconds)
+    with serving(kind()) as wire, caplog.at_level(logging.WARNING):
+        engine, name = ("vllm", "tiny") if kind is ColdVLLM else ("litellm", "openai/tiny")
+        model: dict[str, Any] = {"engine": engine, "name": name, "endpoints": [wire.address]}
+        model |= {} if waits else {"wait_s": 0}
+        code, lines, said = run(wire, "--set", f"model={json.dumps(model)}")
+    assert code == (0 if waits else 2), said
+    assert len(lines) == (4 if waits else 0)
+    if waits and kind is not Loading:
+        assert "(model.wait_s)" in said + caplog.text
+
+
+@pytest.mark.parametrize("answer_format", ["guided", "free"])
+def test_a_model_that_thinks_unasked_has_room_to_think(answer_format: str, run, medexam) -> None:  # noqa: F811
+    with serving(Thinking()) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--set", f"program.answer_format={answer_format}")
+        assert code == 0, said
+        assert [line["status"] for line in lines] == ["answered"] * 4
+        _, table, _ = medexam("doctor", wire.address)
+    assert "yes" in next(line for line in table.splitlines() if "thinking" in line)
+    assert "json_schema" in next(line for line in table.splitlines() if "guided" in line)
+
+
+@dataclass
+class SmallContext(Thinking):
+    """Refuses budgets beyond its context."""
+
+    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        if (body.get("max_tokens") or 0) < 4096:
+            return None
+        words = "This model's maximum context length is 4096 tokens. However, you requested more."
+        return 400, {"error": {"message": words}}
+
+
+def test_the_room_to_think_fits_the_context(run) -> None:
+    with serving(SmallContext()) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot")
+    assert code == 0, said
+    assert [line["status"] for line in lines] == ["answered"] * 4
+
+
+@dataclass
+class Gateway(Chat):
+    """OpenRouter: names the provider of each reply, and reports a provider's fault as an end without words."""
+
+    number: int = 0
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, document = super().reply(path, body)
+        if path != CHAT or status != 200:
+            return status, document
+        self.number += 1
+        choice = document["choices"][0]
+        choice["native_finish_reason"] = "STOP_SEQUENCE_OF_THEIRS"
+        if self.number % 5 == 0:
+            choice |= {"message": {"role": "assistant", "content": ""}, "native_finish_reason": "network_error"}
+        return status, {**document, "provider": ["Alpha", "Beta"][self.number % 2]}
+
+
+def test_a_reply_that_a_provider_broke_off_is_asked_again_and_several_providers_are_told(run, tmp_path) -> None:
+    with serving(Gateway()) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot")
+    assert code == 0, said
+    assert [line["answer"] for line in lines] == [1] * 4
+    (folder,) = [path.parent for path in tmp_path.glob("runs/*/predictions.jsonl")]
+    details = json.loads((folder / "environment.json").read_text())["engine"]["details"]
+    assert set(details["providers"]) == {"Alpha", "Beta"}
+    assert "several providers replied" in str(details["warnings"])
+
+
+@dataclass
+class Magistral(Chat):
+    """Replies in parts, some of which are thoughts."""
+
+    def say(self, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        message, reason = super().say(body)
+        words = message["content"]
+        thoughts = [{"type": "thinking", "thinking": [{"type": "text", "text": part}]} for part in ("So, ", "one.")]
+        parts = [{"type": "text", "text": words[:5]}, {"type": "text", "text": words[5:]}]
+        return message | {"content": [*thoughts, *parts]}, reason
+
+
+def test_a_reply_in_parts_is_read_whole(run) -> None:
+    with serving(Magistral()) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot")
+    assert code == 0, said
+    assert [line["answer"] for line in lines] == [1] * 4
+    assert "So, one." in str(lines[0])
+
+
+@dataclass
+class Masked(Wire):
+    """vLLM's -9999.0 for a token that its mask forbids."""
+
+    def logprob(self, token: int, before: list[int]) -> float:
+        return -9999.0 if token == ord("q") else super().logprob(token, before)
+
+
+def test_a_number_that_stands_for_none_is_no_log_probability(run) -> None:
+    with serving(Masked()) as wire:
+        _, lines, _ = run(wire, "--program", "likelihood")
+    scores = [score for line in lines for score in ((line.get("evidence") or {}).get("option_scores") or {}).values()]
+    assert all(score > -1000 for score in scores)
