@@ -15,7 +15,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, get_type_hints
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 import dspy
 from dspy.lm15 import Request, Response
@@ -137,11 +137,11 @@ def held_models(program: Any) -> list[dspy.BaseLM]:
 def refuse_models(program: dspy.Module) -> None:
     """Have the models that a module holds, and their copies, raise `OtherModelError` before they are asked."""
     for lm in held_models(program):
-        lm.__class__ = _refusing(type(lm))
+        lm.__class__ = _refusing(cast("Any", type(lm)))
 
 
 @cache
-def _refusing(kind: type) -> type:
+def _refusing(kind: Any) -> type:
     """Return a class of models that refuses each call, and is the same in all else."""
 
     def refuse(self: Any, *_: Any, **__: Any) -> None:

@@ -21,7 +21,6 @@ from medexam.inputs import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram, shown_of
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.questions import Language, Question
-from medexam.signatures.prompts import Turn
 from medexam.specs import ProgramSpec
 from medexam.specs.programs.own import MODULE, ModuleSpec
 from medexam.specs.programs.replies import ReplySpec
@@ -29,10 +28,8 @@ from medexam.specs.programs.replies import ReplySpec
 PROGRAM = "program.json"
 _CARD = "medexam"
 _NEAREST = "nearest"
-_TURN = "turn"
 _OWN = "module"
 """What the user's module is called in a program, and its predictors' names begin with in identities."""
-_read_turn: TypeAdapter[Turn] = TypeAdapter(Turn)
 
 
 def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language: Language) -> None:
@@ -49,8 +46,6 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
     card = _card(spec, language)
-    if isinstance(program, ExamProgram) and program.adapter.turn != "system":
-        card[_TURN] = program.adapter.turn
     if isinstance(program, WithNearest):
         card[_NEAREST] = {"k": program.finder.k, "encoder": program.finder.encoder}
     state["metadata"][_CARD] = card
@@ -104,8 +99,6 @@ def load_program(
             )
             read_example = _example if isinstance(program, ExamProgram) else partial(typed_example, predictor.signature)
             predictor.demos = [read_example(demo) for demo in predictor_state["demos"]]
-        if isinstance(program, ExamProgram):
-            program.adapter.turn = _read_turn.validate_python(card.get(_TURN, "system"))
     if not nearest_card or not isinstance(program, ExamProgram):
         return program
     if nearest is None:
@@ -156,8 +149,7 @@ def predictor_states(state: Mapping[str, Any], *, of_module: bool) -> dict[str, 
 def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
     """Load everything at `path` that a prompt depends on, for a run's identity; `of_module`: of a module of one's own.
 
-    `predictors`: instructions and demonstrations by predictor; `turn`: whose turn the instructions are, left out for
-    the system's; `nearest`: how many demonstrations a question is shown and by which encoder they are chosen, None
+    `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown and by which encoder they are chosen, None
     where all are shown. Raises `SpecError` where it cannot be read.
     """
     state = read_state(path)
@@ -174,8 +166,7 @@ def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
         }
         nearest_card = card.get(_NEAREST)
         nearest = {"k": nearest_card["k"], "encoder": nearest_card["encoder"]} if nearest_card else None
-    turn = {_TURN: card[_TURN]} if _TURN in card else {}
-    return {"predictors": predictors, **turn, "nearest": nearest}
+    return {"predictors": predictors, "nearest": nearest}
 
 
 def demonstrations(program: AskingProgram) -> Iterator[tuple[str, dict[str, Any]]]:

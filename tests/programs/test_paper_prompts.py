@@ -6,7 +6,7 @@ import pytest
 
 import medexam
 from medexam.errors import SpecError
-from medexam.programs import build_program, loaded_words, save_program
+from medexam.programs import build_program, save_program
 from medexam.specs import ZeroShotSpec
 
 LANGUAGES = ("en", "es", "gl", "it", "ru")
@@ -150,19 +150,14 @@ def test_a_prompt_file_says_whose_turn_instructions_are(turns, tmp_path) -> None
         turns("zero_shot", prompt=str(path))
 
 
-def test_an_optimized_program_keeps_whose_turn_its_instructions_are(turns, tmp_path) -> None:
-    saved, earlier = tmp_path / "program.json", tmp_path / "earlier.json"
+@pytest.mark.parametrize("is_dspys", [False, True], ids=["by medexam", "by DSPy"])
+def test_whose_turn_instructions_are_is_the_specs_whatever_saved_the_program(turns, tmp_path, is_dspys) -> None:
+    saved, system = tmp_path / "program.json", tmp_path / "mine.yaml"
+    system.write_text("en: {zero_shot: {turn: system, instructions: Choose.}}")
     program = build_program(ZeroShotSpec(), "en")
     program.respond.signature = program.respond.signature.with_instructions("Choose. Write {Answer: n}.")
-    save_program(program, saved, ZeroShotSpec(), "en")
-    asked = [("system", ""), ("user", "Choose. Write {Answer: n}."), ("user", ASKED)]
-    assert turns("zero_shot", load=str(saved)) == asked
-    assert turns("zero_shot", load=str(saved), prompt="paper_v0") == asked
-    state = json.loads(saved.read_text())
-    assert (state["metadata"]["medexam"].pop("turn"), loaded_words(saved)["turn"]) == ("user", "user")
-    earlier.write_text(json.dumps(state))
-    assert turns("zero_shot", load=str(earlier)) == [("system", "Choose. Write {Answer: n}."), ("user", ASKED)]
-    state["metadata"]["medexam"]["turn"] = "nobody"
-    earlier.write_text(json.dumps(state))
-    with pytest.raises(SpecError, match=r"earlier\.json is damaged"):
-        turns("zero_shot", load=str(earlier))
+    program.save(str(saved)) if is_dspys else save_program(program, saved, ZeroShotSpec(), "en")
+    asked = [("user", "Choose. Write {Answer: n}."), ("user", ASKED)]
+    assert turns("zero_shot", load=str(saved)) == [("system", ""), *asked]
+    assert turns("zero_shot", load=str(saved), prompt=str(system)) == [("system", asked[0][1]), asked[1]]
+

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from dspy.utils.usage_tracker import UsageTracker
@@ -24,7 +24,7 @@ def counted_calls(models: Iterable[Any], stray: Stray) -> Iterator[None]:
     kinds = {id(lm): (lm, type(lm)) for lm in models if isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)}
     for lm, kind in kinds.values():
         # The object itself: threads of the user's own, which know nothing of this block, hold the same one.
-        lm.__class__ = _counted(kind)
+        lm.__class__ = _counted(cast("Any", kind))
         vars(lm)[_STRAY] = stray
     try:
         yield
@@ -38,16 +38,16 @@ _STRAY = "_medexam_stray"
 
 
 @cache
-def _counted(kind: type) -> type:
+def _counted(kind: Any) -> type:
     """Return a class of models that tells of each call, and is the same in all else."""
 
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
         with _telling(self):
-            return kind.__call__(self, *arguments, **options)  # type: ignore[operator]
+            return kind.__call__(self, *arguments, **options)
 
     async def acall(self: Any, *arguments: Any, **options: Any) -> Any:
         with _telling(self):
-            return await kind.acall(self, *arguments, **options)  # type: ignore[attr-defined]
+            return await kind.acall(self, *arguments, **options)
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__call__": call, "acall": acall}
     return type(kind.__name__, (kind,), names)
@@ -74,7 +74,7 @@ class _Usage(UsageTracker):
         """Keep a call, of which a model need not report anything."""
         if self._outer is not None:
             self._outer.add_usage(lm, usage_entry)
-        tokens = {name: usage_entry.get(name) for name in ("prompt_tokens", "completion_tokens")}
-        call = ModelCall(model=lm, finish_reason="stop", **tokens)
+        prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
+        call = ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion)
         if not keep_call(call):
             self._stray(call)
