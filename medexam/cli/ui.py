@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import RunsDirOption, refuse
-from medexam.cli.views.listening import check_port, is_local
+from medexam.cli.views.listening import LOOPBACK, check_port
 from medexam.cli.views.runs import print_notice
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import host_name
@@ -29,7 +29,7 @@ def ui(
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri
     check_port(host, port)
-    if not is_local(host):
+    if host not in LOOPBACK:
         print_notice(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
             f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"

@@ -147,7 +147,7 @@ def _unreadable(generation: Generation) -> Reason | None:
         return Reason.TRUNCATED_THINKING if thinks else Reason.TRUNCATED
     if generation.ending in _WITHHELD:
         return _WITHHELD[generation.ending]
-    return None if generation.tool_calls or (generation.reply or "").strip() else Reason.EMPTY
+    return None if generation.tool_calls or generation.words.strip() else Reason.EMPTY
 
 
 def _passages(outcome: ProgramOutput) -> dict[str, Any]:

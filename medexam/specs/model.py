@@ -46,8 +46,8 @@ class ModelSpec(Spec):
     and again after a fault; none: those that `medexam serve` started on this machine. litellm: at most one, which is
     asked in OpenAI's API."""
     wait_s: Annotated[float, Field(ge=0)] = 300.0
-    """vllm: seconds that a run waits for a server of the registry that `endpoints` names: for the first one, and when
-    the last one has left."""
+    """vllm, litellm: seconds that a run waits for a server that `endpoints` names: for the first reply of one that
+    loads its model, for the first server of a registry, and when the last one has left."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: the key that a registry names, the provider's usual
     variable, or no key."""

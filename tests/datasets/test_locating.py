@@ -21,6 +21,16 @@ def test_path_wins_over_data_over_cache(monkeypatch, tmp_path, document, write_j
     assert find_files("headqa_v1", "en") == ()
 
 
+@pytest.mark.parametrize("names", [("en-train.parquet", "es-train.parquet"), ("data/v2_en.jsonl", "data/v2_es.jsonl")])
+def test_a_folder_holds_a_language_by_its_word_in_the_names(tmp_path, names) -> None:
+    for name in (*names, "scene.jsonl", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [find_files("headqa_v2", language, tmp_path) for language in ("en", "es")] == [
+        (tmp_path / name,) for name in names
+    ]
+
+
 def test_a_missing_file_names_every_way(monkeypatch, tmp_path) -> None:
     with pytest.raises(DatasetError, match=r"set MEDEXAM_DATA to the folder that holds headqa_v2/ru\.parquet"):
         load_exam_set(DatasetSpec(name="headqa_v2", language="ru"))

@@ -32,7 +32,7 @@ def compare_stored(importing: ImportSettings, sections: SectionSettings, setting
     folders = find_compared(paths)
     if settings.rescore:
         read_current(folders, rescore=True)
-    comparison = compare_runs(folders, finders, settings.reading)
+    comparison = compare_runs(tuple(folders), tuple(finders), settings.reading)
     if settings.markdown is not None:
         write_file(paired_report(comparison), settings.markdown)
     if settings.latex is not None:

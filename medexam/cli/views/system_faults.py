@@ -5,6 +5,7 @@ Errors of other kinds are defects, and this module knows none of them.
 
 import errno
 import os
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -21,25 +22,19 @@ _ASKING = ("run", "plan", "optimize", "index", "track")
 """Commands that load the libraries of models, vectors or MLflow, as those of packages may."""
 LEAST_MEMORY = 1 << 30
 """Bytes of addresses without which the libraries of commands that ask models may end the process without a word."""
-_NO_MEMORY = (
-    "failed to map segment",
-    "cannot allocate memory",
-    "can't start new thread",
-    "can't allocate memory",
-    "without setting an exception",
-    "without exception set",
+_NO_MEMORY = re.compile(
+    "failed to map segment|can(no|')t allocate memory|can't start new thread|without (setting an )?exception"
 )
-_PERMISSION = "make it readable and writable for this user, or name another"
-_ROOM = "make room, or name a place with more room"
-_DAMAGE = "move it away, or name another"
 _WAYS_OUT: Mapping[int, str] = MappingProxyType(
     {
         # What a user names may be looked for in many places, and none of them takes a name as long.
         errno.ENAMETOOLONG: "the name is too long; correct the path",
         **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (`ulimit -n`)"),
-        **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSION),
-        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _ROOM),
-        **dict.fromkeys((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO), _DAMAGE),
+        **dict.fromkeys(
+            (errno.EACCES, errno.EPERM, errno.EROFS), "make it readable and writable for this user, or name another"
+        ),
+        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room, or name a place with more room"),
+        **dict.fromkeys((errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO), "move it away, or name another"),
         **dict.fromkeys((errno.EIO, errno.ESTALE), "check the disk or the network drive"),
     }
 )
@@ -80,8 +75,5 @@ def check_memory_limit(command: str) -> None:
 
 def _lacks_memory(error: Exception) -> bool:
     """Return whether the system gave no more memory, be it for a value, a library or a thread."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, ImportError | OSError | RuntimeError | SystemError) and any(
-        words in str(error).lower() for words in _NO_MEMORY
-    )
+    is_of_system = isinstance(error, ImportError | OSError | RuntimeError | SystemError)
+    return isinstance(error, MemoryError) or (is_of_system and _NO_MEMORY.search(str(error).lower()) is not None)

@@ -1,26 +1,12 @@
 """Wrong usage of a command as one line: what is wrong, and the way out."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from medexam.errors import SpecError
-
-MEANT: Mapping[str, str] = MappingProxyType(
-    {
-        "dry_run": "`medexam plan` shows what would run",
-        "output": "`medexam report RUN... --html FILE` writes a page",
-        "verbose": "`medexam show RUN` shows what a run keeps",
-        **dict.fromkeys(
-            ("max_model_len", "tensor_parallel_size", "served_model_name", "max_num_seqs", "gpu_memory_utilization"),
-            "vLLM's own flags stand after `--`, as in `medexam serve MODEL -- --max-model-len 8192`",
-        ),
-    }
-)
-"""Options of other tools -> what does the same here."""
 
 
 @contextmanager
@@ -47,21 +33,14 @@ def describe_usage(error: Any) -> str:
     if (command := re.fullmatch(r"no such command '(.+)'", message)) and _is_spec(command[1]):
         return f"{message}: write `medexam run {command[1]}`"
     option = getattr(error, "option_name", "").lstrip("-").replace("-", "_")
-    places = _places(option) if message.startswith("no such option") and option else []
-    if places:
-        message += f": write --set {places[0]}=..."
-    elif option in MEANT:
-        message += f": {MEANT[option]}"
+    if message.startswith("no such option") and option:
+        from medexam.specs import ExperimentSpec
+        from medexam.specs.validation import find_places
+
+        if places := find_places(ExperimentSpec, option):
+            message += f": write --set {places[0]}=..."
     context = getattr(error, "ctx", None)
     return f"{message}; `{context.command_path} --help` lists the choices" if context is not None else message
-
-
-def _places(option: str) -> list[str]:
-    """Find where a spec has a key of that name."""
-    from medexam.specs import ExperimentSpec
-    from medexam.specs.validation import find_places
-
-    return find_places(ExperimentSpec, option)
 
 
 def _is_spec(word: str) -> bool:

@@ -63,7 +63,7 @@ def compare(
     runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
     folders = find_compared([run_folder(run, where_runs_lie(runs_dir)) for run in runs])
     finders = find_further(equivalent_within, ensemble=ensemble, **sections)
-    comparison = compare_runs(folders, finders, reading)
+    comparison = compare_runs(tuple(folders), tuple(finders), reading)
     for line in comparison.scope.corrected:
         write_notice(line)
     return ComparedRuns(comparison)

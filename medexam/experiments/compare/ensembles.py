@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.measures.benchmarks.answers import RunAnswers
-from medexam.measures.benchmarks.paired import TableRun, pair_runs
-from medexam.measures.benchmarks.paired_tables import overall_tables, paired_document
-from medexam.measures.benchmarks.verdicts import pair_sentences
+from medexam.measures.comparing import RunAnswers, pair_runs
+from medexam.measures.paired_tables import overall_tables, paired_document
+from medexam.measures.tables import TableRun
+from medexam.measures.verdicts import pair_sentences
 from medexam.programs import build_prediction
 from medexam.programs.steps.branches import combine
 from medexam.questions import Question

@@ -13,8 +13,8 @@ from medexam.distributions import WILSON, rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.measures.benchmarks.paired_tables import document_of
 from medexam.measures.paired import NO_ANSWER, Sheet, adjust_all, compare_pair
+from medexam.measures.paired_tables import document_of
 from medexam.specs.identity import differing_keys
 from medexam.tables import Table, percent, with_interval
 

@@ -4,10 +4,10 @@ import numpy as np
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.measures.benchmarks.measures import signed
-from medexam.measures.benchmarks.paired import Pair
+from medexam.measures.comparing import Pair
 from medexam.measures.margins import Told, cluster_test, judge_margin, score_test
 from medexam.measures.paired import adjust_holm
+from medexam.measures.shown import signed
 from medexam.tables import decimal, equals
 
 _PHRASES: dict[Told, str] = {

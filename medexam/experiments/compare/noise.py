@@ -10,9 +10,9 @@ from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.measures import Benchmark
-from medexam.measures.benchmarks.measures import signed
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.margins import Noise, measure_noise
+from medexam.measures.shown import signed
 from medexam.predictions import Prediction, Status
 from medexam.questions import AnySet, Item
 from medexam.tables import decimal, percent

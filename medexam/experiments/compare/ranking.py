@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.runs import find_scope, mixed_notes
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.measures.benchmarks.verdicts import leader_sentence, verdicts
+from medexam.measures.verdicts import leader_sentence, verdicts
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def find_standing(runs: Sequence[StoredRun], names: Sequence[str]) -> Standing |
     if len(ranked) < 2 or not ranked[0][0].metrics.right:
         return None
     try:
-        paired = find_scope([run.folder for run, _ in ranked]).statistics
+        paired = find_scope(tuple(run.folder for run, _ in ranked)).statistics
     except (DatasetError, EngineError, RunFolderError) as error:
         return Standing(ranked[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
     sentence = leader_sentence(paired, [name for _, name in ranked])

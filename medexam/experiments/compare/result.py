@@ -7,10 +7,10 @@ from typing import Any
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.stored_run import StoredRun, run_document
-from medexam.measures.benchmarks.paired import Paired, count_alone
-from medexam.measures.benchmarks.paired_tables import document_of, paired_document
+from medexam.measures.comparing import Paired, count_alone
 from medexam.measures.intervals import RESAMPLES, SEED
 from medexam.measures.paired import Measured
+from medexam.measures.paired_tables import document_of, paired_document
 from medexam.measures.results import Resampling
 
 DROPPED = {

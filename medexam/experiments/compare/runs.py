@@ -34,9 +34,8 @@ from medexam.experiments.store.stored_run import (
 )
 from medexam.gc_pause import gc_seldom
 from medexam.measures import Benchmark
-from medexam.measures.benchmarks.answers import RunAnswers
-from medexam.measures.benchmarks.paired import pair_runs
 from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.measures.comparing import RunAnswers, pair_runs
 from medexam.measures.margins import noise_floor
 from medexam.measures.paired import Measured, Sheet, compare_all
 from medexam.measures.results import ItemScores, Unit
@@ -79,8 +78,11 @@ def _mixes(folder: RunFolder) -> bool:
     return are_mixed(find_answerers(folder, folder.read_record()))
 
 
+# A page compares the same runs in its table and in its plot.
+@keep(worth=lambda _: True)
+@gc_seldom()
 def compare_runs(
-    folders: Sequence[RunFolder], finders: Sequence[Finder] = (), reading: Reading | None = None
+    folders: tuple[RunFolder, ...], finders: tuple[Finder, ...] = (), reading: Reading | None = None
 ) -> Comparison:
     """Compare the runs in `folders`, two or more, with the first one; `finders` find further parts of the comparison.
 
@@ -89,15 +91,6 @@ def compare_runs(
     Raises `DatasetError` if they asked different data sets, if no question or measure is scored by all of them, or if a
     data set cannot be read or lacks a question that was asked; `EngineError` if what scoring needs is not installed.
     """
-    return _compare_folders(tuple(folders), tuple(finders), reading)
-
-
-# A page compares the same runs in its table and in its plot.
-@keep(worth=lambda _: True)
-@gc_seldom()
-def _compare_folders(
-    folders: tuple[RunFolder, ...], finders: tuple[Finder, ...], reading: Reading | None
-) -> Comparison:
     scope = find_scope(folders, reading)
     benchmark, paired = scope.benchmark, scope.statistics
     scores = list(map(score_own, folders, scope.sets, scope.predictions))
@@ -126,19 +119,20 @@ def _compare_folders(
     )
 
 
-def find_scope(folders: Sequence[RunFolder], reading: Reading | None = None) -> ComparisonScope:
+@keep(worth=lambda _: True)
+@gc_seldom()
+def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -> ComparisonScope:
     """Find which items the runs share, and their paired statistics; arguments and errors are those of `compare_runs`.
 
     Where readings of the replies differ, the pairs hold what each of them finds.
     """
-    return _find_scope(tuple(folders), reading)
-
-
-@keep(worth=lambda _: True)
-@gc_seldom()
-def _find_scope(folders: tuple[RunFolder, ...], reading: Reading | None) -> ComparisonScope:
     records = [folder.read_record() for folder in folders]
-    _check_same_data(records)
+    if len(run_by_dataset := {record.cell.dataset.name: record.run_id for record in reversed(records)}) > 1:
+        names = " and ".join(f"{dataset} ({run_id})" for dataset, run_id in reversed(run_by_dataset.items()))
+        raise DatasetError(
+            f"the runs asked different data sets: {names}; compare runs of one data set, or run one spec again with "
+            "the other's --set dataset.name"
+        )
     checked = list(map(_read_items, folders))
     sets = [each.items for each in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
@@ -190,23 +184,11 @@ def _find_changed(folders: Sequence[RunFolder], records: Sequence[RunRecord], se
         form = dataset.language, dataset.changes, dataset.as_published
         peers.setdefault(form, {}).setdefault(items.fingerprint, folder)
     texts_by_key: dict[tuple[object, str], set[object]] = {}
-    for form, folder_by_fingerprint in peers.items():
+    for peer, folder_by_fingerprint in peers.items():
         for folder in folder_by_fingerprint.values() if len(folder_by_fingerprint) > 1 else ():
             for item in load_items(folder).questions:
-                texts_by_key.setdefault((form, item.key), set()).add(getattr(item, "printed", item))
+                texts_by_key.setdefault((peer, item.key), set()).add(getattr(item, "printed", item))
     return frozenset(key for (_, key), texts in texts_by_key.items() if len(texts) > 1)
-
-
-def _check_same_data(records: Sequence[RunRecord]) -> None:
-    first = records[0]
-    for record in records[1:]:
-        dataset_name, other_name = first.cell.dataset.name, record.cell.dataset.name
-        if dataset_name != other_name:
-            raise DatasetError(
-                f"the runs asked different data sets: {dataset_name} ({first.run_id}) and {other_name} "
-                f"({record.run_id}); compare runs of one data set, or run one spec again with the other's --set "
-                "dataset.name"
-            )
 
 
 @keep(worth=lambda _: True)
@@ -247,25 +229,18 @@ def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
     The program, model and data set; else the settings that differ, the experiment, and the run's folder.
     """
     rows = {"Program": [run.program for run in runs]}
-
-    def add(header: str, values: list[str]) -> None:
-        if len(set(values)) > 1:
-            rows[header] = values
-
-    def has_equal_rows() -> bool:
-        return len(set(zip(*rows.values(), strict=True))) < len(runs)
-
-    if len({run.model for run in runs if run.model is not None}) > 1:
+    if len({run.model for run in runs} - {None}) > 1:
         rows["Model"] = [run.model or NONE for run in runs]
-    add("Data set", [run.record.cell.dataset.label for run in runs])
-    if has_equal_rows():
-        rows["Program"] = distinct_labels(rows["Program"], [run.record.cell for run in runs])
-    if has_equal_rows():
-        add("Experiment", [run.record.cell.name for run in runs])
-    if has_equal_rows():
-        add("Run", [run.folder.name for run in runs])
-    if has_equal_rows():
-        rows["Run"] = [str(run.folder.path) for run in runs]
+    if len({run.record.cell.dataset.label for run in runs}) > 1:
+        rows["Data set"] = [run.record.cell.dataset.label for run in runs]
+    for header, find_cells in (
+        ("Program", lambda: distinct_labels(rows["Program"], [run.record.cell for run in runs])),
+        ("Experiment", lambda: [run.record.cell.name for run in runs]),
+        ("Run", lambda: [run.folder.name for run in runs]),
+        ("Run", lambda: [str(run.folder.path) for run in runs]),
+    ):
+        if len(set(zip(*rows.values(), strict=True))) < len(runs) and len(set(cells := find_cells())) > 1:
+            rows[header] = cells
     return rows
 
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.measures import Benchmark
-from medexam.measures.benchmarks.answers import RunAnswers
-from medexam.measures.benchmarks.paired import Paired
+from medexam.measures.comparing import Paired, RunAnswers
 from medexam.measures.margins import Noise
 from medexam.measures.paired import Sheet
 from medexam.questions import AnySet, Item

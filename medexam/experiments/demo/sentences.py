@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.measures import signed
-from medexam.measures.benchmarks.verdicts import describe_views, find_case, turn
+from medexam.measures.shown import signed
+from medexam.measures.verdicts import describe_views, find_case, turn
 from medexam.tables import equals, percent
 from medexam.text import count_of
 
@@ -20,8 +20,8 @@ def study_sentences(runs: Sequence[StoredRun]) -> list[str]:
     """
     base = _base(runs, "en")
     english = [run for run in runs if run.record.cell.dataset.language == "en" and run is not base]
-    ways = compare_runs([base.folder, *(run.folder for run in english)])
-    spanish = compare_runs([base.folder, _base(runs, "es").folder])
+    ways = compare_runs((base.folder, *(run.folder for run in english)))
+    spanish = compare_runs((base.folder, _base(runs, "es").folder))
     labels = [run.record.cell.program.label for run in english]
 
     def said(label: str, subject: str, reverse: bool = False) -> str:

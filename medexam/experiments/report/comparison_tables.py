@@ -5,11 +5,11 @@ from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Unbroken
 from medexam.experiments.report.tables import table_runs
-from medexam.measures.benchmarks import paired_tables
-from medexam.measures.benchmarks.paired import FEW_CLUSTERS
-from medexam.measures.benchmarks.resampling import describe_resampling
-from medexam.measures.benchmarks.verdicts import measure_sentence, pair_sentences
+from medexam.measures import paired_tables
+from medexam.measures.comparing import FEW_CLUSTERS
 from medexam.measures.results import Resampling
+from medexam.measures.shown import describe_resampling
+from medexam.measures.verdicts import measure_sentence, pair_sentences
 from medexam.tables import Table
 
 SHOWN_FLIPS = 10

@@ -6,11 +6,9 @@ from medexam.experiments.compare.ranking import find_standing, is_rankable, why_
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.measures import show_measure
-from medexam.measures.benchmarks.tables import name_measure
-from medexam.measures.benchmarks.verdicts import NAMED, join
 from medexam.measures.results import Scores
-from medexam.specs.programs.replies import ReplySpec
+from medexam.measures.shown import name_measure, show_measure
+from medexam.measures.verdicts import NAMED, join
 from medexam.tables import percent
 
 
@@ -31,21 +29,8 @@ def _is_at_chance(scores: Scores) -> bool:
 
 
 def describe_readings(runs: Sequence[StoredRun]) -> list[str]:
-    """Describe what counts as replies are read strictly and leniently: a sentence a run, one for all where both agree.
-
-    Nothing is said of a run that does not answer freely.
-    """
-    names = run_names(runs) if len(runs) > 1 else [""]
-    equal = [name or "it" for run, name in zip(runs, names, strict=True) if _reads_equally(run)]
-    subject = f"{len(equal)} runs" if len(equal) > NAMED else join(equal)
-    agreement = [f"Read leniently, {subject} {'scores' if len(equal) == 1 else 'score'} the same."] if equal else []
-    return [*filter(None, map(_readings, runs, names)), *agreement]
-
-
-def _reads_equally(run: StoredRun) -> bool:
-    metrics, program = run.metrics, run.record.cell.program
-    read_by_both = isinstance(program, ReplySpec) and program.could_be_guided and metrics.right is not None
-    return metrics.n > 0 and metrics.readings is None and read_by_both
+    """Describe what counts as replies are read strictly and leniently: a sentence for each run where that differs."""
+    return list(filter(None, map(_readings, runs, run_names(runs) if len(runs) > 1 else [""])))
 
 
 def _readings(run: StoredRun, name: str) -> str | None:

@@ -16,8 +16,8 @@ from medexam.experiments.report.markdown import render_markdown
 from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.measures.benchmarks.tables import name_measure
 from medexam.measures.results import Measure
+from medexam.measures.shown import name_measure
 from medexam.tables import NONE, Table, decimal, percent, with_interval
 from medexam.text import count_of
 
@@ -30,6 +30,9 @@ _NUMBERS_CAPTION = (
     "Protocol: digest of all that can change the number, the model and the harness's version apart; equal digests "
     "mean equal protocols. `medexam report RUN --protocol` shows its lines. Date: when the run was last asked."
 )
+
+
+_NUMBERS = ("measure", "protocol", "date")
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,12 @@ class Leaderboard(Displayed):
             highest = max(filter(None, whole.values()), default=None)
             best |= {(at, place) for at, score in whole.items() if score == highest and len(whole) > 1}
         board = Table("Leaderboard", headers, tuple(rows), frozenset(best), caption=_CAPTION)
-        headers = ("Model", "Benchmark", "Program", "Measure", "Protocol", "Date", "n", "Score")
+        headers = ("Model", "Benchmark", "Program", *(name.capitalize() for name in _NUMBERS), "n", "Score")
         numbers = tuple(
-            (
-                *(row.name, column, run.program, _measure(run)[0], _protocol(run), _date(run)[:10] or NONE),
-                *(f"{run.metrics.n:,}", _write(run)),
-            )
+            (row.name, column, run.program, *(str(score[name]) for name in _NUMBERS), f"{score['n']:,}", _write(run))
             for row in self.rows
             for column, run in row.runs.items()
+            for score in [_score_document(run)]
         )
         return [board, Table("Numbers", headers, numbers, text_columns=6, caption=_NUMBERS_CAPTION)]
 
@@ -185,14 +186,11 @@ def _date(run: StoredRun) -> str:
     return str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
 
 
-def _protocol(run: StoredRun) -> str:
-    """Digest how the number came about, apart from the model and the harness's version."""
-    lines = read_protocol(run.record, run.environment)
-    return digest_of({name: line for name, line in lines.items() if name not in ("model", "harness")})
-
-
 def _score_document(run: StoredRun) -> dict[str, Any]:
+    """Return a score with how it came about: `protocol` digests that, apart from the model and medexam's version."""
     name, measure = _measure(run)
+    protocol = dict(read_protocol(run.record, run.environment))
+    del protocol["model"], protocol["harness"]
     return {
         "run_id": run.record.run_id,
         "measure": name,
@@ -200,7 +198,7 @@ def _score_document(run: StoredRun) -> dict[str, Any]:
         "interval": measure.interval,
         "n": run.metrics.n,
         "status": run.status,
-        "protocol": _protocol(run),
+        "protocol": digest_of(protocol),
         "date": _date(run),
     }
 

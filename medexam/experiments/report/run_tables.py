@@ -8,8 +8,8 @@ from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.measures import show_measure
-from medexam.measures.benchmarks.tables import origin
+from medexam.measures.shown import show_measure
+from medexam.measures.tables import origin
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
 from medexam.text import shorten
@@ -41,10 +41,20 @@ def describe_state(run: StoredRun) -> str:
 
 def describe_warnings(runs: Sequence[StoredRun]) -> list[str]:
     """List what a reader should know of the runs, a sentence each; usually empty."""
-    names = [f"{run.title}: " if len(runs) > 1 else "" for run in runs]
-    lines = [f"Warning: {name}{text}" for run, name in zip(runs, names, strict=True) for text in run.warnings]
-    lines += dict.fromkeys(f"Note: {note}" for run in runs for note in run.metrics.notes)
+    named = list(zip(run_names(runs), runs, strict=True))
+    warnings = merge_notes([(name, text) for name, run in named for text in run.warnings], len(runs))
+    notes = dict.fromkeys(note for run in runs for note in run.metrics.notes)
+    lines = [*(f"Warning: {text}" for text in warnings), *(f"Note: {note}" for note in notes)]
     return [f"{' '.join(line.split()).rstrip('.')}." for line in lines]
+
+
+def merge_notes(name_texts: Sequence[tuple[str, str]], count: int) -> list[str]:
+    """Write each text once, behind the names that it is said of unless it is said of all `count`."""
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in name_texts:
+        if name not in names_by_text.setdefault(text, []):
+            names_by_text[text].append(name)
+    return [f"{', '.join(names)}: {text}" if len(names) < count else text for text, names in names_by_text.items()]
 
 
 def own_tables(runs: Sequence[StoredRun]) -> list[Table]:

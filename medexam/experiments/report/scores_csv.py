@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.measures import measure_values
 from medexam.measures.counting import COUNTS
 from medexam.measures.results import Scores
+from medexam.measures.shown import measure_values
 
 
 def render_scores(runs: Sequence[StoredRun]) -> str:

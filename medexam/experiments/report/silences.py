@@ -6,11 +6,14 @@ from types import MappingProxyType
 
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.predictions import Reason, Status
+from medexam.model_calls import is_cut
+from medexam.predictions import Prediction, Reason, Status
 from medexam.text import shorten
 
 SILENT = 0.1
 """Share of questions without an answer from which on a reader is told why."""
+_FAR_BELOW = 0.9
+"""Share of its budget below which a cut reply ended at something else."""
 CAUSES: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.UNPARSED: "replies without a legal answer",
@@ -41,11 +44,13 @@ def _silence(run: StoredRun, name: str) -> str | None:
         return None
     questions = set(run.record.questions)
     counts: Counter[Reason] = Counter()
+    context = 0
     examples: dict[Reason, str] = {}
     for prediction in run.folder.scan_predictions():
         is_blank = prediction.question in questions and prediction.status is Status.UNANSWERED
         if is_blank and (cause := prediction.reason) is not None and cause in CAUSES:
             counts[cause] += 1
+            context = max(context, _filled_context(prediction))
             if reply := " ".join((prediction.reply or "").split()):
                 examples.setdefault(cause, f', such as "{shorten(reply, 60)}"')
     if not counts:
@@ -53,7 +58,11 @@ def _silence(run: StoredRun, name: str) -> str | None:
     (first, most), *others = counts.most_common()
     other_causes = ", ".join(f"{CAUSES[cause]}: {count:,}" for cause, count in others)
     advice = ""
-    if first in _FREE and _could_be_guided(run):
+    if context and first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
+        advice = f"; prompt and reply filled the context of {context:,} tokens: give the server a larger one"
+    elif first is Reason.EMPTY and first in examples:
+        advice = "; the server put all of them into thinking: set model.thinking to off, or end its parsing of thoughts"
+    elif first in _FREE and _could_be_guided(run):
         advice = "; program.answer_format=guided makes that impossible"
     elif first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         advice = "; a larger program.max_tokens leaves them room"
@@ -61,6 +70,15 @@ def _silence(run: StoredRun, name: str) -> str | None:
         advice = f"; an answer must be in the format of the module's adapter, {adapter}, and be one of the options"
     cause_words = f"{most:,} of {metrics.n:,} {CAUSES[first]}{examples.get(first, '')}"
     return f"{name}: {cause_words}{other_causes and f' ({other_causes})'}{advice}."
+
+
+def _filled_context(prediction: Prediction) -> int:
+    """Return the tokens of a prompt and of its reply that was cut far below its budget; 0 where none was."""
+    for call in prediction.calls:
+        budget, written = call.sampling.get("max_tokens"), call.completion_tokens
+        if is_cut(call.finish_reason) and budget and written is not None and call.prompt_tokens:
+            return call.prompt_tokens + written if written < _FAR_BELOW * budget else 0
+    return 0
 
 
 def _could_be_guided(run: StoredRun) -> bool:

@@ -7,8 +7,7 @@ from medexam.experiments.compare.ranking import describe_difference, find_standi
 from medexam.experiments.compare.runs import label_rows, run_names
 from medexam.experiments.report.run_tables import own_tables
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.paired import TableRun
-from medexam.measures.benchmarks.tables import breakdowns, legend, overview
+from medexam.measures.tables import TableRun, breakdowns, legend, overview
 from medexam.tables import Table
 
 BOLD = "Bold: better than every other run, by McNemar's test after Holm, however the replies are read."
@@ -30,9 +29,7 @@ def comparison(runs: Sequence[StoredRun]) -> Table:
 
 def facet_tables(run: StoredRun) -> list[Table]:
     """Build tables of the scores of one run by each facet."""
-    tables = breakdowns(run.benchmark, run.metrics, published=True)
-    caption = legend(run.benchmark, [run.metrics], published=True)
-    return [*(replace(table, caption=caption) for table in tables[:1]), *tables[1:]]
+    return breakdowns(run.benchmark, run.metrics)
 
 
 def split_families(runs: Sequence[StoredRun]) -> list[list[StoredRun]]:

@@ -1,14 +1,14 @@
 """Calls to one server, as the probe makes them: what it answers, what it refuses, and whether it is still there.
 
-A refusal is an answer, and what the server said is kept. The first reply is waited for longer than others, since a
-server may load its model for it. This module speaks plain HTTP and knows where OpenAI's and vLLM's addresses lie.
+A refusal is an answer, and what the server said is kept. A reply of the model is waited for longer than the rest, since
+a server may load it first. This module speaks plain HTTP and knows where OpenAI's and vLLM's addresses lie.
 """
 
 import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,8 +33,6 @@ _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
 """What servers say that answer HTTP 503 until their model is there."""
-_BUSY = re.compile(r"^vllm:num_requests_(?:running|waiting)(?:\{.*\})? (?!0+(?:\.0+)?$)\d", re.MULTILINE)
-"""A line of vLLM's counters for requests that it computes or that wait."""
 _MOST_TOKENS = 2**31
 """No server has a vocabulary or a context of as many."""
 _MESSAGE_CHARS = 600
@@ -51,7 +49,7 @@ class ServerCalls:
     endpoint: Endpoint
     timeout_s: float
     wait_s: float = 0.0
-    """Seconds that the first reply may take, if they are more."""
+    """Seconds that a reply of the model may take, if they are more: it may load first, or serve others."""
     model: str = ""
     """What requests ask for."""
     limit: str | None = None
@@ -141,11 +139,10 @@ class ServerCalls:
 
         async def attempt() -> dict[str, Any]:
             try:
-                timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": None})
-                call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": silence_s})
                 with self._noticing():
-                    reply = await reply_object(self._unless_silent(call, silence_s), address)
-                return _sound(reply)
+                    call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                    return _sound(await reply_object(call, address))
             except CallError as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
@@ -155,7 +152,7 @@ class ServerCalls:
                 return {}
 
         writes = address.endswith("/completions")
-        silence_s = max(self.timeout_s, 0.0 if self.replied or not writes else self.wait_s)
+        silence_s = max(self.timeout_s, self.wait_s) if writes else self.timeout_s
         try:
             reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
         except TransportError:
@@ -166,7 +163,7 @@ class ServerCalls:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Say once that the first reply takes long, and how long it is waited for."""
+        """Say once that the first reply takes long, and how long one is waited for."""
 
         def tell() -> None:
             self._told = True
@@ -202,35 +199,6 @@ class ServerCalls:
     async def text(self, ids: list[int]) -> str:
         """Turn tokens to text by `/detokenize`; empty if it refuses."""
         return str((await self.post(f"{self.endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
-
-    async def metrics(self) -> str:
-        """Read what `/metrics` says; empty if it says nothing."""
-        reply = await self._get(f"{self.endpoint.root}/metrics")
-        return reply.text if reply.is_success else ""
-
-    async def _unless_silent(self, call: Coroutine[Any, Any, httpx.Response], silence_s: float) -> httpx.Response:
-        """Await the reply; raises `httpx.ReadTimeout` after a silence, unless vLLM's counters show that it is busy.
-
-        Others' requests may wait before this one.
-        """
-        reply = asyncio.ensure_future(call)
-        try:
-            while True:
-                await asyncio.wait({reply}, timeout=silence_s)
-                if reply.done() or not await self._is_busy():
-                    break
-            if not reply.done():
-                raise httpx.ReadTimeout("no reply in time")
-            return await reply
-        finally:
-            reply.cancel()
-            await asyncio.gather(reply, return_exceptions=True)
-
-    async def _is_busy(self) -> bool:
-        try:
-            return bool(_BUSY.search(await self.metrics()))
-        except httpx.TransportError:
-            return False
 
     async def _get(self, address: str) -> httpx.Response:
         try:

@@ -12,6 +12,7 @@ Three methods, from the same tokens to the same numbers:
 This module knows tokens; its neighbours know how a server or a model is asked.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,8 +21,8 @@ from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import Continuation, ContinuationLogprobs, Generation, ReadBy
 
 TokenPath = tuple[int, ...]
-_NO_PROBABILITY = -9000.0
-"""No token that a model may write has as few nats."""
+_NO_PROBABILITY = -9999.0
+"""What vLLM writes for a token that has no probability, such as one that a mask forbids."""
 
 _PROMPT = 10
 """Cost of scheduling a prompt and sampling after it, in tokens; measured on vLLM."""
@@ -210,8 +211,8 @@ def _check_values(continuation: Continuation, method: ReadBy) -> None:
     if len(continuation.logprobs) != len(continuation.tokens):
         raise unusable_reply(method, request, f"{len(continuation.logprobs)} numbers")
     for value in continuation.logprobs:
-        # Rounding may bring the probability of a certain token slightly above 1. vLLM writes -9999 for what has none.
-        if not _NO_PROBABILITY < value <= 1e-3:
+        # Rounding may bring the probability of a certain token slightly above 1. vLLM writes a number for none.
+        if not math.isfinite(value) or value > 1e-3 or value == _NO_PROBABILITY:
             raise unusable_reply(method, request, str(value))
 
 

@@ -61,7 +61,7 @@ def test_the_page_has_every_section_of_two_runs(page, two_runs) -> None:
     assert len(found.tables["By exam"]) == 5
     assert found.tables["Failed questions"][1][:3] == ["zero_shot", "network", "LMTransportError"]
     assert {"Scores on the same questions", "Against longest", "Settings"} <= found.tables.keys()
-    assert any("zero_shot is incomplete: " in text for text in found.texts["p"])
+    assert any("zero_shot: Incomplete: 15 of 20 questions scored" in text for text in found.texts["p"])
     assert "Plots are left out: plots need matplotlib: pip install 'medexam[plots]'" in found.texts["p"]
 
 
@@ -85,7 +85,7 @@ def test_what_all_runs_say_stands_once(page, make_run) -> None:
     said = "The server cut the prompts."
     runs = [make_run({"kind": "blind", "option": option}, "rw", warnings=(said,)) for option in (1, 2, 3)]
     (warning,) = [text for text in page(*runs).texts["p"] if said in text]
-    assert warning == said
+    assert warning == f"Warning: {said}"
 
 
 def test_the_page_loads_nothing_and_runs_its_own_scripts_only(page, two_runs) -> None:

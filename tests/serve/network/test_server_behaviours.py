@@ -382,3 +382,43 @@ def test_a_number_that_stands_for_none_is_no_log_probability(run) -> None:
         _, lines, _ = run(wire, "--program", "likelihood")
     scores = [score for line in lines for score in ((line.get("evidence") or {}).get("option_scores") or {}).values()]
     assert all(score > -1000 for score in scores)
+
+
+@dataclass
+class AllThought(Chat):
+    """A parser of thoughts that takes the whole reply for one."""
+
+    def say(self, body: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        message, reason = super().say(body)
+        return {"role": "assistant", "content": None, "reasoning_content": message["content"]}, reason
+
+
+@dataclass
+class FullContext(Chat):
+    """Its context is full after a few tokens of a reply."""
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, document = super().reply(path, body)
+        if path == CHAT and status == 200 and "\n1" in text(body):
+            document["choices"][0] = {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Let me see."},
+                "finish_reason": "length",
+            }
+            document["usage"] = {"prompt_tokens": 507, "completion_tokens": 5, "total_tokens": 512}
+        return status, document
+
+
+@pytest.mark.parametrize(
+    ("wire", "reason", "words"),
+    [
+        (AllThought(), "empty", "put all of them into thinking"),
+        (FullContext(), "truncated", "prompt and reply filled the context of 512 tokens"),
+    ],
+)
+def test_the_report_says_why_nothing_was_answered(wire: Chat, reason: str, words: str, run, tmp_path) -> None:
+    with serving(wire):
+        _, lines, said = run(wire, "--program", "zero_shot")
+    assert {line["reason"] for line in lines} == {reason}, said
+    (report,) = tmp_path.glob("runs/*/report.md")
+    assert words in report.read_text(encoding="utf-8")

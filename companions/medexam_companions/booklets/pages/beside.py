@@ -127,6 +127,11 @@ def _read_lines(lines: Sequence[Cells], place: int, columns: Sequence[Column]) -
         if (line.page, line.column) != (first.page, first.column) or not near or not block.take(line):
             break
         before = line
+    # Texts that are numbers, as in `1. 2.` over `2. 4.`, look like labels until a label comes again.
+    following = lines[place + block.ordered_length : place + block.ordered_length + 1]
+    stated = {number for options in block.options for number, _ in options[: block.ordered_length]}
+    if block.ordered_length == 1 and any(_read_label(line) in stated for line in following):
+        block.ordered_lines, block.ordered_length = [], 0
     return block
 
 

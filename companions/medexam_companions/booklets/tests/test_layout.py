@@ -46,6 +46,15 @@ def test_numbers_inside_options_are_no_labels(print_booklet, questions) -> None:
     assert len(drafts) == 14
 
 
+def test_options_that_are_numbers_with_a_full_stop_are_texts(print_booklet, plain) -> None:
+    asked = plain(40)
+    asked[30].options = [["2."], ["4."], ["8."], ["16."]]
+    asked[31].options = [["3."], ["2."], ["1."], ["0."]]
+    drafts = read_drafts(print_booklet(asked))
+    assert texts(drafts[31])[1:] == ["2.", "4.", "8.", "16."]
+    assert texts(drafts[32])[1:] == ["3.", "2.", "1.", "0."]
+
+
 def test_statements_listed_in_a_stem_stay_in_it(press, questions, tmp_path) -> None:
     asked = press()
     for question in questions[:5]:

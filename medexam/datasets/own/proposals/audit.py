@@ -15,7 +15,7 @@ from medexam.datasets.own.columns import KEYED, STANDARD
 from medexam.datasets.own.labels import CLOSE_LETTER, OWN_MARK, in_order, is_run, plain_label
 from medexam.datasets.own.names import KINDS, plain_name
 from medexam.datasets.own.options import LABELS
-from medexam.datasets.own.proposals.drafts import Proposal, columns_in
+from medexam.datasets.own.proposals.drafts import LOOKED_AT, Proposal, columns_in
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row
@@ -37,11 +37,10 @@ _UNCLEAN = re.compile(
 )
 """What no text for a reader holds: pictures' names, tags, containers, and signs of a wrong encoding."""
 _MARKED = re.compile(
-    r"(?i)[✓✔✅☑√]|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
+    r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
+    r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
 )
-"""What says that an option is right."""
-_NO_OPTION = re.compile(r"[^:]{0,40}:")
-"""What stands before options, and is none."""
+"""What says that an option is right, or stands before options and is none."""
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NUMBERED = re.compile(r"(\D{0,20}?)(\d{1,9})")
 _NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
@@ -74,16 +73,17 @@ def audit(draft: Proposal) -> None:
         f"{each.column:{wide}}  {'to decide: ' if each.is_open else ''}{each.reading}" for each in draft.accounts
     ]
     is_open = [each for each in draft.accounts if each.is_open]
-    if ignored := [each.column for each in draft.accounts if each.reading.startswith("ignored")]:
-        draft.columns["ignored"] = ignored
+    ignored = [each.column for each in draft.accounts if each.reading.startswith("ignored")]
+    draft.columns |= {"ignored": ignored} if ignored else {}
     facts = "; ".join(f"{each.column} ({each.reading})" for each in is_open)
     if is_open and not {"columns.stem", "columns.options", "columns.answer"} & draft.open.keys():
         if draft.sample.is_numbered:
             draft.ask("answer", f"{draft.columns.get('answer')}, or another of columns without names: {facts}")
         else:
-            question = f"add what no question needs, or read it as context, image, answer ...: {facts}"
-            draft.columns.setdefault("ignored", [])
-            draft.open["columns.ignored"] = question
+            which = (
+                f"[{', '.join(ignored)}], with what else no question needs, or read it as context, image, answer ..."
+            )
+            draft.ask("ignored", f"{which}: {facts}")
     _ask_above(draft)
     doubts = dict(_doubts(draft))
     if doubts:
@@ -280,26 +280,26 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows) > 0:
         texts = " / ".join(option.text for option in labelled[0].options)
         yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
-    sign = _find_telltale(rows)
+    sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
     if sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 
 
 def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
     question = row.question
-    for text in (question.stem, question.context or "", *(option.text for option in question.options)):
-        match = _UNCLEAN.search(text) if len(text) > 1 else None
-        if match is not None:
-            yield match
-    for option in question.options:
-        match = _MARKED.search(option.text) or _NO_OPTION.fullmatch(option.text)
+    options = "\n".join(option.text for option in question.options)
+    for pattern, text in ((_UNCLEAN, "\n".join([question.stem, question.context or "", options])), (_MARKED, options)):
+        match = pattern.search(text)
         if match is not None:
             yield match
 
 
 def _begin_with_labels(row: Row) -> bool:
     """Return whether options begin with letters or numbers that count on; perhaps not all of them."""
-    marks = [OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in row.question.options]
+    options = row.question.options
+    if not any(OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in options[:2]):
+        return False
+    marks = [OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in options]
     labels = [plain_label(mark[2]) for mark in marks if mark]
     return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
 

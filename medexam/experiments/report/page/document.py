@@ -19,15 +19,16 @@ from markupsafe import Markup, escape
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.findings import above_chance, describe_readings, lead
 from medexam.experiments.report.page.questions import pack_questions
-from medexam.experiments.report.page.sections import build_sections, find_warnings, merge_notes
+from medexam.experiments.report.page.sections import build_sections
 from medexam.experiments.report.plots.drawing import render_svg
 from medexam.experiments.report.plots.runs import plot_runs
-from medexam.experiments.report.run_tables import find_added_tables
+from medexam.experiments.report.run_tables import describe_state, describe_warnings, find_added_tables, merge_notes
 from medexam.experiments.report.silences import silences
-from medexam.experiments.report.tables import overview_tables
+from medexam.experiments.report.tables import label_runs, overview_tables
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
 from medexam.plugins import __version__
@@ -68,6 +69,7 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
         plots = [(Markup(render_svg(plot)), plot.caption) for plot in drawn]  # noqa: S704 - our own drawing
     except MedExamError as error:
         lines.append(f"Plots are left out: {error}")
+    states = [f"{name}: {describe_state(run)}" for run, name in zip(runs, names, strict=True) if not run.complete]
     descriptions = [(name, run.record.description or "") for run, name in zip(runs, names, strict=True)]
     return fill_template(
         kind="report",
@@ -75,7 +77,7 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
         about=describe_runs(runs),
         findings=findings,
         command=shlex.join(["medexam", "report", *(str(run.folder.path) for run in runs)]),
-        warnings=[warning for warning in find_warnings(runs, names) if warning not in findings],
+        warnings=[note for note in [*ranking_notes(runs), *describe_warnings(runs), *states] if note not in findings],
         lines=[*merge_notes([pair for pair in descriptions if pair[1]], len(runs)), *lines],
         tables=overview_tables(runs),
         strips=STRIPS,
@@ -88,12 +90,9 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
 
 def describe_runs(runs: Sequence[StoredRun]) -> str:
     """Describe what was asked of which model, and when."""
-    models = list(dict.fromkeys(run.model for run in runs if run.model is not None))
-    questions = len({key for run in runs for key in run.record.questions})
     parts = [
-        models[0] if len(models) == 1 else f"{len(models)} models" if models else "",
-        ", ".join(dict.fromkeys(run.record.cell.dataset.label for run in runs)),
-        f"{questions:,} questions",
+        label_runs(runs)[0],
+        f"{len({key for run in runs for key in run.record.questions}):,} questions",
         f"{len(runs)} runs" if len(runs) > 1 else runs[0].program,
         max(str(run.environment.get("ended_at") or "")[:10] for run in runs),
     ]

@@ -21,8 +21,8 @@ from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.parquet import read_columns, read_own_scores
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.tables import name_measure
 from medexam.measures.evidence.kinds import evidence_entry
+from medexam.measures.shown import name_measure
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
 from medexam.questions import Gold
@@ -45,6 +45,7 @@ ALL_PICTURES = 30_000_000
 """Characters that all pictures together may have; those of later questions are left out."""
 LEVEL = 5
 """Of gzip: 3 % larger than at 9, in less than half the time."""
+_FIELDS = ("status", "reason", "answer", "finish_reason", "prompt_tokens", "completion_tokens", "thinking_tokens")
 RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
 """What became of a question in a run; `UNKNOWN` is an answer whose right one nobody here knows."""
 
@@ -275,17 +276,11 @@ def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], i
     if any("reply" in call for call in calls):
         reply = rationale = None
     answer = {
-        "status": prediction.status.value,
-        "reason": prediction.reason.value if prediction.reason else None,
-        "answer": prediction.answer,
+        **{name: getattr(prediction, name) for name in _FIELDS},
         "text": None if prediction.text == (prediction.reply or "").strip() else _shorten(prediction.text, longest),
         "reply": _shorten(reply, longest),
         "rationale": _shorten(rationale, longest),
         "calls": calls or None,
-        "finish_reason": prediction.finish_reason,
-        "prompt_tokens": prediction.prompt_tokens,
-        "completion_tokens": prediction.completion_tokens,
-        "thinking_tokens": prediction.thinking_tokens,
         "latency_s": six_digits(prediction.latency_s),
         "waiting_s": six_digits(prediction.waiting_s),
         **evidence_entry(prediction),

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from medexam.errors import DatasetError
-from medexam.experiments.compare.ranking import ranking_notes
 from medexam.experiments.compare.result import describe_all
 from medexam.experiments.compare.runs import compare_runs
 from medexam.experiments.report.comparison_tables import breakdown_tables, comparison_lines, overall_tables, verdicts
@@ -15,8 +14,8 @@ from medexam.experiments.report.run_blocks import facet_matrices
 from medexam.experiments.report.run_tables import cost_tables, describe_settings, failure_tables
 from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.tables import count_units
 from medexam.measures.evidence.kinds import evidence_tables
+from medexam.measures.tables import count_units
 from medexam.tables import NONE, Table
 
 OPEN_PAIRS = 3
@@ -55,33 +54,6 @@ def build_sections(runs: Sequence[StoredRun], names: Sequence[str], added: Seque
     return [section for section in sections if section.lines or section.tables or section.sections]
 
 
-def find_warnings(runs: Sequence[StoredRun], names: Sequence[str]) -> list[str]:
-    """List what a reader should know before the scores: how runs differ, what they warn of, and what is pending."""
-    name_texts = [(name, text) for run, name in zip(runs, names, strict=True) for text in run.warnings]
-    name_texts += [("", note) for run in runs for note in run.metrics.notes]
-    for run, name in zip(runs, names, strict=True):
-        metrics = run.metrics
-        if not metrics.complete:
-            text = (
-                f"{metrics.n} of {metrics.selected} questions are scored, {metrics.failed} failed, {metrics.missing} "
-                f"not asked yet; they do not count: {run.folder.resume_command} asks them"
-            )
-            name_texts.append((f"{name} is incomplete", text))
-    return [*ranking_notes(runs), *merge_notes(name_texts, len(runs))]
-
-
-def merge_notes(name_texts: Sequence[tuple[str, str]], count: int) -> list[str]:
-    """Write each text once, behind the names that it is said of unless it is said of all `count`."""
-    names_by_text: dict[str, list[str]] = {}
-    for name, text in name_texts:
-        if name not in names_by_text.setdefault(text, []):
-            names_by_text[text].append(name)
-    return [
-        f"{', '.join(names)}: {text}" if all(names) and len(names) < max(count, 2) else text
-        for text, names in names_by_text.items()
-    ]
-
-
 def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
     rows = tuple(
         (
@@ -113,7 +85,7 @@ def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
 
 def _compare(title: str, runs: Sequence[StoredRun]) -> Section:
     try:
-        comparison = compare_runs([run.folder for run in sorted(runs, key=lambda run: run.mixed)])
+        comparison = compare_runs(tuple(run.folder for run in sorted(runs, key=lambda run: run.mixed)))
     except DatasetError as error:
         return Section(title, (f"{describe_all(runs).capitalize()} cannot be compared: {error}.",))
     lines, sentences = comparison_lines(comparison), verdicts(comparison)

@@ -1,4 +1,4 @@
-"""The six plots of runs. Each is planned of the runs that have its data, and is None where none has.
+"""The five plots of runs. Each is planned of the runs that have its data, and is None where none has.
 
 Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
 """
@@ -30,9 +30,9 @@ from medexam.experiments.report.plots.style import (
     wrap,
 )
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.benchmarks.resampling import describe_resampling
 from medexam.measures.paired import NO_ANSWER
 from medexam.measures.results import Measure
+from medexam.measures.shown import describe_resampling
 from medexam.tables import decimal, percent, with_interval
 
 TOGETHER = 4
@@ -188,7 +188,7 @@ def flips(run_looks: Sequence[RunStyle]) -> Plot | None:
     names = [look.run.record.cell.dataset.name for look in run_looks]
     peers = sorted(compress(run_looks, [name == names[0] for name in names]), key=lambda look: look.run.mixed)
     try:
-        paired = find_scope([look.run.folder for look in peers]).statistics if len(peers) > 1 else None
+        paired = find_scope(tuple(look.run.folder for look in peers)).statistics if len(peers) > 1 else None
     except DatasetError:
         return None
     if paired is None or paired.sheet.answers is None:
@@ -265,38 +265,8 @@ def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
     return plan("reliability", "Reliability", caption, size, scored, draw)
 
 
-def thresholds(run_looks: Sequence[RunStyle]) -> Plot | None:
-    """Plan the exam score where questions of less confidence than a threshold are left blank, where one is declared."""
-    by_run = _by_evidence(run_looks, "option_scores")
-    scored = {look: figures for look, figures in by_run.items() if figures["best_threshold"] is not None}
-    if not scored:
-        return None
-    ring = {"color": GREY, "marker": "o", "markersize": 12, "fillstyle": "none", "linestyle": ""}
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for look, scores in scored.items():
-            heights = {100 * point["threshold"]: 100 * point["exam_score"] for point in scores["abstention"]}
-            axes.plot([*heights], [*heights.values()], markersize=4, **look.line)
-            best = 100 * scores["best_threshold"]
-            axes.plot(best, heights[best], **{**ring, "color": look.line["color"]})
-        axes.axhline(0, **CHANCE)
-        axes.set(xlabel="questions left blank below this confidence, %", ylabel="exam score, %")
-        axes.grid(alpha=0.3)
-
-    counts = [scores["n"] for scores in scored.values()]
-    caption = (
-        f"Exam score when questions of less confidence are left blank, {describe_n(counts)}, without intervals. A ring "
-        "marks a run's best threshold; chosen on these same questions, it is optimistic."
-    )
-    entries = [(look.line, f"{look.name} (n = {n:,})") for look, n in zip(scored, counts, strict=True)]
-    legend = [*entries, (ring, "best threshold (optimistic: chosen here)"), (CHANCE, "every question blank")]
-    name, title = "exam_score_by_threshold", "Exam score by threshold"
-    return plan(name, title, caption, (WIDTH, 4.6), scored, draw, legend)
-
-
 PLOTS: Mapping[str, Callable[..., Plot | None]] = MappingProxyType(
-    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability, thresholds)}
+    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability)}
 )
 """By name, in the order of a report."""
 
