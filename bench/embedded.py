@@ -18,7 +18,7 @@ import torch
 
 from medexam.datasets import load_exam_set
 from medexam.model_calls import Dialogue
-from medexam.programs import RecordingEngine, build_program
+from medexam.programs import EngineLM, build_program
 from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine, find_weights
 from medexam.specs import DatasetSpec, FewShotSpec, ModelSpec, ZeroShotSpec
 
@@ -32,7 +32,7 @@ PROGRAMS = {
 def record_requests(spec: ZeroShotSpec | FewShotSpec, number: int) -> list[Dialogue]:
     """What a program asks of the first questions of the sample."""
     script = ScriptedEngine({"*": "{Answer: 1}"})
-    lm = dspy.LM("scripted", engine=RecordingEngine(script.sync), cache=False, num_retries=0, temperature=0.0)
+    lm = EngineLM(script, "medexam/scripted", temperature=0.0, max_tokens=None)
     program = build_program(spec, "en")
     with dspy.context(lm=lm):
         for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions[:number]:

@@ -14,7 +14,7 @@ import time
 from medexam.datasets import load_exam_set
 from medexam.experiments import build_lm
 from medexam.programs import build_program
-from medexam.programs.lm import in_bulk, run_program
+from medexam.programs.lm import in_bulk
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
 from medexam.specs.programs.flows import FlowSpec
@@ -61,7 +61,7 @@ def main() -> None:
 
 async def _ask(program, questions, model) -> None:
     with in_bulk(build_lm(model, ScriptedEngine({"*": REPLY}))):
-        await asyncio.gather(*(run_program(program, question) for question in questions))
+        await asyncio.gather(*(program.acall(question=question) for question in questions))
 
 
 if __name__ == "__main__":

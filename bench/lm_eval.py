@@ -40,7 +40,7 @@ from peers.lm_eval_peer import LMEvalPeer, PeerPass
 from transformers import AutoTokenizer
 
 from medexam.datasets import load_exam_set
-from medexam.programs import AsyncRecordingEngine, RecordingEngine, build_program
+from medexam.programs import EngineLM, build_program
 from medexam.questions import Discipline, Question
 from medexam.serve import Engine, build_engine, smollm2_folder
 from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
@@ -124,8 +124,7 @@ def draw_marks() -> Iterator[int]:
 
 async def ask_program(engine: Engine, spec: LikelihoodSpec, questions: Sequence[Question]) -> tuple[float, Answers]:
     program = build_program(spec, "en")
-    recorders = RecordingEngine(engine.sync), AsyncRecordingEngine(engine)
-    lm = dspy.LM("medexam/model", engine=recorders[0], async_engine=recorders[1], cache=False, num_retries=0)
+    lm = EngineLM(engine, "medexam/model", temperature=None, max_tokens=None)
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Question) -> int | None:

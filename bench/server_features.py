@@ -13,10 +13,11 @@ import json
 from dataclasses import dataclass
 from typing import get_args
 
+from medexam.serve.diagnostics.diagnosis import Diagnosis
+
 from medexam.model_calls import ReadBy
 from medexam.serve import diagnose, find_targets
 from medexam.serve.choice_schema import SCHEMA_FORMS
-from medexam.serve.diagnostics.diagnosis import Diagnosis
 
 COLUMNS = {
     "programs": "programs",

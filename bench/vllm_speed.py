@@ -31,7 +31,7 @@ from dspy.lm15 import Config, Message, Request
 
 from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CHOICE
-from medexam.programs import AsyncRecordingEngine, RecordingEngine
+from medexam.programs import EngineLM
 from medexam.serve import Engine, build_engine
 from medexam.signatures import render_question
 from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
@@ -69,8 +69,7 @@ def marked(asked: list[Asked], mark: str) -> list[Asked]:
 
 
 async def run_engine(engine: Engine, asked: list[Asked]) -> tuple[float, int]:
-    recorders = RecordingEngine(engine.sync), AsyncRecordingEngine(engine)
-    lm = dspy.LM("served", engine=recorders[0], async_engine=recorders[1], cache=False, num_retries=0)
+    lm = EngineLM(engine, "served", temperature=None, max_tokens=None)
     places = asyncio.Semaphore(engine.concurrency)
 
     async def one(question: Asked) -> bool:

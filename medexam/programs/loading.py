@@ -149,8 +149,8 @@ def predictor_states(state: Mapping[str, Any], *, of_module: bool) -> dict[str, 
 def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
     """Load everything at `path` that a prompt depends on, for a run's identity; `of_module`: of a module of one's own.
 
-    `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown and by which encoder they are chosen, None
-    where all are shown. Raises `SpecError` where it cannot be read.
+    `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown
+    and by which encoder they are chosen, None where all are shown. Raises `SpecError` where it cannot be read.
     """
     state = read_state(path)
     with _naming_damage(program_file(path)):

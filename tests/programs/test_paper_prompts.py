@@ -1,6 +1,5 @@
 """The prompts of HEAD-QA v2, letter by letter as figures 5 to 8 print them, and their versions in other languages."""
 
-import json
 
 import pytest
 
