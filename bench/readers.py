@@ -12,8 +12,8 @@ from medexam.signatures import parse_answer, read_leniently
 
 OPTIONS = dict(enumerate(["Insulin", "Glucagon", "Aldosterone", "Adrenaline"], start=1))
 REASONING = {
-    "English": "Steroid hormones derive from cholesterol, and most are made in the adrenal cortex. Insulin and "
-    "glucagon are peptides of the pancreas; they act at the membrane. Of the options, the first two cannot be steroids, and "
+    "English": "Steroid hormones derive from cholesterol; most are made in the adrenal cortex. Insulin and glucagon "
+    "are peptides of the pancreas; they act at the membrane. Of the options, the first two cannot be steroids, and "
     "option 4 derives from tyrosine. ",
     "Spanish": "La aldosterona se sintetiza en la zona glomerular y regula el sodio en el túbulo distal. La insulina y "
     "el glucagón son péptidos; la adrenalina es una catecolamina. Por eso las opciones 1 y 2 no pueden ser. ",
