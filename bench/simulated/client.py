@@ -44,10 +44,7 @@ _SEEN = Capabilities(
     list_prompts=True,
     tokenizes=True,
     echo_logprobs=None,
-    named_logprobs=0,
-    masked_logprobs=False,
-    prefix_block=None,
-    call_s=0.01,
+    names_tokens=False,
 )
 _DIALOGUE = Dialogue(
     [{"role": "user", "content": "Which?"}], "{Answer: ", Sampling(temperature=0.0), choices=("1", "2", "3", "4")

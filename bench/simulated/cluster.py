@@ -14,7 +14,8 @@ from simulated.virtual_time import run_virtually
 
 from medexam.experiments import Spending
 from medexam.experiments.run.scheduler import Scheduler, Work
-from medexam.experiments.store.shards import open_shard
+from medexam.experiments.store.prediction_lines import open_log
+from medexam.experiments.store.shards import hold_shard
 from medexam.gc_pause import gc_seldom
 from medexam.serve import TIMING, RegisteredServer, Registry
 from medexam.serve.discovery.finder import ServerFinder
@@ -181,7 +182,7 @@ class _Cluster:
     async def _ask(self, part: int, processor: Processor, opened: AsyncExitStack) -> None:
         """Ask every n-th question, as a shard does."""
         engine, program = await self._open(processor, opened)
-        with open_shard(self.folder, part, keeps_prompts=True) as log:
+        with hold_shard(self.folder, part) as path, open_log(path) as log:
             work = Work(DIGEST, program, MODEL, DIGEST, None)  # type: ignore[arg-type]
             questions = self.questions[part :: self.setting.workers]
             await Scheduler(work, log, self.progress, Spending(), lambda: engine.concurrency, questions).run()

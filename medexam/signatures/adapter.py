@@ -29,7 +29,6 @@ from medexam.questions import Question
 from medexam.signatures.answer_format import (
     answer_closing,
     answer_opening,
-    cut_answers,
     find_answers,
     parse_answer,
     plain_forms,
@@ -198,14 +197,15 @@ class ExamAdapter(SingleCallAdapter):
             elif shape.chooses:
                 # Nothing that the model reasoned before can deny or end what it was then left to choose.
                 answer_text = reply[max(reply.rfind(answer_opening(self.answer_form)), 0) :]
-            elif ending is Ending.CUT:
-                answer_text = cut_answers(content, reasoned=reasoned)
-            answer = parse_answer(answer_text, question.option_numbers, reasoned=reasoned)
+            cut = ending is Ending.CUT
+            answer = parse_answer(
+                answer_text, question.option_numbers, reasoned=reasoned, cut=cut and not shape.chooses
+            )
             if answer is None and _READING.get() == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
                 texts = {option.number: option.text for option in question.options}
                 # A careful marker takes no passage's number for an option's.
                 words = drop_citations(content) if inputs.get("passages") else content
-                answer = read_leniently(words, texts, reasoned=reasoned, cut=ending is Ending.CUT)
+                answer = read_leniently(words, texts, reasoned=reasoned, cut=cut)
             outputs["answer"] = answer
         if shape.cites:
             outputs["citation"] = read_citation(content, inputs["count"])

@@ -7,190 +7,89 @@ rather than a guess. A sentence states an option if all of its words are those o
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice, pairwise
 
-from medexam.signatures.answer_format import IDIOM, STRUCK, plain_forms
+from medexam.signatures.answer_format import drop_idioms, drop_struck, is_taken_back, plain_forms
 from medexam.signatures.capitals import capitals_of
-from medexam.signatures.reply_words import CJK, load_reply_words, names, pattern_of, words_of
+from medexam.signatures.reply_words import (
+    CJK,
+    OPTION,
+    names,
+    numerals,
+    pattern,
+    pattern_of,
+    roles,
+    word_pattern,
+    words_of,
+    write_out,
+)
 
-_MARKUP = re.compile(
-    r"[*`$\ufe0f\u20e3]+|_+(?!\w)|_(?<!\w_)|\\[()\[\]]|<(?:b|strong|i|em|p|br|span|u)\b[^<>]{0,80}>|</[a-z_]{1,20}>"
-)
-"""Marks of Markdown, LaTeX and HTML, and the two that make a key cap of a digit."""
-_LATEX_TEXT = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mathsf)\s?\{([^{}]{0,60})\}")
-"""A text within a formula of LaTeX."""
-_ABBREVIATIONS = re.compile(
-    r"(?P<number>\bno\.|\bn\.?\s?[\u00ba\u00b0]|\u2116) ?(?=\d)"
-    r"|(?P<answer>\bans\.|\bsol\.|\\boxed|\\fbox|^[AR]:(?=\s?(?:\d|[A-J]\b)))"
-    r"|(?P<example>\b[eiz]\. ?[gbe]\.|\b(?:dr|prof|fig)\.)"
-    r"|(?P<gone>(?<=\d)(?:\.?[\u00aa\u00ba]|\.0(?!\w))|^question \d{1,3} ?[:.)] ?(?=.))",
-    re.IGNORECASE | re.MULTILINE,
-)
-_BESIDE = rf"[^\W{CJK}]"
-"""What makes a word with its neighbour; a Chinese sign does not."""
-_SIGN = (
-    rf"(?<!{_BESIDE})(?<![/&+-])(?<!\w['\u2019])(?<!\d[.,:])(?P<sign>[0-9]{{1,3}}"
-    r"|(?!A\s(?:resp|op[c\u00e7]|alt|corr|mell|prim|seg|terc|[cq]uart|[0-9]))(?-i:[A-HJ])(?!\.\s(?-i:[a-z\u00e0-\u00ff]))"
-    r"|[a-hj](?=\s?[)\]])|(?-i:[\u0410-\u0414])|(?<=[(])[\u0623\u0628\u062c\u062f](?=[)]))"
-    rf"(?!{_BESIDE})(?![.,:/'\u2019+%\u00b0-]{_BESIDE})(?!\s?[%/\u00b0])"
-)
-"""What may name an option: a number, or a letter by place."""
 _LETTERS = ("ABCDEFGHIJ", "\u0410\u0411\u0000\u0413\u0414", "\u0623\u0628\u062c\u062f")
-_GAP = r"[ .):\]}\"'\u2018\u2019\u201c\u201d\u00ab\u00bb,\u2013\u2014-]{1,6}\(?"
-"""What stands between the sign of an option and its text."""
-_TEXT, _LABEL, _UNCLEAR = 0xE000, 0xE800, 0xFF
+_TEXT, _LABEL, _SIGNS, _UNCLEAR = 0xE000, 0xE800, 0x800, 0xFF
 """An option is written as one sign, by its place, its text and its label apart; the last place is none or several."""
-_OPTION = "[\ue000-\uf8ff]"
-_SENTENCE = re.compile(
-    r"[.!?](?=[\s\"'\u201d\u00bb)\]}]|\Z)[\"'\u201d\u00bb)\]}]*|[\u3002\uff1f\uff01\u0964]|;(?=\s)"
-    r"|(?<!:)\n(?![a-z\u00e0-\u00ff\u0430-\u044f])"
-)
-_CLAUSE = re.compile(
-    rf"[,\uff0c\u3001]|\s[\u2013\u2014-]+\s(?!\W{{0,3}}{_OPTION})|\s(?=(?:but|sino|sondern|ma|so|thus|therefore)\s)|\s\((?=[^\W\d])"
-)
-_PLAIN_WORD = (
-    rf"{_OPTION}|[lc]['\u2019](?=\w)|(?:(?![\d_{CJK}])[\w\u0900-\u0963])+(?:['\u2019-]\w+)*"
-    r"|[^\s.!_\"'\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300d()\[\]{}<>*#=\\;\u2192\u21d2\u2013\u2014\u3002\uff01\u0964-]"
-)
-_TAKEN_BACK = re.compile(r"\W*(?:(?:hmm\W+)?(?:no|нет|or|o|или|oder|ou|actually)\b|不对)", re.IGNORECASE)
-_ABOUT_IT = re.compile(r"\W*(?:that|this|it|eso|esto|это)\b([^.!?\n]{0,30})", re.IGNORECASE)
-"""What may take a statement back right behind it."""
-_OPTIONS = re.compile(_OPTION)
-_TEXT_SIGN, _LAST_SIGN = "\ue000", "\uf8ff"
-_HAS_WORD = re.compile(rf"[^\W\d]|{_OPTION}")
-_LISTED = re.compile(r"^[^\w\n]{0,9}([0-9]{1,2}|[A-J])[.):-](?=[^\w\n]{0,4}\w)", re.MULTILINE)
-"""The label of an item in a list, at the beginning of its line."""
-_PIECE = re.compile(
-    r"\s(?<=[.!?]\s)(?<!\b[0-9A-J][.)]\s)(?<!\.[a-z]\.\s)(?<!\bDr\.\s)(?=[A-Z\u00c0-\u00dd\u0410-\u042f\u00bf])"
-    r"|\n(?<!:\n)(?![a-z\u00e0-\u00ff\u0430-\u044f])|\u3002"
-)
-"""Where a text may be cut before its options are looked for."""
-_EXPLAINED = re.compile(rf"[\"'([{{]*{_OPTION}[\"')\]}}]*:\s[^\ue000-\uf8ff]+")
-"""An option with an explanation behind a colon."""
-_NUMBERED = re.compile(r"\W?[\ue800-\uf8ff]\. ?(?=\S)(?!\n)")
-"""The label of an item in a list."""
-_SMALL = "abcdefgh"
-_ANSWERS_ALONE = re.compile(r"\W*(?:no|yes|sí|si|да|нет)\W*", re.IGNORECASE)
-_OTHER_DIGIT = re.compile("(?![0-9])\\d|[\u2460-\u2468\u2776-\u277e\ue000-\uf8ff]")
-_WISHED = ("would", "should", "must", "will")
-_QUOTING = "\"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb"
-
-
-_AGAINST_IT, _UNSURE = ("denial", "wrong"), ("doubt", "example")
-
-
-class _Vocabulary(NamedTuple):
-    groups: Mapping[str, str]
-    """What each word of a statement does."""
-    numbers: Mapping[str, int]
-    """Each word for a number -> the place of the option."""
-    stems: Sequence[str]
-    """One of these is in every statement that is more than the option."""
-    word: re.Pattern[str]
-    """A word, an option, or a sign that makes a sentence no statement."""
-
-
-@cache
-def _vocabulary() -> _Vocabulary:
-    groups = {word: group for group in reversed([*load_reply_words()][:9]) for word in words_of(group)}
-    numbers = {word: place for place, words in enumerate(load_reply_words()["numbers"]) for word in words.split()}
-    words = [word for word in words_of("answer", "choose", "correct") if len(word) > 2 or not word.isascii()]
-    stems = [word for word in words if not any(other in word for other in words if other != word)]
-    joined = sorted(
-        (word for word in (*groups, *numbers) if " " in word or re.match(f"[{CJK}]", word)), key=len, reverse=True
-    )
-    return _Vocabulary(
-        groups, numbers, stems, re.compile(rf"{'|'.join(map(re.escape, joined))}|{_PLAIN_WORD}", re.IGNORECASE)
-    )
-
-
-class _Statement(NamedTuple):
-    """A sentence that states an option."""
-
-    place: int
-    """The place of the option among all; `_UNCLEAR` for none, or several."""
-    begins: bool
-    """Whether it is the first sentence of the reply."""
-    is_ended: bool
-    """Whether a full stop ends it."""
-    rest: str
-    """What the reply says behind the last one."""
 
 
 def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = False, cut: bool = False) -> int | None:
     """Return the printed number of the option that a reply states, or None.
 
     `options`: printed number -> text. `reasoned`: the reply reasons first, and its last statement counts; otherwise all
-    of them must agree. `cut`: the reply ended at its budget, so only an option that begins it counts, or one that a
-    full stop follows at its end. Denied, doubted and taken back statements are none, and so are quantities.
+    of them must agree. An option alone counts at the end of a reply, and at the beginning of one that does not reason.
+    `cut`: the reply ended at its budget, so only an option that begins it counts, or one that a full stop follows at
+    its end. Denied, doubted and taken back statements are none, and so are quantities.
     """
-    marks = _marks(tuple(options.items()))
-    statements = [*_statements(_plain(reply), marks, reasoned=reasoned)]
+    write = _writer(tuple(options.items()))
+    statements = [*islice(_statements(reply, write, reasoned=reasoned), 1 if reasoned else None)]
     if not statements:
         return None
-    last = statements[-1]
-    if cut and not (
-        last.rest.strip() if statements[0].begins and not reasoned else not last.rest.strip() and last.is_ended
-    ):
+    (place, _, is_ended, rest), begins = statements[0], statements[-1][1]
+    if cut and not (rest.strip() if begins else is_ended and not rest.strip()):
         return None
-    if len({one.place for one in statements}) > 1 or last.place >= len(marks.numbers) or _is_taken_back(last.rest):
+    if len({one for one, *_ in statements}) > 1 or is_taken_back(rest):
         return None
-    return marks.numbers[last.place]
+    return [*options][place] if place < len(options) else None
 
 
-def _statements(text: str, marks: "_Marks", *, reasoned: bool) -> Iterator[_Statement]:
-    """Yield what a text states, in reading order; the last statement alone of a text that reasons.
-
-    An option alone counts at the end of a reply, and at the beginning of one that does not reason.
+def _statements(reply: str, write: Callable[[str], str], *, reasoned: bool) -> Iterator[tuple[int, bool, bool, str]]:
+    """Yield each sentence that states an option, the last one first: the option's place, `_UNCLEAR` for none or many,
+    whether the sentence begins the reply and whether a full stop ends it, and what stands behind the last one.
     """
-    is_list = len(set(_LISTED.findall(text))) > 1
-    pieces = [piece for piece in _PIECE.split(text) if piece.strip()]
-    lower = text.lower()
-    stems = [stem for stem in _vocabulary().stems if stem in lower]
-    statements: list[_Statement] = []
-    for number in reversed(range(len(pieces))):
+    text = drop_struck(plain_forms(reply)).replace("*", "").replace("`", "").replace(" \n", "\n").replace(" \n", "\n")
+    pieces = [text[start:end] for start, end in _cut("piece", text)]
+    while pieces and not _plain(pieces[-1]):
+        pieces.pop()
+    is_list = len({match[1] for match in map(pattern("item").match, pieces) if match}) > 1
+    rest: str | None = None
+    for number, piece in reversed([*enumerate(pieces)]):
         is_first, is_last = number == 0 and not reasoned, number == len(pieces) - 1
-        piece = pieces[number]
-        if not (is_first or is_last or any(stem in piece.lower() for stem in stems)):
+        lower = piece.lower()
+        if not (is_first or is_last or any(stem in lower for stem in _stems_of(text))):
             continue
-        text_signs = marks.write(piece)
-        sentences = [*_split(text_signs)]
-        for start, end in reversed(sentences):
-            begins, ends = is_first and (start, end) == sentences[0], is_last and (start, end) == sentences[-1]
-            place, is_bare = _read_sentence(text_signs, start, end, opens=begins and not is_list, alone=begins or ends)
-            is_argued = reasoned and is_bare and names(text_signs[start:end], "correct")
-            if place is None or is_argued or (is_bare and is_list and _LISTED.match(piece)):
+        is_item = is_list and pattern("item").match(piece)
+        signs = write(_plain(piece))
+        spans = _cut("sentence", signs)
+        for start, end in reversed(spans):
+            begins, ends = is_first and start == spans[0][0], is_last and end == spans[-1][1]
+            place, is_bare = _read_sentence(signs, start, end, opens=begins, alone=begins or ends)
+            if place is None or (is_bare and (is_item or (reasoned and names(signs[start:end], "correct")))):
                 continue
-            rest = "" if statements else "\n".join([text_signs[end:], *pieces[number + 1 :]])
-            is_ended = text_signs[:end].rstrip(" \n\"')]}")[-1:] == "."
-            statements.insert(0, _Statement(place, begins, is_ended, rest))
-            if reasoned:
-                return iter(statements)
-    return iter(statements)
+            is_ended = signs[:end].rstrip(" \"')]}")[-1:] == "."
+            rest = "\n".join([signs[end:], *pieces[number + 1 :]]) if rest is None else rest
+            yield place, begins, is_ended, rest
 
 
-def _is_taken_back(rest: str) -> bool:
-    """Return whether what follows a statement takes it back."""
-    lower = rest.lower()
-    about = _ABOUT_IT.match(rest)
-    return (
-        any(word in lower for word in words_of("retraction"))
-        or _TAKEN_BACK.match(rest) is not None
-        or (about is not None and names(about[1], "denial", "wrong"))
-    )
+@lru_cache(maxsize=1)
+def _stems_of(text: str) -> list[str]:
+    """Return the words of a text of which one is in every statement that is more than the option."""
+    words, lower = words_of("answer", "choose", "correct"), text.lower()
+    return [word for word in words if word in lower and (len(word) > 3 or not word.isascii())]
 
 
-def _split(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence begins and ends."""
-    start = 0
-    for match in _SENTENCE.finditer(text):
-        if text[start : match.start()].strip():
-            yield start, match.end()
-        start = match.end()
-    if text[start:].strip():
-        yield start, len(text)
+def _cut(ending: str, text: str) -> list[tuple[int, int]]:
+    """Return where the parts of a text begin and end, without blank ones."""
+    ends = [*(match.end() for match in pattern(ending).finditer(text)), len(text)]
+    return [(start, end) for start, end in pairwise([0, *ends]) if text[start:end].strip()]
 
 
 def _read_sentence(text: str, start: int, end: int, *, opens: bool, alone: bool) -> tuple[int | None, bool]:
@@ -198,164 +97,125 @@ def _read_sentence(text: str, start: int, end: int, *, opens: bool, alone: bool)
 
     `opens`: an explanation may stand behind its colon. `alone`: the option alone is a statement.
     """
-    sentence = text[start:end]
-    if "?" in sentence or "\uff1f" in sentence:
+    sentence = text[start:end].lower()
+    if "?" in sentence or "\uff1f" in sentence or pattern("another_case").match(sentence):
         return None, False
-    if opens and _EXPLAINED.fullmatch(sentence) and not names(sentence, *_AGAINST_IT, *_UNSURE):
-        return _place(sentence.lstrip(" \"'([{")[0]), True
-    stated, is_bare = _join_clauses(_CLAUSE.split(IDIOM.sub("", sentence)))
-    if stated is None or (is_bare and not alone) or names(sentence, *_UNSURE):
+    explained = pattern("explained").fullmatch(sentence) if opens else None
+    if explained and not names(sentence, "denial", "wrong", "doubt", "example"):
+        return ord(explained[1]) % _SIGNS, True
+    place, is_bare = _join_clauses(pattern("clause").split(drop_idioms(sentence)))
+    if place is None or (is_bare and not alone) or names(sentence, "doubt", "example"):
         return None, False
-    label = _NUMBERED.match(text, start)
-    if is_bare and label and not pattern_of("because").match(text, label.end()):
+    label = pattern("labelled").match(text, start)
+    if is_bare and label and not pattern_of("because").match(text[label.end() : end + 20].lower()):
         return _UNCLEAR, True
-    return stated, is_bare
+    return place, is_bare
 
 
 def _join_clauses(clauses: Iterable[str]) -> tuple[int | None, bool]:
     """Return the place of the option that clauses state together, and whether they say nothing else."""
-    stated: int | None = None
+    stated: set[int] = set()
     is_bare, earlier = True, []
     for clause in clauses:
-        kind, place, against = _read_clause(clause)
-        if kind == "reason" and stated is not None:
+        kind, places, against = _read_clause(clause)
+        if kind == "reason" and stated:
             break
-        if kind == "other" and stated is None:
-            earlier.append((clause, place))
+        if kind == "other" and not stated:
+            earlier.append(not places and names(clause, "denial", "wrong"))
         elif kind == "other":
-            is_of_it = place in (None, stated)
-            if place == _UNCLEAR or (place is None and is_bare) or names(clause, *_AGAINST_IT) == is_of_it:
+            is_of_it = not places or places == stated
+            if len(places) > 1 or (not places and is_bare) or names(clause, "denial", "wrong") == is_of_it:
                 return None, False
-        elif kind in ("bare", "stated"):
-            denials = (one is None and names(text, *_AGAINST_IT) for text, one in earlier)
-            if stated is None and earlier and not against and (kind == "bare" or any(denials)):
+        elif places:
+            if not stated and earlier and not against and (kind == "bare" or any(earlier)):
                 return None, False
-            stated = place if stated in (None, place) else _UNCLEAR
-            is_bare = is_bare and kind != "stated"
-    return stated, is_bare
+            stated |= places
+            is_bare = is_bare and kind == "bare"
+    return (stated.pop() if len(stated) == 1 else _UNCLEAR) if stated else None, is_bare
 
 
-def _read_clause(clause: str) -> tuple[str, int | None, bool]:
-    """Return what a clause does with its option, the option's place, and whether it begins against the one before."""
-    places: list[int] = []
+def _read_clause(clause: str) -> tuple[str, set[int], bool]:
+    """Return what a clause does with its options, their places, and whether it begins against the one before."""
+    places: set[int] = set()
     groups: list[str] = []
-    is_right = False
-    vocabulary = _vocabulary()
-    for match in vocabulary.word.finditer(clause):
-        word, place = match[0].casefold(), match.end()
-        group = vocabulary.groups.get(word)
-        if _TEXT_SIGN <= word <= _LAST_SIGN and groups[-1:] != ["question"]:
-            places.append(_place(word))
-            if clause[place : place + 2] == ") " and "(" not in clause and {"answer", "correct"} & {*groups}:
+    is_stated = False
+    for match in word_pattern().finditer(clause):
+        word, end = match[0], match.end()
+        group = roles().get(word)
+        if "\ue000" <= word <= "\uf8ff":
+            places.add(ord(word) % _SIGNS)
+            if clause[end : end + 2] == ") " and "(" not in clause and is_stated:
                 break
         elif word in ":\uff1a":
             groups.append(":")
-        elif word in vocabulary.numbers and (group is None or not (places or _HAS_WORD.search(clause, place))):
-            places.append(vocabulary.numbers[word])
-        elif word in _SMALL and not _HAS_WORD.search(clause, place) and {"answer", "label", ":"} & {*groups}:
-            places.append(_SMALL.index(word))
+        elif word in numerals() and (group is None or not (places or pattern("any_word").search(clause, end))):
+            places.add(numerals()[word])
+        elif word in "abcdefgh" and not pattern("any_word").search(clause, end):
+            places.add(ord(word) - ord("a"))
         elif group == "because" and (places or not groups):
             if not places:
-                return "reason", None, False
+                return "reason", places, False
             break
-        elif group is None or (word == "is" and not groups and not places) or (places and word in _WISHED):
-            return ("known" if _ANSWERS_ALONE.fullmatch(clause) else "other"), _only(_OPTIONS.findall(clause)), False
+        elif group is None or (word == "is" and not groups and not places):
+            return "other", {ord(sign) % _SIGNS for sign in re.findall(OPTION, clause)}, False
         else:
-            is_right = is_right or (group == "correct" and (not places or groups[-1:] in (["filler"], ["label"])))
-            groups.append(word if word == "question" else group)
-    against = groups[:1] in (["against"], ["so"])
-    if not places:
-        return "known", None, against
-    is_stated = is_right or {"answer", "choose", "so"} & {*groups}
-    return ("stated" if is_stated else "bare"), _only(places), against
-
-
-class _Marks:
-    """Writes each option that a text names as one sign."""
-
-    def __init__(self, options: tuple[tuple[int, str], ...]) -> None:
-        """Take the options: printed numbers and texts."""
-        self.numbers = [number for number, _ in options]
-        texts = [_plain(text).strip(_QUOTING + " .,;:!\u3002\n") for _, text in options]
-        self.places: dict[str, int] = {}
-        for place, text in enumerate(texts):
-            key = " ".join(text.casefold().split())
-            self.places[key] = _UNCLEAR if key in self.places else place
-        capitals = capitals_of(dict(options))
-        self.capitals = {letter: self.numbers.index(number) for letter, number in capitals.items()}
-        ordered = sorted(filter(None, texts), key=len, reverse=True)
-        every = "|".join(map(_spaced, ordered)) or "(?!)"
-        long = "|".join(_spaced(text) for text in ordered if len(text) > 1 and not text.isdigit()) or "(?!)"
-        self.pattern = re.compile(
-            rf"(?<!{_BESIDE})(?P<alone>{long})(?!{_BESIDE})|{_SIGN}(?:(?P<gap>{_GAP})(?P<text>{every})(?!{_BESIDE}))?",
-            re.IGNORECASE,
-        )
-
-    def write(self, text: str) -> str:
-        """Return the text with a sign for each option, and abbreviations as words."""
-        text = _ABBREVIATIONS.sub(lambda match: f" {match.lastgroup} " if match.lastgroup != "gone" else "", text)
-        return self.pattern.sub(self._mark, text)
-
-    def _mark(self, match: re.Match[str]) -> str:
-        if match["alone"]:
-            return chr(_TEXT + self._by_text(match["alone"]))
-        place, sign = self._by_sign(match["sign"]), match["sign"]
-        if match["text"]:
-            by_text = self._by_text(match["text"])
-            if (
-                by_text != place
-                and "." in match["gap"]
-                and match.string[match.end() : match.end() + 2].strip(" .").isalpha()
-            ):
-                return f"{chr(_LABEL + place)}{match['gap']}{chr(_TEXT + by_text)}"
-            return chr(_TEXT + (place if place == by_text else _UNCLEAR))
-        option = self.places.get(sign.casefold()) if sign == sign.upper() else None
-        other = self.capitals.get(sign.upper()) if option is None else option
-        if other not in (None, place):
-            is_labelled = (
-                match.string[match.end() : match.end() + 1] in (")", "]")
-                or match.string[: match.start()].endswith(("(", "["))
-                or names(match.string[max(match.start() - 12, 0) : match.start()], "label")
-            )
-            is_text = option is not None and (place == _UNCLEAR if sign.isdigit() else not is_labelled)
-            place = other if is_text and other is not None else _UNCLEAR
-        return chr(_LABEL + place)
-
-    def _by_text(self, text: str) -> int:
-        return self.places.get(" ".join(text.casefold().split()), _UNCLEAR)
-
-    def _by_sign(self, sign: str) -> int:
-        if sign.isdigit():
-            return self.numbers.index(int(sign)) if int(sign) in self.numbers else _UNCLEAR
-        place = max(letters.find(sign.upper()) for letters in _LETTERS)
-        return place if 0 <= place < len(self.numbers) else _UNCLEAR
+            is_stated = is_stated or group in ("answer", "choose", "so") or (group == "correct" and not places)
+            groups.append(group)
+    return "stated" if is_stated else "bare", places, groups[:1] in (["against"], ["so"])
 
 
 @lru_cache(maxsize=4096)
-def _marks(options: tuple[tuple[int, str], ...]) -> _Marks:
-    return _Marks(options)
+def _writer(options: tuple[tuple[int, str], ...]) -> Callable[[str], str]:
+    """Return what writes each option that a text names as one sign, and abbreviations as words."""
+    numbers = [number for number, _ in options]
+    capitals = capitals_of(dict(options))
+    places: dict[str, int] = {}
+    for place, (_, option) in enumerate(options):
+        text = _plain(option).strip(" .,;:!\u3002\"'()[]{}\u2018\u2019\u201c\u201d\u00ab\u00bb")
+        latin = pattern("latin").fullmatch(text)
+        for form in (text, *([f"{latin[1]}. {latin[2]}"] if latin else [])):
+            places[form.casefold()] = _UNCLEAR if form.casefold() in places else place
+    texts = sorted(filter(None, places), key=len, reverse=True)
+    every = "|".join(map(re.escape, texts)) or "(?!)"
+    long = "|".join(re.escape(text) for text in texts if len(text) > 1 and not text.isdigit()) or "(?!)"
+    beside = rf"[^\W{CJK}]"  # What makes a word with its neighbour; a Chinese sign does not.
+    option_pattern = re.compile(
+        rf"(?<!{beside})(?P<alone>{long})(?!{beside})"
+        rf"|(?x:{pattern('sign').pattern})(?:(?P<gap>{pattern('gap').pattern})(?P<text>{every})(?!{beside}))?",
+        re.IGNORECASE,
+    )
+
+    def write_sign(match: re.Match[str]) -> str:
+        text, sign = match["alone"] or match["text"], match["sign"]
+        by_text = places.get((text or sign).casefold(), _UNCLEAR)
+        if sign is None:
+            return chr(_TEXT + by_text)
+        if sign.isdigit():
+            place = numbers.index(int(sign)) if int(sign) in numbers else _UNCLEAR
+        else:
+            place = max(letters.find(sign.upper()) for letters in _LETTERS)
+            place = place if 0 <= place < len(numbers) else _UNCLEAR
+        if text:
+            return (
+                chr(_TEXT + place) if by_text == place else f"{chr(_LABEL + place)}{match['gap']}{chr(_TEXT + by_text)}"
+            )
+        is_text = by_text != _UNCLEAR and sign == sign.upper()
+        capital = numbers.index(capitals[sign.upper()]) if sign.upper() in capitals else place
+        if (by_text if is_text else capital) != place:
+            before = match.string[max(match.start() - 12, 0) : match.start()]
+            is_labelled = (
+                match.string[match.end() : match.end() + 1] in (")", "]")
+                or before.endswith(("(", "["))
+                or names(before, "label")
+            )
+            place = by_text if is_text and (place == _UNCLEAR if sign.isdigit() else not is_labelled) else _UNCLEAR
+        return chr(_LABEL + place)
+
+    return lambda text: option_pattern.sub(write_sign, write_out(text))
 
 
-def _only(places: Iterable[int | str]) -> int | None:
-    """Return the one place that all are; `_UNCLEAR` for several, None for none."""
-    distinct = {_place(one) if isinstance(one, str) else one for one in places}
-    return _UNCLEAR if len(distinct) > 1 else next(iter(distinct), None)
-
-
-def _place(sign: str) -> int:
-    """Return the place that the sign of an option stands for."""
-    return (ord(sign) - _TEXT) % (_LABEL - _TEXT)
-
-
-def _spaced(text: str) -> str:
-    return r"\s".join(map(re.escape, text.split()))
-
-
-def _plain(reply: str) -> str:
-    """Return the text with plain digits, single spaces, and without marks of Markdown, LaTeX and HTML."""
-    text = plain_forms(reply)
+def _plain(text: str) -> str:
+    """Return a text with plain digits and single spaces, and without marks of Markdown, LaTeX and HTML."""
     if not text.isascii():
-        text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.digit(match[0], " ")), text)
-    text = STRUCK.sub(" ~ ", text)
-    text = _MARKUP.sub("", _LATEX_TEXT.sub(r"\1", text))
-    return "\n".join(line for line in (" ".join(line.split()) for line in text.split("\n")) if line)
+        text = pattern("digit").sub(lambda match: str(unicodedata.digit(match[0], " ")), plain_forms(text))
+    return " ".join(pattern("markup").sub("", text).split())

@@ -4,23 +4,14 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import NamedTuple, cast
+from typing import cast
 
 from medexam.specs import parse_yaml
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Signs that stand beside each other without a space."""
-_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_IS_CJK = re.compile(f"[{CJK}]")
-
-
-class _Group(NamedTuple):
-    whole: frozenset[str]
-    starts: tuple[str, ...]
-    ends: tuple[str, ...]
-    phrases: tuple[str, ...]
-    signs: tuple[str, ...]
-    """What is looked for beside letters too."""
+OPTION = "[\ue000-\uf8ff]"
+"""What the lenient reader writes for an option."""
 
 
 @cache
@@ -39,34 +30,49 @@ def words_of(*groups: str) -> list[str]:
 
 def names(text: str, *groups: str) -> bool:
     """Return whether a text has a word of one of the groups."""
-    lower = text.lower()
-    words = _WORD.findall(lower)
-    spaced = f" {' '.join(words)} "
-    return any(
-        not group.whole.isdisjoint(words)
-        or any(word.startswith(group.starts) or word.endswith(group.ends) for word in words)
-        or any(phrase in spaced for phrase in group.phrases)
-        or any(sign in lower for sign in group.signs)
-        for group in map(_group, groups)
-    )
+    return pattern_of(*groups).search(text.lower()) is not None
 
 
 @cache
 def pattern_of(*groups: str) -> re.Pattern[str]:
-    """Compile what finds the whole words of groups; "anything but" is no "but"."""
-    words = [re.escape(word) if _IS_CJK.match(word) else rf"\b{re.escape(word)}\b" for word in words_of(*groups)]
-    return re.compile(rf"(?<!thing\s)(?<!\ball\s)(?:{'|'.join(words)})", re.IGNORECASE)
+    """Compile what finds the words of groups in a text of small letters."""
+    whole, parts = list[str](), list[str]()
+    for word in words_of(*groups):
+        is_part = re.match(rf"[{CJK}]|\W", word)
+        (parts if is_part else whole).append(
+            re.escape(word.lstrip("*")).replace(r"\*", r"\w*").replace(r"\ ", r"\W{1,3}")
+        )
+    return re.compile("|".join([rf"\b(?:{'|'.join(whole)})\b", *parts]))
 
 
 @cache
-def _group(name: str) -> _Group:
-    words = words_of(name)
-    signs = tuple(word for word in words if _IS_CJK.match(word) or not word.strip("*")[0].isalpha())
-    plain = [word for word in words if word not in signs]
-    return _Group(
-        whole=frozenset(plain),
-        starts=tuple(word[:-1] for word in plain if word.endswith("*")),
-        ends=tuple(word[1:] for word in plain if word.startswith("*")),
-        phrases=tuple(f" {word} " for word in plain if " " in word),
-        signs=signs,
-    )
+def roles() -> Mapping[str, str]:
+    """Return what each word of a statement does."""
+    return {word: group for group in reversed([*load_reply_words()][:9]) for word in words_of(group)}
+
+
+@cache
+def numerals() -> Mapping[str, int]:
+    """Return the place of the option that each word for a number stands for."""
+    return {word: place for place, words in enumerate(load_reply_words()["numbers"]) for word in words.split()}
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """Compile what finds a word, an option, or a sign that makes a sentence no statement, in small letters."""
+    joined = [word for word in (*roles(), *numerals()) if " " in word or re.match(f"[{CJK}]", word)]
+    joined = [*map(re.escape, sorted(joined, key=len, reverse=True))]
+    return re.compile("|".join([*joined, pattern("word").pattern]), re.VERBOSE)
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """Compile one of the patterns."""
+    text = load_reply_words()["patterns"][name].replace("OPTION", OPTION).replace("SIGNS", CJK)
+    return re.compile(text, re.VERBOSE)
+
+
+def write_out(text: str) -> str:
+    """Return a text with words for its abbreviations, which end no sentence."""
+    words = {"boxed": ", answer ", "gone": ""}
+    return pattern("abbreviation").sub(lambda match: words.get(group := str(match.lastgroup), f" {group} "), text)

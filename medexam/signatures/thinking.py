@@ -96,12 +96,16 @@ def end_turn(text: str) -> str:
 
 
 def _split_channels(channels: list[re.Match[str]]) -> tuple[str | None, str]:
-    """Split gpt-oss's channels: what is called is neither thought nor said."""
+    """Split gpt-oss's channels: what is called is neither thought nor said; a commentary is said if nothing is final.
+
+    vLLM too takes a commentary before the final message for thinking.
+    """
+    parts = [(*channel["head"].strip().partition(" ")[::2], channel["text"]) for channel in channels]
+    is_final = any(name == "final" for name, *_ in parts)
     thinking, content = [], []
-    for channel in channels:
-        name, _, recipient = channel["head"].strip().partition(" ")
-        if name == "analysis":
-            thinking.append(channel["text"])
-        elif name == "final" or (name == "commentary" and not recipient):
-            content.append(channel["text"])
+    for name, recipient, text in parts:
+        if name == "final" or (name == "commentary" and not recipient and not is_final):
+            content.append(text)
+        elif name == "analysis" or (name == "commentary" and not recipient):
+            thinking.append(text)
     return "\n".join(thinking).strip() or None, "".join(content).strip()

@@ -18,7 +18,7 @@ DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
 IDENTITY_SCHEMA = 3
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
-READER_VERSION = 2
+READER_VERSION = 3
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""
 
 

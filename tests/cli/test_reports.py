@@ -69,6 +69,22 @@ def test_an_exam_and_its_open_setting_are_split_by_the_same_values(run, by, spec
     assert [_groups(exam[column]) for column in columns] == [_groups(words[column]) for column in columns]
 
 
+def test_words_of_ones_own_are_split_by_any_column_of_their_file(medexam, by, tmp_path) -> None:
+    rows = "What stores iron?,Ferritin,heart,1\nWhich bone?,Femur,lung,2\nWhich nerve?,Vagus,heart,1\n"
+    (tmp_path / "words.csv").write_text(f"question,answer,topic,difficulty\n{rows}")
+    (tmp_path / "replies.yaml").write_text('"*": [Ferritin, Ferritin]')
+    assert medexam("init", "words.csv")[0] == 0
+    model = "model={engine: scripted, path: replies.yaml}"
+    assert medexam("run", "words.yaml", "--set", model)[0] == 0
+    (document,) = by("topic", "difficulty")
+    facets = document["metrics"]["by"]
+    assert [_groups(facets[column]) for column in ("topic", "difficulty")] == [
+        [("heart", 2), ("lung", 1)],
+        [("1", 2), ("2", 1)],
+    ]
+    assert [facets["topic"][topic]["measures"]["f1"]["value"] for topic in ("heart", "lung")] == [0.5, 0.0]
+
+
 def test_each_run_is_one_line_in_a_terminal_of_eighty_columns(medexam, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = medexam("run", "headqa_sample", "--program", "longest,blind,random", "--limit", 60)

@@ -17,15 +17,20 @@ from medexam.predictions import Reason
 from medexam.signatures import find_answers, parse_answer, read_leniently, render_answer, split_thinking
 from reply_grammar import build_reply
 
-CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "cases/replies.jsonl").read_text().splitlines()]
+CASES_FOLDER = Path(__file__).parents[1] / "cases"
+CASES = [json.loads(line) for line in (CASES_FOLDER / "replies.jsonl").read_text().splitlines()]
 OPTIONS = ["Are all-or-none.", "Are hyperpolarizing.", "Are graded potentials.", "Cannot be summed."]
 FOUR = (1, 2, 3, 4)
 
 
-def read_both(reply, options, *, reasoned):
+MARKED = [json.loads(line) for line in (CASES_FOLDER / "marked_replies.jsonl").read_text().splitlines()]
+HORMONES = ["Insulin", "Glucagon", "Aldosterone", "Adrenaline"]
+
+
+def read_both(reply, options, *, reasoned, cut=False):
     """Return what the strict reader gives, and what the lenient one gives where that is nothing."""
-    strict = parse_answer(reply, options, reasoned=reasoned)
-    return strict, strict if strict is not None else read_leniently(reply, options, reasoned=reasoned)
+    strict = parse_answer(reply, options, reasoned=reasoned, cut=cut)
+    return strict, strict if strict is not None else read_leniently(reply, options, reasoned=reasoned, cut=cut)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["reply"][:40])
@@ -33,6 +38,24 @@ def test_a_reply_is_read_as_a_careful_marker_would(case) -> None:
     options = dict(enumerate(case.get("options", OPTIONS), start=1))
     read = read_both(case["reply"], options, reasoned=case.get("reasoned", False))
     assert read == (case["strict"], case["lenient"]), case["why"]
+
+
+def test_replies_that_were_written_to_be_misread_are_not() -> None:
+    """A row is what a marker reads; one without `reasoned` holds for both kinds of reply."""
+    totals, reads, wrong = {"strict": 0, "lenient": 0}, {"strict": 0, "lenient": 0}, []
+    for row in MARKED:
+        options = dict(enumerate(row.get("options", HORMONES), start=1))
+        _, words = split_thinking(row["reply"])
+        for reasoned in (row["reasoned"],) if "reasoned" in row else (False, True):
+            both = read_both(words, options, reasoned=reasoned, cut=row["finish"] == "length")
+            for reading, number in zip(("strict", "lenient"), both, strict=True):
+                marked = row.get(reading)
+                wrong += [(row["reply"], reading, number)] if reading in row and number not in (marked, None) else []
+                totals[reading] += marked is not None
+                reads[reading] += marked is not None and number == marked
+    assert wrong == []
+    assert reads["strict"] >= 0.9 * totals["strict"]
+    assert reads["lenient"] >= 0.8 * totals["lenient"]
 
 
 @pytest.mark.parametrize("reading", ["strict", "lenient"])

@@ -28,7 +28,8 @@ END = "<|end|><|start|>assistant<|channel|>final<|message|>"
         ("<|channel|>analysis {Answer: 1}?", "{Answer: 1}?", ""),
         (f"<|channel|>analysis<|message|>Is it 2?{END}{{Answer: 1}}", "Is it 2?", "{Answer: 1}"),
         ("<|channel|>analysis<|message|>cut off", "cut off", ""),
-        (f"<|channel|>commentary<|message|>So:{END} {{Answer: 1}}<|return|>", None, "So: {Answer: 1}"),
+        ("<|channel|>commentary<|message|>So: {Answer: 1}<|end|>", None, "So: {Answer: 1}"),
+        (f"<|channel|>commentary<|message|>Not {{Answer: 2}}:{END} {{Answer: 1}}", "Not {Answer: 2}:", "{Answer: 1}"),
         ("<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>", None, ""),
     ],
 )

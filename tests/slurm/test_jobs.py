@@ -93,6 +93,17 @@ def test_a_job_comes_back_after_a_more_urgent_one(place: Place, model: str) -> N
     place.is_gone(job)
 
 
+def test_a_job_comes_back_whose_servers_are_told_to_end_before_others_take_its_nodes(place: Place, model: str) -> None:
+    job = place.serve(model).stdout.splitlines()[0]
+    first = place.registered(job)
+    # As with `PreemptMode=CANCEL` and a `GraceTime`: the steps get TERM, the script does not, and the job still runs.
+    place.cluster.ask("scancel", "--signal=TERM", job)
+    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    assert place.registered(job).pid != first.pid
+    place.cluster.ask("scancel", job)
+    place.is_gone(job)
+
+
 def test_every_node_serves_and_all_come_back_together(place: Place, model: str) -> None:
     job = place.serve(model, "--nodes", "2").stdout.splitlines()[0]
     first = place.all_registered(job, 2)

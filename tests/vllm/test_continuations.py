@@ -56,15 +56,11 @@ def likelihood(**fields) -> LikelihoodSpec:
     return LikelihoodSpec(kind="likelihood", **fields)
 
 
-def test_echo_and_trie_and_the_weights_themselves_agree_on_100_questions(endpoint, questions) -> None:
-    served = ModelSpec(engine="vllm", endpoints=(endpoint,))
-    read = {way: answers(served, likelihood(read_by=way), questions) for way in ("echo", "trie")}
+def test_a_server_and_the_weights_themselves_agree_on_100_questions(endpoint, questions) -> None:
+    served = answers(ModelSpec(engine="vllm", endpoints=(endpoint,)), likelihood(), questions)
     here = answers(ModelSpec(engine="embedded", dtype="float32"), likelihood(), questions)
-    assert all(said.answer is not None for said in (*read["echo"], *read["trie"], *here))
-    far, same = compare(read["echo"], read["trie"])
-    assert far < TOKEN
-    assert same >= 0.99
-    far, same = compare(read["echo"], here)
+    assert all(said.answer is not None for said in (*served, *here))
+    far, same = compare(served, here)
     assert same >= 0.97
     # A server in bfloat16 differs by what bfloat16 does to the same weights here, and not by more.
     if far > TOKEN:

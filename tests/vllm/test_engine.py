@@ -127,21 +127,16 @@ async def test_the_litellm_engine_reaches_it_too(endpoint: str, engine: Engine, 
 
 def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = load_command("doctor")
-    with command.make_context("doctor", [endpoint, "--burst", "8", "--json"]) as context:
+    with command.make_context("doctor", [endpoint, "--json"]) as context:
         command.invoke(context)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
     honoured = (
-        *("renders", "allowed_token_ids", "structured_outputs", "list_prompts", "named_logprobs"),
-        *("masked_logprobs", "tokenizes", "system_turn"),
+        *("renders", "allowed_token_ids", "structured_outputs", "list_prompts", "names_tokens", "tokenizes"),
+        *("system_turn", "several_replies"),
     )
-    assert {name: bool(document[name]) for name in honoured} == dict.fromkeys(honoured, True)
-    assert document["guided_by"] == "prefill"
-    assert document["burst"]["tokens_per_s"] == pytest.approx(16 * document["burst"]["prompts_per_s"], rel=0.01)
-    assert document["call_s"] > 0
-    reads = {read["way"]: read for read in document["reads"]}
-    assert set(reads) == {"echo", "trie", "label"}
-    assert all(read["refusal"] is None for read in reads.values())
-    assert all(read["difference"] < 0.02 for way, read in reads.items() if way != "echo"), "nats a token"
+    assert {name: document[name] for name in honoured} == dict.fromkeys(honoured, True)
+    assert (document["guided_by"], document["reads"]) == ("prefill", ["echo", "label"])
+    assert (document["thinks"], document["advice"]) == (False, [])
 
 
 async def test_free_replies_that_travel_together_are_those_of_the_chat_endpoint(

@@ -23,7 +23,8 @@ from medexam.experiments.run.executor import LocalExecutor
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit, models_file
-from medexam.experiments.store.shards import SHARDS, open_shard
+from medexam.experiments.store.prediction_lines import open_log
+from medexam.experiments.store.shards import SHARDS, hold_shard
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
 from medexam.predictions import Status
@@ -75,14 +76,14 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     """
     end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
     end_path = folder / SHARDS / f"{part}.json"
-    end_path.unlink(missing_ok=True)
     try:
-        with quiet_dspy():
+        with quiet_dspy(), hold_shard(folder, part) as path:
+            end_path.unlink(missing_ok=True)
             planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
             job = Job.read(folder)
             planned = replace(planned, repeat=job.repeat, pending=_part_of(planned, part, parts))
             if planned.pending:
-                end |= run_interruptibly(_ask(planned, part, job.limits, sharers or parts))
+                end |= run_interruptibly(_ask(planned, path, job.limits, sharers or parts))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:
@@ -100,7 +101,7 @@ def _part_of(planned: AnyCell, part: int, parts: int) -> tuple[Any, ...]:
     return tuple(question for question in unmerged[part::parts] if question.key in pending)
 
 
-async def _ask(planned: AnyCell, part: int, limits: Limits, sharers: int) -> dict[str, Any]:
+async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> dict[str, Any]:
     executor = LocalExecutor(prefer_host=host_name(), sharers=sharers)
     spending, observer, task = Spending(limits), _Unwatched(), asyncio.current_task()
     assert task is not None  # noqa: S101 - coroutines run in tasks
@@ -110,7 +111,7 @@ async def _ask(planned: AnyCell, part: int, limits: Limits, sharers: int) -> dic
         planned = _admit(planned, executor)
         planned = await asyncio.to_thread(planned.look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
-        log = partial(open_shard, planned.folder.path, part, keeps_prompts=planned.folder.read_record().keeps_items)
+        log = partial(open_log, path, keeps_prompts=planned.folder.read_record().keeps_items)
         await executor.ask_into(log, planned, observer, spending)
         stop = spending.exhausted if spending.questions < len(planned.pending) else None
         return {"stop": stop, "changes": await executor.find_changes(planned)}

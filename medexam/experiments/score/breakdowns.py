@@ -5,11 +5,14 @@ It reads answers and data as they are now, and asks no model.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from medexam.datasets.own.columns import Columns
+from medexam.datasets.own.labels import CellError
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_items
@@ -77,9 +80,9 @@ def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, 
     path, _, name = column.rpartition(":")
     if path:
         return _read_file_column(Path(path), name, rows.keys())
-    table = read_own_table(dataset) if dataset.kind == "choice" else None
+    table = read_own_table(dataset) if dataset.kind not in (None, "examples") else None
     if table is not None and column in table.columns:
-        return _read_own_column(items, table, column)
+        return _read_own_column(dataset, items, table, column)
     names += [*_MADE, *(table.columns if table is not None else ())]
     raise SpecError(
         f"--by {column}: the columns are {', '.join(names)}; FILE:COLUMN takes one of a table whose column "
@@ -87,7 +90,14 @@ def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, 
     )
 
 
-def _read_own_column(items: AnySet, table: SourceTable, name: str) -> dict[str, Any]:
+def _read_own_column(dataset: DatasetSpec, items: AnySet, table: SourceTable, name: str) -> dict[str, Any]:
+    if items.in_words:
+        columns, values = Columns(dataset.columns, table, ("stem",)), dict[str, Any]()
+        for row in table.rows:
+            with suppress(CellError):
+                texts = [columns.text(row.record, "context") or "", columns.needed_text(row.record, "stem")]
+                values[columns.key(row.record, texts)] = value_of(row.record, name)
+        return {item.key: values.get(item.key) for item in items.questions}
     rows = {row.number: row.record for row in table.rows}
     for item in items.questions:
         record = rows.get(item.number)

@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.prediction_lines import PredictionLog, open_log, scan_predictions
+from medexam.experiments.store.prediction_lines import scan_predictions
 from medexam.predictions import Prediction, Status
 
 SHARDS = "parts"
@@ -29,10 +29,10 @@ def shard_path(folder: Path, part: int) -> Path:
 
 
 @contextmanager
-def open_shard(folder: Path, part: int, *, keeps_prompts: bool) -> Iterator[PredictionLog]:
-    """Open the log of a part of the run in `folder`, for one process at a time.
+def hold_shard(folder: Path, part: int) -> Iterator[Path]:
+    """Hold a part of the run in `folder` for this process, and yield where its answers are written.
 
-    Raises `RunBusyError` where another one has it open, and `RunFolderError` where it cannot be written.
+    Raises `RunBusyError` where another process holds it, and `RunFolderError` where it cannot be written.
     """
     path = shard_path(folder, part)
     try:
@@ -43,8 +43,8 @@ def open_shard(folder: Path, part: int, *, keeps_prompts: bool) -> Iterator[Pred
         raise RunBusyError(f"part {part} of run {folder.name} is being asked by another process; wait for it") from None
     except OSError as error:
         raise RunFolderError(f"cannot write {path.parent}: {error.strerror}; make it writable") from None
-    with lock, open_log(path, keeps_prompts=keeps_prompts) as log:
-        yield log
+    with lock:
+        yield path
 
 
 def check_at_rest(folder: Path) -> None:

@@ -51,9 +51,16 @@ _SCRIPT = """\
 # Slurm warns this script before the walltime. Up to {requeues} times the job is then queued again.
 come_back() {{
   if [ "${{SLURM_RESTART_COUNT:-0}}" -lt {requeues} ]; then scontrol requeue "$SLURM_JOB_ID"
-  else echo "the walltime is near, and the job is not queued again"; fi
+  else echo "the servers end, and the job is not queued again"; fi
 }}
 trap come_back USR1
+
+# Before it takes the nodes for another job Slurm sends TERM, and the servers end in order; a job that somebody cancels
+# is not RUNNING any more.
+come_back_if_taken() {{
+  if [ "$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %T)" = RUNNING ]; then come_back; fi
+}}
+trap come_back_if_taken TERM
 
 # Since Slurm 22.05 srun does not take it from sbatch.
 if [ -n "$SLURM_CPUS_PER_TASK" ]; then export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"; fi
@@ -62,6 +69,7 @@ srun --kill-on-bad-exit={together} \\
 servers=$!
 code=0
 while kill -0 "$servers" 2>/dev/null; do wait "$servers"; code=$?; done  # a signal interrupts `wait`
+if [ "$code" -eq 0 ]; then come_back_if_taken; fi
 exit "$code"
 """
 

@@ -3,18 +3,23 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+import medexam
 from medexam.measures import TIMES
 from stored_runs import without_times
 from waiting import until
 
 QUESTIONS = 120
+SHARD = (sys.executable, "-m", "medexam.experiments.run.shard")
 SLOW = """
 import asyncio
+from pathlib import Path
 from medexam.serve import ScriptedEngine
 
 class Slow(ScriptedEngine):
@@ -25,6 +30,8 @@ class Slow(ScriptedEngine):
         self._seconds = seconds
 
     async def reply(self, dialogue):
+        with (Path(__file__).parent / "asked").open("a") as stream:
+            stream.write("x")
         await asyncio.sleep(self._seconds)
         return await super().reply(dialogue)
 """
@@ -42,6 +49,13 @@ def spec(tmp_path):
         "model": {"engine": f"{tmp_path}/slow.py:Slow", "args": {"reply": REPLIES, "seconds": 0.05}},
         "program": {"kind": "zero_shot"},
     }
+
+
+@pytest.fixture
+def asked_count(tmp_path):
+    """How many questions all processes together have asked."""
+    path = tmp_path / "asked"
+    return lambda: path.stat().st_size if path.exists() else 0
 
 
 def children() -> set[int]:
@@ -106,6 +120,28 @@ def test_two_processes_answer_what_one_does_though_one_is_killed(
     assert "died while it asked; another process asks its rest" in caplog.text
     assert len(seen) >= 2
     assert "sk-secret" not in "".join(seen)
+
+
+def test_shards_that_nobody_drives_ask_a_run_that_was_begun(ask, spec, tmp_path, asked_count) -> None:
+    (begun,) = ask(spec, limits=medexam.Limits(minutes=0))
+    assert (begun.n, asked_count()) == (0, 0)
+    folder = str(begun.folder)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    shards = [subprocess.Popen([*SHARD, folder, str(part), "2"], env=environment) for part in range(2)]
+    assert [shard.wait() for shard in shards] == [0, 0]
+    assert subprocess.run([*SHARD, folder, "1", "2"], env=environment, check=True).returncode == 0
+    assert asked_count() == QUESTIONS
+    (merged,) = ask(spec)
+    assert (len(answers(merged)), merged.complete, asked_count()) == (QUESTIONS, True, QUESTIONS)
+
+
+@pytest.mark.nightly
+def test_shards_ask_further_models_too(ask, spec) -> None:
+    steps = [{"use": {"kind": "zero_shot"}}, {"use": {"kind": "zero_shot"}, "model": "strong"}]
+    spec |= {"models": {"strong": spec["model"]}, "program": {"name": "drafted", "steps": steps}}
+    (run,) = ask(spec, workers=2)
+    assert run.complete
+    assert {call.asked for one in run.predictions.values() for call in one.calls} == {None, "strong"}
 
 
 @pytest.mark.nightly
