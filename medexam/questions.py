@@ -262,6 +262,7 @@ class Item(Protocol):
         """The language it is shown in."""
 
 
+ItemT = TypeVar("ItemT", bound=Item)
 I_co = TypeVar("I_co", bound=Item, covariant=True)
 G_co = TypeVar("G_co", bound=Mapping[str, Any], covariant=True)
 

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from medexam.measures import Difference
 from medexam.measures.intervals import resample
-from medexam.measures.paired.margins import judge_margin, score_test
-from medexam.measures.paired.repeats import measure_noise, noise_floor
+from medexam.measures.margins import judge_margin, measure_noise, noise_floor, score_test
 from medexam_companions.analysis import compare_strengths, fit_items, judge_items
 
 EXAMS, SIZE = 30, 34
@@ -37,12 +36,7 @@ def percent(outcomes: Sequence[bool]) -> str:
 
 def judge_flips(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -> tuple[bool, bool, bool]:
     """By flips of each exam: whether `compare` says equivalent, whether a gate passes, and its test alone says so."""
-    sums = np.column_stack([gained - lost, np.full(EXAMS, SIZE)]).astype(float)
-
-    def statistic(total: Floats, n: Floats, _exams: int) -> Floats:
-        return np.stack([total / n])
-
-    ((interval, way),) = resample(sums, list, statistic, 1)
+    ((interval, way),) = resample(((gained - lost) / SIZE)[:, None], np.arange(EXAMS))
     difference = Difference(value=float((gained - lost).sum() / N), interval=interval, resampled=way)
     test = score_test(int(lost.sum()), int(gained.sum()), N, margin)
     assert interval is not None

@@ -10,17 +10,15 @@ from numbers import Real
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.measures.results import Measure, Unit
-from medexam.measures.tasks import mean_measure
+from medexam.measures.results import ItemScores, Measure, Unit
+from medexam.measures.words import mean_measure, scored_items
 from medexam.plugins import load_object
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Prediction
 from medexam.questions import AnySet
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.text import writable
 
 Metric = Callable[[Any, Any, Prediction], Any]
-OwnScores = Mapping[str, Mapping[str, float]]
-"""Name of a metric -> question -> its score; a question without a score is left out."""
 
 
 def load_metric(name: str) -> Metric:
@@ -32,40 +30,28 @@ def load_metric(name: str) -> Metric:
     return metric
 
 
-def scored_keys(items: AnySet, predictions: Mapping[str, Prediction]) -> list[str]:
-    """List the questions that have a prediction whose asking did not fail, in order."""
-    return [
-        item.key
-        for item in items.questions
-        if (prediction := predictions.get(item.key)) is not None and prediction.status is not Status.FAILED
-    ]
-
-
-def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[str, Prediction]) -> OwnScores:
+def own_scores(name: str, metric: Metric, items: AnySet, predictions: Mapping[str, Prediction]) -> ItemScores:
     """Score every question that has a scorable prediction by `metric`; a mapping's entry is called `metric.entry`.
 
     Raises `SpecError`, naming metric, question and exception, if it raises one or returns something else than a score.
     """
     metric_name = short_name(name)
     scores: dict[str, dict[str, float]] = {metric_name: {}}
-    questions = {item.key: item for item in items.questions}
-    for key in scored_keys(items, predictions):
+    for item in scored_items(items.questions, predictions):
         try:
-            output = metric(questions[key], items.golds[key], predictions[key])
+            output = metric(item, items.golds[item.key], predictions[item.key])
         except Exception as error:
             raise SpecError(
-                f"metric {metric_name} failed on question {key}: {type(error).__name__}: "
+                f"metric {metric_name} failed on question {item.key}: {type(error).__name__}: "
                 f"{' '.join(str(error).split())}; the answers are kept: correct the metric, then run the spec "
                 "again"
             ) from error
-        entries = (
-            {f"{metric_name}.{writable(str(entry))}": score for entry, score in output.items()}
-            if isinstance(output, Mapping)
-            else None
-        )
-        for entry, score in (entries if entries is not None else {metric_name: output}).items():
+        entries = {metric_name: output}
+        if isinstance(output, Mapping):
+            entries = {f"{metric_name}.{writable(str(entry))}": score for entry, score in output.items()}
+        for entry, score in entries.items():
             if score is not None:
-                scores.setdefault(entry, {})[key] = _number(score, metric_name, key)
+                scores.setdefault(entry, {})[item.key] = _number(score, metric_name, item.key)
     if not scores[metric_name] and len(scores) > 1:
         del scores[metric_name]
     return scores
@@ -77,13 +63,9 @@ def own_measure(scores: Mapping[str, float], keys: list[str], cluster_of: Mappin
     `cluster_of` maps a question to what it is resampled with; questions alone are resampled if all are of one cluster.
     """
     subset = {key: scores[key] for key in keys if key in scores}
-    mean = mean_measure(subset, clusters_of(subset, cluster_of))
+    tells = len({cluster_of[key] for key in subset}) > 1
+    mean = mean_measure(subset, cluster_of.__getitem__ if tells else str)
     return mean.model_copy(update={"skipped": len(keys) - mean.n, "unit": Unit.OWN})
-
-
-def clusters_of(scores: Mapping[str, float], cluster_of: Mapping[str, str]) -> Callable[[str], str]:
-    """Choose what a question is resampled with: its cluster, or itself if all are of one, which says nothing."""
-    return cluster_of.__getitem__ if len({cluster_of[key] for key in scores}) > 1 else str
 
 
 def _number(score: Any, metric_name: str, key: str) -> float:

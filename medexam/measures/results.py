@@ -62,6 +62,8 @@ class Measure(FrozenModel):
 
 Measures = dict[str, Measure]
 """Name -> measure; the first is the one that a run is known by."""
+ItemScores = Mapping[str, Mapping[str, float]]
+"""Measure -> question -> its score; a question without a score is left out."""
 
 
 class Scores(FrozenModel):
@@ -92,7 +94,7 @@ class Scores(FrozenModel):
     data set declares what a wrong answer costs, `exam_score`: `(right - penalty wrong) / n` (Correa-Guillén et al.
     2025), from -1/3 to 1 at the Spanish boards. Where it declares exams too, `points`: `3 right - wrong` of an exam,
     averaged over the exams (Vilares and Gómez-Rodríguez 2019), which grow with the number of questions. Of HEAD-QA,
-    `headqa_v1_accuracy` and `headqa_v1_points`, see `medexam.measures.exam_averages`."""
+    `headqa_v1_accuracy` and `headqa_v1_points`, see `medexam.measures.scoring`."""
 
     def measure(self, name: str) -> Measure:
         """Return a measure; one without a value where the data set declares none of the name."""
@@ -149,8 +151,8 @@ class ScoredRun:
     """The metrics of a run, with the scores that they are means of."""
 
     metrics: Metrics
-    items: Mapping[str, Mapping[str, float]]
-    """Measure -> question -> its score, for the measures that are means over questions; what runs are compared by.
-    Empty if right or wrong says it all."""
-    own: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """The scores that the user's own metrics give, by metric."""
+    items: ItemScores
+    """Those of the measures that are means over questions; what runs are compared by. Empty if right or wrong says it
+    all."""
+    own: ItemScores = field(default_factory=dict)
+    """The scores that the user's own metrics give."""

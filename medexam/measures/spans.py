@@ -10,9 +10,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 Normalisation = Literal["squad", "spanish"]
 """Whose punctuation and articles do not count: SQuAD v1.1's English ones, or MLQA's Spanish ones."""
@@ -27,8 +26,7 @@ _ARTICLES: dict[Normalisation, re.Pattern[str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SpanScores:
+class SpanScores(NamedTuple):
     """One prediction against its references, from 0 to 1."""
 
     exact_match: float
@@ -67,24 +65,15 @@ def comparable_words(text: str, normalisation: Normalisation = "squad") -> Words
     keeps "lo", "al" and "del", and signs that are no punctuation, such as the ordinal mark in "1º".
     """
     text = unicodedata.normalize("NFC", text).lower()
-    for mark in _punctuation(text, normalisation):
-        text = text.replace(mark, "")
-    return tuple(_ARTICLES[normalisation].sub(" ", text).split())
-
-
-def _punctuation(text: str, normalisation: Normalisation) -> Iterator[str]:
-    """Yield the characters of `text` that its normalisation drops, each once."""
     for mark in set(text):
         if mark in _ASCII_MARKS or (normalisation == "spanish" and unicodedata.category(mark).startswith("P")):
-            yield mark
+            text = text.replace(mark, "")
+    return tuple(_ARTICLES[normalisation].sub(" ", text).split())
 
 
 def _overlap(answer_words: Words, reference_words: Words) -> tuple[float, float, float]:
     """Compute F1, precision and recall over words, each counted as often as both sides have it."""
-    answer_counts, reference_counts = Counter(answer_words), Counter(reference_words)
-    overlap = sum(
-        min(answer_counts[word], reference_counts[word]) for word in answer_counts.keys() & reference_counts.keys()
-    )
+    overlap = (Counter(answer_words) & Counter(reference_words)).total()
     if not overlap:
         return 0.0, 0.0, 0.0
     both = len(answer_words) + len(reference_words)

@@ -110,7 +110,7 @@ def _open(entry: DatasetInfo) -> DatasetInfo:
         name=f"{entry.name}_open",
         title=f"{entry.title}: stems alone, answered in words",
         form="short_answer",
-        benchmark="medexam.measures.benchmarks.words.spans:OpenExamBenchmark",
+        benchmark="medexam.measures:OpenExamBenchmark",
         fields=entry.fields - {"alter"},
         folder=entry.folder or entry.name,
         hub=None,

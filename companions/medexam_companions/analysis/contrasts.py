@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from medexam import Question
 from medexam.distributions import LEVEL
-from medexam.measures import FEWEST, RESAMPLES, SEED, Difference, Resampling, resample
+from medexam.measures import FEWEST, RESAMPLES, SEED, Difference, Resampling, number_as_seen, resample
 from medexam.questions import Gold
 
 Floats = NDArray[np.float64]
@@ -19,10 +19,7 @@ Floats = NDArray[np.float64]
 
 def mean_value(values: Floats, clusters: Sequence[str]) -> Difference:
     """Average over all questions, at least one, with the interval of `resample`; `clusters[i]` is the exam of i."""
-    exams = [*_split(values, clusters).values()]
-    sums = np.array([[exam.sum(), len(exam)] for exam in exams])
-    pooled = lambda total, n, _: np.stack([total / n])  # noqa: E731
-    ((interval, over),) = resample(sums, lambda: [exam[:, None] for exam in exams], pooled, 1)
+    ((interval, over),) = resample(values[:, None], number_as_seen(clusters))
     return Difference(value=float(values.mean()), interval=interval, resampled=over)
 
 

@@ -1,3 +1,4 @@
+from .benchmark import Explanations as Explanations
 from .documents import read_casimedicos as read_casimedicos
 from .finetuning.cells import FinetuningSpec as FinetuningSpec
 from .finetuning.cells import load_finetuning as load_finetuning

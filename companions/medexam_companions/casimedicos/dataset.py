@@ -40,6 +40,7 @@ CASIMEDICOS_SPANS = DatasetInfo(
     name="casimedicos_spans",
     title="CasiMedicos, extraction of the explanation of the right answer",
     form="explanations",
+    benchmark=f"{_ROOM}.benchmark:Explanations",
     reader=f"{_ROOM}.extraction:read_casimedicos_tasks",
     statistics=f"{_ROOM}.statistics:compute_explanation_statistics",
     fields=frozenset({"variants"}),

@@ -13,7 +13,7 @@ from medexam.measures import (
     ScoredRun,
     group_tasks,
     mean_measure,
-    scored_tasks,
+    scored_items,
     split_by_support,
     task_metrics,
     task_scores,
@@ -127,7 +127,7 @@ def score_cliniqlink(
     The means over the items of a format have intervals; the published list score, which is none, has not. Of items that
     share a paragraph, the last alone counts in published list figures, step rate and n-gram means.
     """
-    scored = scored_tasks(tasks, predictions)
+    scored = scored_items(tasks, predictions)
     if not scored:
         return ScoredRun(task_metrics(tasks, predictions, {}, {}), {})
     answers: dict[str, list[Answer]] = {kind: [] for kind in FORMATS}

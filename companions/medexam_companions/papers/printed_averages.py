@@ -1,6 +1,6 @@
 """Averages over exams for tables that stand beside the first paper's, with its rounding and with intervals.
 
-Vilares and Gómez-Rodríguez (2019). Their script rounds binary numbers; `exam_averages` rounds exactly.
+Vilares and Gómez-Rodríguez (2019). Their script rounds binary numbers; `medexam.measures` rounds exactly.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from medexam import Prediction
 from medexam.datasets import ExampleRecord, read_examples
 from medexam.errors import DatasetError
 from medexam.files import write_whole
-from medexam.measures import Predictions, ScoredRun, WordsBenchmark, scored_tasks
+from medexam.measures import Predictions, ScoredRun, WordsBenchmark, scored_items
 from medexam.model_calls import is_cut
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
@@ -50,7 +50,7 @@ class Translation(WordsBenchmark):
 
     def score(self, items: TaskSet, predictions: Predictions) -> ScoredRun:
         """Score what came back; a text without a reply is no valid translation."""
-        tasks = scored_tasks(items.questions, predictions)
+        tasks = scored_items(items.questions, predictions)
         candidates = {task.key: judge_task("", task, predictions[task.key]) for task in tasks}
         scores = {
             "valid": {key: float(candidate.valid) for key, candidate in candidates.items()},

@@ -2,7 +2,7 @@
 
 from medexam import Question
 from medexam.datasets import make_exam_set
-from medexam.measures.benchmarks.choice.benchmark import OwnChoiceBenchmark
+from medexam.measures import OwnChoiceBenchmark
 from medexam.questions import ExamSet
 from medexam.specs import DatasetSpec
 

@@ -9,7 +9,7 @@ from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
 from medexam.experiments.report.shown import print_blocks
-from medexam.measures.paired.power import FLIPPED, detectable_difference
+from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.tables import percent
 
 

@@ -8,8 +8,9 @@ from medexam.experiments.store.freshness import answers_unchanged
 from medexam.experiments.store.parquet import read_own_scores
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.measures import Benchmark, ScoredRun
-from medexam.measures.own import OwnScores, load_metric, own_measure, own_scores, scored_keys
-from medexam.measures.results import Metrics
+from medexam.measures.own import load_metric, own_measure, own_scores
+from medexam.measures.results import ItemScores, Metrics
+from medexam.measures.words import scored_items
 from medexam.predictions import Prediction
 from medexam.questions import AnySet
 from medexam.specs.experiment import is_entry
@@ -18,7 +19,7 @@ Predictions = Mapping[str, Prediction]
 AnyBenchmark = Benchmark[Any, Any]
 
 
-def score_own(folder: RunFolder, items: AnySet, predictions: Predictions, code: Collection[str] = ()) -> OwnScores:
+def score_own(folder: RunFolder, items: AnySet, predictions: Predictions, code: Collection[str] = ()) -> ItemScores:
     """Score the run's questions by the metrics in `code`; its other metrics keep the scores that the folder holds.
 
     They lose them where its answers or golds have changed. Raises `SpecError` if a metric fails on a question.
@@ -45,10 +46,10 @@ def score_all(
 
 
 def with_own(
-    metrics: Metrics, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, scores: OwnScores
+    metrics: Metrics, benchmark: AnyBenchmark, items: AnySet, predictions: Predictions, scores: ItemScores
 ) -> Metrics:
     """Return `metrics` with the mean of each of the user's own over the scored questions of `items`."""
-    keys = scored_keys(items, predictions)
+    keys = [item.key for item in scored_items(items.questions, predictions)]
     clusters = {item.key: benchmark.cluster(item) for item in items.questions}
     return metrics.model_copy(
         update={"own": {name: own_measure(metric_scores, keys, clusters) for name, metric_scores in scores.items()}}

@@ -22,8 +22,8 @@ from medexam.experiments.store.freshness import DERIVED
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track.copies import NOTE, Copy, CopyIds, open_store, send_copies
-from medexam.measures.benchmarks.measures import measure_values
-from medexam.measures.benchmarks.tables import headline, metric_values
+from medexam.measures.shown import measure_values
+from medexam.measures.tables import headline, metric_values
 from medexam.predictions import Prediction
 from medexam.tables import flatten
 from medexam.text import hide_secrets

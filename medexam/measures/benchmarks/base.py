@@ -5,29 +5,23 @@ Planning, asking, storing, comparing, reports, pages, MLflow and audits know thi
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from medexam.measures import ScoredRun
+from medexam.measures.results import ItemScores, ScoredRun
 from medexam.predictions import Prediction
+from medexam.predictions.prediction import Answered
 from medexam.questions import ItemSet, Scoring
 from medexam.specs import DatasetSpec
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 I = TypeVar("I", bound=Any)  # noqa: E741 - the item
 G = TypeVar("G", bound=Mapping[str, Any])
 Predictions = Mapping[str, Prediction]
-ItemScores = Mapping[str, Mapping[str, float]]
-"""Measure -> item -> its score."""
-
-
-class AnswerChoice(Protocol):
-    """An answer, as far as it is right or wrong."""
-
-    @property
-    def answer(self) -> int | None:
-        """The printed number of the chosen option; None if there is none."""
+USAGE = {
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), "int64"),
+    "latency_s": "double",
+    "finish_reason": "string",
+}
+"""The columns of `predictions.parquet` that say what an answer took."""
 
 
 class Benchmark(ABC, Generic[I, G]):
@@ -64,7 +58,7 @@ class Benchmark(ABC, Generic[I, G]):
         """Return what an item is resampled with for intervals of the user's metrics: itself or what it is part of."""
         return str(item.key)
 
-    def is_right(self, outcome: AnswerChoice, gold: Any) -> bool:
+    def is_right(self, outcome: Answered, gold: Any) -> bool:
         """Return whether an answer is right; False wherever answers are more or less right."""
         return False
 
@@ -73,19 +67,25 @@ class Benchmark(ABC, Generic[I, G]):
         """Return the right answer as `predictions.parquet` and the page hold it."""
 
     def golds_agree(self, key: str, sets: Sequence[ItemSet[I, G]]) -> bool:
-        """Return whether all data sets expect the same of an item; in another language, an answer has other words."""
-        first: dict[str, Any] = {}
-        return all(task_set.golds[key] == first.setdefault(task_set.language, task_set.golds[key]) for task_set in sets)
+        """Return whether all data sets expect the same of an item; in another language, words are others."""
+        golds: dict[object, Any] = {}
+        for each in sets:
+            # Runs on the same data share the object, which is quicker to see than that two are equal.
+            if key not in each.golds:
+                return False
+            gold = each.golds[key]
+            first = golds.setdefault(self.right_or_wrong or each.language, gold)
+            if gold is not first and gold != first:
+                return False
+        return True
 
     @abstractmethod
-    def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """List name and type of each column of `predictions.parquet`; `items` as `ScoredRun` has them."""
+    def columns(self, scores: ItemScores) -> Mapping[str, str]:
+        """Map each column of `predictions.parquet` to Arrow's type, in brackets: a list; `scores` as in `ScoredRun`."""
 
     @abstractmethod
-    def row(
-        self, item: I, gold: Any, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
-    ) -> dict[str, Any]:
-        """Return the values of `columns` for one item."""
+    def row(self, item: I, gold: Any, prediction: Prediction, scores: ItemScores) -> dict[str, Any]:
+        """Return the values of those `columns` for one item that are not those of every prediction."""
 
     @abstractmethod
     def place(self, item: I) -> dict[str, Any]:

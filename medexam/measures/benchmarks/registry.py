@@ -4,44 +4,29 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from medexam.errors import DatasetError, SpecError
-from medexam.measures.benchmarks.base import Benchmark, ItemScores, Predictions
-from medexam.measures.benchmarks.choice.benchmark import ChoiceBenchmark, OwnChoiceBenchmark
-from medexam.measures.benchmarks.words.examples import ExampleBenchmark
-from medexam.measures.benchmarks.words.spans import ShortAnswerBenchmark, SpanBenchmark
-from medexam.measures.results import ScoredRun
+from medexam.measures.benchmarks.base import Benchmark
+from medexam.measures.benchmarks.choice import ChoiceBenchmark, OwnChoiceBenchmark
+from medexam.measures.benchmarks.words import ExampleBenchmark, ShortAnswerBenchmark, SpanBenchmark
 from medexam.plugins import load_object
-from medexam.questions import AnySet, Scoring
+from medexam.questions import Scoring
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.specs.names import BENCHMARKS, short_name
 
-_KINDS: Mapping[str, Benchmark[Any, Any]] = MappingProxyType(
-    {
-        each.name: each
-        for each in (
-            OwnChoiceBenchmark("choice"),
-            ShortAnswerBenchmark("short_answer"),
-            SpanBenchmark("spans"),
-            ExampleBenchmark("examples"),
-        )
-    }
-)
+AnyBenchmark = Benchmark[Any, Any]
+_IN_WORDS = {"short_answer": ShortAnswerBenchmark, "spans": SpanBenchmark, "examples": ExampleBenchmark}
+_KINDS: Mapping[str, Callable[[str], AnyBenchmark]] = MappingProxyType({"choice": OwnChoiceBenchmark, **_IN_WORDS})
 """Kind of questions of one's own -> its benchmark."""
-_BY_FORM: Mapping[str, Callable[[str], Benchmark[Any, Any]]] = MappingProxyType(
-    {
-        "choice": ChoiceBenchmark,
-        "short_answer": ShortAnswerBenchmark,
-        "spans": SpanBenchmark,
-        "explanations": SpanBenchmark,
-    }
-)
+_BY_FORM: Mapping[str, Callable[[str], AnyBenchmark]] = MappingProxyType({"choice": ChoiceBenchmark, **_IN_WORDS})
 """Form of a data set in the catalogue -> the benchmark where its entry names none."""
+_OWN: dict[str, AnyBenchmark] = {}
+"""The user's own benchmarks whose code this process has run, by name."""
 
 
-def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any]:
+def find_benchmark(spec: DatasetSpec) -> AnyBenchmark:
     """Find the benchmark of a data set: that of its kind if the questions are one's own, else that of its name.
 
     Raises `DatasetError` if the name is code of the user's own that makes none.
@@ -50,32 +35,42 @@ def find_benchmark(spec: DatasetSpec) -> Benchmark[Any, Any]:
         return _build_own(spec.name)
     if spec.kind == "choice" and spec.scoring is not None:
         return OwnChoiceBenchmark("choice", Scoring(spec.scoring.penalty))
-    return _KINDS[spec.kind] if spec.kind is not None else _build(spec.name)
+    return _KINDS[spec.kind](spec.kind) if spec.kind is not None else _build(spec.name)
 
 
-def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> Benchmark[Any, Any]:
+def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> AnyBenchmark:
     """Find the benchmark of a stored run without running code of the user's own.
 
     Where this process has not run that code yet, it is one that shows stored scores and makes none.
     """
-    if spec.runs_code and spec.name not in _OWN:
-        return (_StoredWords if in_words else _StoredChoice)(spec.called)
-    return find_benchmark(spec)
+    if not spec.runs_code or spec.name in _OWN:
+        return find_benchmark(spec)
+
+    def refuse(*_: object) -> NoReturn:
+        raise DatasetError(
+            f"{spec.called} is a benchmark of your own, which loads and scores its questions itself: read its code, "
+            "then let `medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
+        )
+
+    kind: type[AnyBenchmark] = SpanBenchmark if in_words else OwnChoiceBenchmark
+    methods: dict[str, Any] = {"load": refuse, "score": refuse, "item_scores": lambda *_: {}}
+    stored: AnyBenchmark = type("Stored", (kind,), methods)(spec.called)
+    return stored
 
 
 @cache
-def _build(name: str) -> Benchmark[Any, Any]:
+def _build(name: str) -> AnyBenchmark:
     """Build the benchmark of a data set in the catalogue."""
     entry = find_entry(name)
     if not entry.benchmark and entry.form not in _BY_FORM:
         raise DatasetError(f"{name}: no benchmark scores questions of the form {entry.form}: its entry must name one")
     make = load_object(entry.benchmark, BENCHMARKS) if entry.benchmark else _BY_FORM[entry.form]
-    benchmark: Benchmark[Any, Any] = make(name)
+    benchmark: AnyBenchmark = make(name)
     benchmark.scoring = entry.scoring
     return benchmark
 
 
-def _build_own(name: str) -> Benchmark[Any, Any]:
+def _build_own(name: str) -> AnyBenchmark:
     """Build an instance of the user's class, with the name that tables call it by."""
     if name in _OWN:
         return _OWN[name]
@@ -90,36 +85,3 @@ def _build_own(name: str) -> Benchmark[Any, Any]:
     if not isinstance(benchmark, Benchmark):
         raise DatasetError(f"{name} is {type(benchmark).__name__}, not a subclass of medexam.measures.Benchmark")
     return _OWN.setdefault(name, benchmark)
-
-
-_OWN: dict[str, Benchmark[Any, Any]] = {}
-"""The user's own benchmarks whose code this process has run, by name."""
-
-
-class _Stored:
-    """Shows the stored scores of a benchmark whose code is not run."""
-
-    name: str
-
-    def score(self, items: AnySet, predictions: Predictions) -> ScoredRun:
-        """Raise `DatasetError`: only its code can."""
-        return self.load(items)  # type: ignore[return-value]
-
-    def load(self, spec: object) -> AnySet:
-        """Raise `DatasetError`: only its code can."""
-        raise DatasetError(
-            f"{self.name} is a benchmark of your own, which loads and scores its questions itself: read its code, then "
-            "let `medexam report --rescore RUN...` or `medexam compare --rescore RUN...` run it"
-        )
-
-    def item_scores(self, items: AnySet, predictions: Predictions) -> ItemScores:
-        """Return none, since only its code can."""
-        return {}
-
-
-class _StoredWords(_Stored, SpanBenchmark):
-    """Of answers in words."""
-
-
-class _StoredChoice(_Stored, OwnChoiceBenchmark):
-    """Of numbered options."""

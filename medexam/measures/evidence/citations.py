@@ -2,9 +2,9 @@
 
 from math import fsum
 
-from medexam.distributions import WILSON, rate_interval
-from medexam.measures.evidence.figures import Figures, Rows
-from medexam.tables import Table, percent, with_interval
+from medexam.distributions import WILSON
+from medexam.measures.evidence.figures import Figures, Rows, rate_of, show_figures
+from medexam.tables import Table
 
 ENTAILED = 0.5
 """The probability from which a passage entails an answer."""
@@ -22,28 +22,27 @@ def measure(rows: Rows) -> Figures | None:
     answered = [one for one, _ in rows if one.answer is not None]
     supports = [one.cited_support for one in answered if one.cited_support is not None]
     entailing = sum(support >= ENTAILED for support in supports)
-    interval = rate_interval(entailing, len(supports))
     return {
         "n": len(answered),
         "named": sum(bool(one.cited) for one in answered),
         "refused": sum(one.cited == 0 for one in answered),
         "scored": len(supports),
+        **rate_of(entailing, len(supports), "entailing"),
         "entailing": entailing,
-        "entailing_interval": interval and list(interval),
         "mean_support": fsum(supports) / len(supports) if supports else None,
     }
 
 
 def tables(figures: Figures) -> list[Table]:
     """Show what the answers cite, in one row."""
-    n, citing, refusing, scored = (figures[name] for name in ("n", "named", "refused", "scored"))
-    share = with_interval(percent(figures["entailing"] / scored if scored else None), figures["entailing_interval"])
+    n, scored = figures["n"], figures["scored"]
+    part = {**figures, "none": n - figures["named"] - figures["refused"]}
+    part["entailing"] = figures["entailing"] / scored if scored else None
     caption = (
         f"Counts of n = {n:,} answers. Entailing: percent of the scored citations whose passage entails the answer "
         f"with a probability of {ENTAILED:g} or more, by program.reader ({WILSON})."
     )
     if figures["mean_support"] is not None:
         caption += f" Mean probability: {figures['mean_support']:.3f}."
-    headers = ("Name a passage", "Say that none supports", "No citation", "Scored", "Entailing")
-    row = (str(citing), str(refusing), str(n - citing - refusing), str(scored), share)
-    return [Table("Citations", headers, (row,), caption=caption)]
+    columns = {"Name a passage": "named", "Say that none supports": "refused", "No citation": "none"}
+    return [show_figures("Citations", [part], columns | {"Scored": "scored", "Entailing": "entailing"}, caption)]

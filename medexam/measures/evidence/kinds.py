@@ -1,31 +1,17 @@
 """Every kind of evidence, and what files, reports and the page say of all of them."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from types import ModuleType
+from typing import Any
 
 from medexam.measures.evidence import citations, option_scores, orders, passages, rounds, verdicts, votes
-from medexam.measures.evidence.figures import Figures, Rows
-from medexam.predictions.core import RetrievedPassage, Status
+from medexam.measures.evidence.figures import Figures
+from medexam.predictions.core import Status
 from medexam.predictions.prediction import Prediction
 from medexam.questions import AnswerKey, Question
 from medexam.tables import Table, six_digits
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class Kind(Protocol):
-    """What the module of a kind of evidence does."""
-
-    def measure(self, rows: Rows) -> Figures | None:
-        """Make its figures, JSON-ready; None where no prediction holds the evidence."""
-
-    def tables(self, figures: Figures) -> list[Table]:
-        """Show them, with captions."""
-
-
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, ModuleType] = {
     "votes": votes,
     "orders": orders,
     "option_scores": option_scores,
@@ -34,10 +20,10 @@ KINDS: dict[str, Kind] = {
     "queries": rounds,
     "citations": citations,
 }
-"""The key of its figures in `metrics.json` -> the kind, in the order of a report's tables."""
+"""The key of its figures in `metrics.json` -> what measures and shows them, in the order of a report's tables."""
 _FIELDS = ("option_scores", "passages", "votes", "orders", "rounds", "cited", "supported")
 """The fields of a prediction of which one at least is set where it holds evidence."""
-_COLUMNS = {
+EVIDENCE_COLUMNS = {
     "option_scores": "[double]",
     **dict.fromkeys(("score_unit", "score_norm"), "string"),
     "label_mass": "double",
@@ -68,9 +54,9 @@ def measure_evidence(
         return {}
     selection = map(predictions.__getitem__, keys)
     rows = [(one, key[one.question]) for one in selection if one.status is not Status.FAILED]
-    measures = {name: kind.measure for name, kind in KINDS.items()}
-    measures["option_scores"] = partial(option_scores.measure, cancelling=cancelling)
-    return {name: figures for name, measure in measures.items() if (figures := measure(rows)) is not None}
+    more = {"option_scores": {"cancelling": cancelling}}
+    figures = {name: kind.measure(rows, **more.get(name, {})) for name, kind in KINDS.items()}
+    return {name: each for name, each in figures.items() if each is not None}
 
 
 def evidence_tables(evidence: Mapping[str, Figures]) -> list[Table]:
@@ -92,18 +78,10 @@ def evidence_values(figures: Mapping[str, Any], prefix: str = "") -> dict[str, f
     return values
 
 
-def evidence_columns() -> "dict[str, pa.DataType]":
-    """Map the columns of `predictions.parquet` that hold evidence to their types."""
-    import pyarrow as pa
-
-    elements = {name: pa.type_for_alias(arrow.strip("[]")) for name, arrow in _COLUMNS.items()}
-    return {name: pa.list_(each) if _COLUMNS[name].startswith("[") else each for name, each in elements.items()}
-
-
 def evidence_cells(prediction: Prediction, item: object) -> dict[str, Any]:
-    """Return what stands in these columns for one answer to an item."""
+    """Return what stands in `EVIDENCE_COLUMNS` for one answer to an item."""
     passages, failure = prediction.passages, prediction.failure
-    return {name: getattr(prediction, name, None) for name in _COLUMNS} | {
+    return {name: getattr(prediction, name, None) for name in EVIDENCE_COLUMNS} | {
         "option_scores": prediction.scores_of(getattr(item, "option_numbers", ())),
         "passages": None if passages is None else [passage.id for passage in passages],
         "passage_scores": None if passages is None else [passage.score for passage in passages],
@@ -114,15 +92,17 @@ def evidence_cells(prediction: Prediction, item: object) -> dict[str, Any]:
 
 def evidence_entry(prediction: Prediction) -> dict[str, Any]:
     """Return what the page shows of a prediction's evidence, JSON-ready; a value of None is left out."""
-    passages, failure, scores = prediction.passages, prediction.failure, prediction.option_scores
+    failure, scores = prediction.failure, prediction.option_scores
+    # A passage is its id, source and score, and whether a verifier kept it.
+    shown = [
+        [each.id, each.source, six_digits(each.score), *(() if each.kept is None else (each.kept,))]
+        for each in prediction.passages or ()
+    ]
     entry: dict[str, Any] = {
         "scores": scores and [[number, six_digits(score)] for number, score in scores.items()],
-        "score_unit": prediction.score_unit,
-        "score_norm": prediction.score_norm,
-        "passages": None if passages is None else [_shown(passage) for passage in passages],
+        **{name: getattr(prediction, name) for name in ("score_unit", "score_norm", "supported", "cited")},
+        "passages": None if prediction.passages is None else shown,
         "passages_cut": prediction.passages_cut or None,
-        "supported": prediction.supported,
-        "cited": prediction.cited,
         "failure": failure and f"{failure.kind}: {failure.message}",
     }
     if prediction.rounds is not None:
@@ -131,9 +111,3 @@ def evidence_entry(prediction: Prediction) -> dict[str, Any]:
             for steps in prediction.rounds
         ]
     return entry
-
-
-def _shown(passage: RetrievedPassage) -> list[Any]:
-    """List what the page shows of a passage."""
-    verdict = [] if passage.kept is None else [passage.kept]
-    return [passage.id, passage.source, six_digits(passage.score), *verdict]

@@ -5,30 +5,21 @@ every place, so what the options say cancels out and only the position's share i
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import fsum
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import WILSON
-from medexam.measures.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
+from medexam.measures.evidence.figures import Figures, Rows, rate_of, show_figures
 from medexam.predictions.prediction import Prediction, softmax
 from medexam.tables import Table, percent
 
 BINS = 10
 THRESHOLDS = tuple(step / 20 for step in range(20))
-
-
-class Order(NamedTuple):
-    """A question's options as they were shown once."""
-
-    numbers: Sequence[int]
-    """As printed, in the order shown."""
-    shares: Sequence[float]
-    """Of the probability; they sum to 1."""
-    choice: int
-    """The number of the likeliest option, the first shown of equals."""
+Order = dict[int, float]
+"""Printed number -> score, in the order in which the options were shown."""
 
 
 def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
@@ -47,30 +38,31 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     scored = [(one, one.option_scores, gold) for one, gold in rows if one.option_scores]
     if not scored:
         return None
-    exams = [_order(tuple(scores), tuple(scores.values())) for _, scores, _ in scored]
-    orders = [[_order(*order) for order in _orders(one)] for one, _, _ in scored]
+    exams: list[Order] = [scores for _, scores, _ in scored]
+    orders = [_orders(one) for one, _, _ in scored]
     # Of several right options it is the likeliest, for any one is right.
     rights = [max(filter(gold.accepts, scores), key=scores.__getitem__, default=None) for _, scores, gold in scored]
-    confidences = np.array([max(exam.shares) for exam in exams])
-    is_right = np.array([exam.choice == right for exam, right in zip(exams, rights, strict=True)])
+    shares = [softmax(list(exam.values())) for exam in exams]
+    confidences = np.array([*map(max, shares)])
+    is_right = np.array([_choose(exam) == right for exam, right in zip(exams, rights, strict=True)])
     distances = [
-        fsum((share - (number == right)) ** 2 for number, share in zip(exam.numbers, exam.shares, strict=True))
-        for exam, right in zip(exams, rights, strict=True)
+        fsum((share - (number == right)) ** 2 for number, share in zip(exam, each, strict=True))
+        for exam, each, right in zip(exams, shares, rights, strict=True)
     ]
-    by_place = all(orders)
-    several = [each for each in orders if each]
+    by_place, several = all(orders), [each for each in orders if each]
     masses = [one.label_mass for one, _, _ in scored if one.label_mass is not None]
     bins, points = reliability(confidences, is_right), abstention(confidences, is_right, cancelling)
     best = max(points, key=lambda each: (round(each.get("exam_score", 0.0), 12), -each["threshold"]))
     return {
         "n": len(scored),
-        "expected_calibration_error": expected_calibration_error(bins),
+        # Guo et al. (2017), "On calibration of modern neural networks".
+        "expected_calibration_error": fsum(
+            each["n"] / len(scored) * abs(each["accuracy"] - each["mean_confidence"]) for each in bins if each["n"]
+        ),
         "brier_score": fsum(distances) / len(distances),
         "label_mass": fsum(masses) / len(masses) if masses else None,
         "tied": sum((one.tied or list(scores.values()).count(max(scores.values()))) > 1 for one, scores, _ in scored),
-        "flip_rate": sum(len({order.choice for order in each}) > 1 for each in several) / len(several)
-        if several
-        else None,
+        "flip_rate": sum(len(set(map(_choose, each))) > 1 for each in several) / len(several) if several else None,
         "by_shown_position": by_place,
         "positions": positions(orders if by_place else [[exam] for exam in exams], rights, by_place=by_place),
         "reliability": bins,
@@ -79,39 +71,27 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     }
 
 
-def _orders(one: Prediction) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
-    """Pair the numbers in each order that was shown with their scores; empty if only the exam's was."""
+def _orders(one: Prediction) -> list[Order]:
+    """List the scores in each order that was shown; empty if only the exam's was."""
     rows, printed = one.order_scores or (), tuple(one.option_scores or {})
-    rotations = [printed[turn:] + printed[:turn] for turn in range(len(rows))]
-    return list(zip(one.orders or rotations, rows, strict=True)) if rows else []
+    orders = one.orders or [printed[turn:] + printed[:turn] for turn in range(len(rows))]
+    return [dict(zip(*each, strict=True)) for each in zip(orders, rows, strict=True)] if rows else []
 
 
-def _order(numbers: Sequence[int], scores: Sequence[float]) -> Order:
-    return Order(numbers, softmax(scores), numbers[scores.index(max(scores))])
+def _choose(order: Order) -> int:
+    return max(order, key=order.__getitem__)
 
 
 def reliability(confidences: NDArray[np.float64], right: NDArray[np.bool_]) -> list[Figures]:
     """Build ten bins of equal width over the confidence, the upper edge included: questions and accuracy of each."""
     edges = [(place + 1) / BINS for place in range(BINS)]
-    bins = np.searchsorted(edges, confidences, side="left")
+    masks = [np.searchsorted(edges, confidences, side="left") == place for place in range(BINS)]
     return [
-        {
-            "low": place / BINS,
-            "high": edges[place],
-            "mean_confidence": fsum(inside) / len(inside) if (inside := confidences[bins == place].tolist()) else None,
-            **accuracy_of(int(right[bins == place].sum()), len(inside)),
-        }
-        for place in range(BINS)
+        {"low": place / BINS, "high": edges[place], "n": (n := int(mask.sum()))}
+        | {"mean_confidence": fsum(confidences[mask].tolist()) / n if n else None}
+        | rate_of(int(right[mask].sum()), n)
+        for place, mask in enumerate(masks)
     ]
-
-
-def expected_calibration_error(bins: Sequence[Figures]) -> float:
-    """Average the distance of accuracy and mean confidence over the bins, weighted by their questions.
-
-    Guo et al. (2017), "On calibration of modern neural networks".
-    """
-    n = sum(each["n"] for each in bins)
-    return fsum(each["n"] / n * abs(each["accuracy"] - each["mean_confidence"]) for each in bins if each["n"])
 
 
 def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None], *, by_place: bool) -> list[Figures]:
@@ -120,26 +100,19 @@ def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None]
     `mean_probability`: that of its options. `chosen`, `gold`: the shares of the questions whose likeliest option, and
     whose right one, stands there. A question weighs the same however many orders it has.
     """
-    labels: list[int] = []
-    names = ("mean_probability", "chosen", "gold")
-    columns: dict[str, list[float]] = {name: [] for name in names}
+    parts: dict[int, list[tuple[float, ...]]] = {}
     for orders, right in zip(questions, rights, strict=True):
-        printed = orders[0].numbers
-        choice_counts, gold_counts = [0] * len(printed), [0] * len(printed)
-        for order in orders:
-            choice_counts[order.numbers.index(order.choice)] += 1
-            if right is not None:
-                gold_counts[order.numbers.index(right)] += 1
-        labels += range(1, len(printed) + 1) if by_place else printed
-        sums = map(fsum, zip(*(order.shares for order in orders), strict=True))
-        for name, values in zip(names, (sums, choice_counts, gold_counts), strict=True):
-            columns[name] += [value / len(orders) for value in values]
-    all_labels, arrays = np.array(labels), {name: np.array(column) for name, column in columns.items()}
-    masks = {position: all_labels == position for position in sorted(set(labels))}
+        columns = list(zip(*(softmax(list(order.values())) for order in orders), strict=True))
+        chosen, shown = [_choose(order) for order in orders], list(zip(*orders, strict=True))
+        for place, (numbers, shares) in enumerate(zip(shown, columns, strict=True), start=1):
+            sums = fsum(shares), sum(map(int.__eq__, numbers, chosen)), numbers.count(right)
+            label = place if by_place else numbers[0]
+            parts.setdefault(label, []).append(tuple(value / len(orders) for value in sums))
+    names = ("mean_probability", "chosen", "gold")
     return [
-        {"position": position, "n": (n := int(mask.sum()))}
-        | {name: fsum(values[mask].tolist()) / n for name, values in arrays.items()}
-        for position, mask in masks.items()
+        {"position": label, "n": len(part)}
+        | {name: fsum(values) / len(part) for name, values in zip(names, zip(*part, strict=True), strict=True)}
+        for label, part in sorted(parts.items())
     ]
 
 
@@ -149,13 +122,8 @@ def abstention(confidences: NDArray[np.float64], right: NDArray[np.bool_], cance
     for threshold in THRESHOLDS:
         answered = confidences >= threshold
         n, n_right = int(answered.sum()), int(right[answered].sum())
-        point: Figures = {
-            "threshold": threshold,
-            "answered_ratio": n / len(right),
-            "right": n_right,
-            "wrong": n - n_right,
-            "accuracy": n_right / n if n else None,
-        }
+        point: Figures = {"threshold": threshold, "answered_ratio": n / len(right), "right": n_right}
+        point |= {"wrong": n - n_right, "accuracy": n_right / n if n else None}
         if cancelling is not None:
             point["exam_score"] = (n_right - (n - n_right) / cancelling) / len(right)
         points.append(point)
@@ -164,20 +132,12 @@ def abstention(confidences: NDArray[np.float64], right: NDArray[np.bool_], cance
 
 def tables(figures: Figures) -> list[Table]:
     """Show calibration, what positions draw, and abstention."""
-    return [_calibration(figures), _positions(figures), _abstention(figures)]
-
-
-def _calibration(figures: Figures) -> Table:
-    rows = tuple(
-        (
-            f"{100 * part['low']:.0f} to {100 * part['high']:.0f}",
-            str(part["n"]),
-            percent(part["mean_confidence"]),
-            show_accuracy(part),
-        )
+    bins = [
+        {**part, "range": f"{100 * part['low']:.0f} to {100 * part['high']:.0f}"}
         for part in figures["reliability"]
         if part["n"]
-    )
+    ]
+    columns = {"Confidence": "range", "n": "n", "Mean confidence": "mean_confidence", "Accuracy": "accuracy"}
     caption = (
         f"ECE {percent(figures['expected_calibration_error'])} %, Brier score {figures['brier_score']:.3f} (0 to 2), "
         f"n = {figures['n']}. Confidence: the likeliest option's share of the probability, percent. "
@@ -186,15 +146,10 @@ def _calibration(figures: Figures) -> Table:
     )
     if figures["label_mass"] is not None:
         caption += f" Label mass, the probability that an option's number follows: {percent(figures['label_mass'])} %."
-    return Table("Calibration", ("Confidence", "n", "Mean confidence", "Accuracy"), rows, caption=caption)
+    calibration = show_figures("Calibration", bins, columns, caption)
 
-
-def _positions(figures: Figures) -> Table:
-    names = ("mean_probability", "chosen", "gold")
-    rows = tuple(
-        (str(part["position"]), str(part["n"]), *(percent(part[name]) for name in names))
-        for part in figures["positions"]
-    )
+    columns = {"Place shown" if figures["by_shown_position"] else "Number": "position", "n": "n"}
+    columns |= {"Mean probability": "mean_probability", "Chosen": "chosen", "Right option": "gold"}
     caption = "Percent of the questions that have the number, in the exam's own order."
     if figures["by_shown_position"]:
         caption = (
@@ -204,26 +159,18 @@ def _positions(figures: Figures) -> Table:
     if figures["flip_rate"] is not None:
         flip_rate = percent(figures["flip_rate"])
         caption += f" Flip rate, the questions whose choice is not the same in all orders: {flip_rate} %."
-    header = "Place shown" if figures["by_shown_position"] else "Number"
-    return Table("Position", (header, "n", "Mean probability", "Chosen", "Right option"), rows, caption=caption)
+    by_position = show_figures("Position", figures["positions"], columns, caption)
 
-
-def _abstention(figures: Figures) -> Table:
-    points = figures["abstention"]
-    columns = {
-        "Blank below": [f"{100 * point['threshold']:.0f}" for point in points],
-        "Answered": [percent(point["answered_ratio"]) for point in points],
-        "Right": [str(point["right"]) for point in points],
-        "Wrong": [str(point["wrong"]) for point in points],
-        "Accuracy": [percent(point["accuracy"]) for point in points],
-    }
+    points = [{**point, "below": f"{100 * point['threshold']:.0f}"} for point in figures["abstention"]]
+    columns = {"Blank below": "below", "Answered": "answered_ratio", "Right": "right", "Wrong": "wrong"}
+    columns |= {"Accuracy": "accuracy"}
     caption = (
         "Percent. What the run would score if it left blank the questions of less confidence; accuracy is that of the "
         "answered ones."
     )
-    best: frozenset[tuple[int, int]] = frozenset()
-    if figures["best_threshold"] is not None:
-        best = frozenset({(THRESHOLDS.index(figures["best_threshold"]), len(columns))})
-        columns["Exam score"] = [percent(point["exam_score"]) for point in points]
-        caption += " The best exam score is stressed; chosen on these same questions, it is optimistic."
-    return Table("Abstention", tuple(columns), tuple(zip(*columns.values(), strict=True)), best, caption=caption)
+    if figures["best_threshold"] is None:
+        return [calibration, by_position, show_figures("Abstention", points, columns, caption)]
+    best = frozenset({(THRESHOLDS.index(figures["best_threshold"]), len(columns))})
+    caption += " The best exam score is stressed; chosen on these same questions, it is optimistic."
+    scores = show_figures("Abstention", points, columns | {"Exam score": "exam_score"}, caption)
+    return [calibration, by_position, replace(scores, best=best)]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from medexam.distributions import LEVEL, WILSON, beta_share
-from medexam.measures.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
-from medexam.tables import NONE, Table, coefficient, equals, percent, with_interval
+from medexam.measures.evidence.figures import Figures, Rows, rate_of, show_figures
+from medexam.tables import NONE, Table, coefficient, equals, with_interval
 
 _FEWEST = 4
 """Questions for which Fisher's interval is finite."""
@@ -41,7 +41,7 @@ def measure(rows: Rows) -> Figures | None:
     hits = [(passages[0], gold.accepts(one.answer)) for one, passages, gold in looked_up if passages]
     scores, rights = np.array([best.score for best, _ in hits]), np.array([right for _, right in hits], dtype=bool)
     borders = np.quantile(scores, (0.25, 0.5, 0.75)) if hits else np.zeros(3)
-    places = np.searchsorted(borders, scores, side="left")
+    masks = [np.searchsorted(borders, scores, side="left") == place for place in range(4)]
     counts = Counter(passage.source for _, passages, _ in looked_up for passage in passages)
     best_of, right_of = (Counter(best.source for best, right in hits if right or every) for every in (True, False))
     return {
@@ -49,10 +49,15 @@ def measure(rows: Rows) -> Figures | None:
         "without_passages": len(looked_up) - len(hits),
         "score_correctness": score_correctness(scores, rights),
         "borders": borders.tolist() if hits else None,
-        "quartiles": [_quartile(scores[places == place], rights[places == place]) for place in range(4)],
+        "quartiles": [
+            {"low": float(scores[mask].min()) if n else None, "high": float(scores[mask].max()) if n else None, "n": n}
+            | rate_of(int(rights[mask].sum()), n)
+            for mask in masks
+            for n in [int(mask.sum())]
+        ],
         "by_source": [
-            {"source": name, "passages": count, "share": count / counts.total()}
-            | accuracy_of(right_of[name], best_of[name])
+            {"source": name, "passages": count, "share": count / counts.total(), "n": best_of[name]}
+            | rate_of(right_of[name], best_of[name])
             for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         ],
         "cut": sum(bool(one.passages_cut) for one, _, _ in looked_up),
@@ -76,26 +81,8 @@ def score_correctness(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> 
     return {"r": r, "interval": ends, "p": p}
 
 
-def _quartile(scores: NDArray[np.float64], rights: NDArray[np.bool_]) -> Figures:
-    low, high = (float(scores.min()), float(scores.max())) if len(scores) else (None, None)
-    return {"low": low, "high": high, **accuracy_of(int(rights.sum()), len(rights))}
-
-
 def tables(figures: Figures) -> list[Table]:
     """Show accuracy by quartile of the best passage's score, and by source."""
-    return [_quartiles(figures), _sources(figures)]
-
-
-def _quartiles(figures: Figures) -> Table:
-    rows = tuple(
-        (
-            name,
-            NONE if part["low"] is None else f"{part['low']:.4g} to {part['high']:.4g}",
-            str(part["n"]),
-            show_accuracy(part),
-        )
-        for name, part in zip(QUARTILES, figures["quartiles"], strict=True)
-    )
     caption = f"The score's correlation with being right cannot be computed, n = {figures['n']}."
     if (correlation := figures["score_correctness"]) is not None:
         r = with_interval(coefficient(correlation["r"]), correlation["interval"], coefficient)
@@ -110,15 +97,13 @@ def _quartiles(figures: Figures) -> Table:
     caption += f". Accuracy: percent, unanswered counts as wrong, with a 95 % interval ({WILSON})."
     if figures["without_passages"]:
         caption += f" Questions whose query found nothing: {figures['without_passages']}."
-    return Table("Relevance quartiles", ("Quartile", "Score", "n", "Accuracy"), rows, caption=caption)
-
-
-def _sources(figures: Figures) -> Table:
+    quartiles = [
+        {**part, "name": name, "range": f"{part['low']:.4g} to {part['high']:.4g}" if part["n"] else NONE}
+        for name, part in zip(QUARTILES, figures["quartiles"], strict=True)
+    ]
+    columns = {"Quartile": "name", "Score": "range", "n": "n", "Accuracy": "accuracy"}
+    first = show_figures("Relevance quartiles", quartiles, columns, caption)
     sources = figures["by_source"]
-    rows = tuple(
-        (each["source"], str(each["passages"]), percent(each["share"]), str(each["n"]), show_accuracy(each))
-        for each in sources[:SHOWN_SOURCES]
-    )
     caption = (
         "Share: percent of the passages that were found. Best of: questions whose most relevant passage is of the "
         f"source. Accuracy: percent of these, with a 95 % interval ({WILSON}). Questions whose passages were cut to "
@@ -126,5 +111,5 @@ def _sources(figures: Figures) -> Table:
     )
     if len(sources) > SHOWN_SOURCES:
         caption += f" The {SHOWN_SOURCES} most frequent of {len(sources)} sources."
-    headers = ("Source", "Passages", "Share", "Best of", "Accuracy")
-    return Table("Passages by source", headers, rows, caption=caption)
+    columns = {"Source": "source", "Passages": "passages", "Share": "share", "Best of": "n", "Accuracy": "accuracy"}
+    return [first, show_figures("Passages by source", sources[:SHOWN_SOURCES], columns, caption)]

@@ -28,7 +28,8 @@ def measure(rows: Rows) -> Figures | None:
 def tables(figures: Figures) -> list[Table]:
     """Show what the model looked up, in one row."""
     row = (*(decimal(figures[name], 2) for name in ("rounds", "queries", "passages")), str(figures["none"]))
-    n = figures["n"]
-    caption = f"Means of each question, n = {n:,}; a passage is counted once. The last column counts questions."
+    caption = (
+        f"Means of each question, n = {figures['n']:,}; a passage is counted once. The last column counts questions."
+    )
     headers = ("Rounds", "Queries", "Passages", "Without a query")
     return [Table("What the model looked up", headers, (row,), caption=caption)]

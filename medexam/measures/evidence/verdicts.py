@@ -1,7 +1,7 @@
 """Verdicts: whether a verifier kept a question's passages, and whether these support its answer."""
 
 from medexam.distributions import WILSON
-from medexam.measures.evidence.figures import Figures, Rows, accuracy_of, show_accuracy
+from medexam.measures.evidence.figures import Figures, Rows, rate_of, show_figures
 from medexam.tables import Table, percent
 
 
@@ -12,10 +12,10 @@ def measure(rows: Rows) -> Figures | None:
     `supported` and `unsupported`: the questions of each verdict on the answer, how many of their answers were
     `withdrawn`, and the accuracy of those that stand.
     """
-    cases = [
+    judged = [
         (one, gold, [passage.kept for passage in one.passages or () if passage.kept is not None]) for one, gold in rows
     ]
-    cases = [case for case in cases if case[0].supported is not None or case[2]]
+    cases = [case for case in judged if case[0].supported is not None or case[2]]
     if not cases:
         return None
     figures: Figures = {
@@ -27,17 +27,13 @@ def measure(rows: Rows) -> Figures | None:
     for name, verdict in (("supported", True), ("unsupported", False)):
         answers = [(one.answer, gold) for one, gold, _ in cases if one.supported is verdict]
         rights = [gold.accepts(answer) for answer, gold in answers if answer is not None]
-        withdrawn = len(answers) - len(rights)
-        figures[name] = {**accuracy_of(sum(rights), len(rights)), "n": len(answers), "withdrawn": withdrawn}
+        counts = {"n": len(answers), "withdrawn": len(answers) - len(rights)}
+        figures[name] = counts | rate_of(sum(rights), len(rights))
     return figures
 
 
 def tables(figures: Figures) -> list[Table]:
     """Show the answers by the verifier's verdict."""
-    rows = tuple(
-        (name, str(figures[name]["n"]), str(figures[name]["withdrawn"]), show_accuracy(figures[name]))
-        for name in ("supported", "unsupported")
-    )
     passages, drop_count = figures["passages"], figures["passages"] - figures["kept"]
     share = f" ({percent(drop_count / passages)} %)" if passages else ""
     caption = (
@@ -45,5 +41,6 @@ def tables(figures: Figures) -> list[Table]:
         f"{figures['none_kept']:,} of n = {figures['n']:,} questions. Accuracy: percent of the answers that stand "
         f"({WILSON})."
     )
-    headers = ("Verdict", "n", "Withdrawn", "Accuracy")
-    return [Table("Answers by the verifier's verdict", headers, rows, caption=caption)]
+    parts = [{"verdict": name, **figures[name]} for name in ("supported", "unsupported")]
+    columns = {"Verdict": "verdict", "n": "n", "Withdrawn": "withdrawn", "Accuracy": "accuracy"}
+    return [show_figures("Answers by the verifier's verdict", parts, columns, caption)]

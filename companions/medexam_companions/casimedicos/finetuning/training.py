@@ -5,7 +5,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 from math import fsum, isfinite
 from pathlib import Path
@@ -17,7 +16,8 @@ from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
 from medexam.files import whole_folder, written_by_library
 from medexam.library_logging import quiet_transformers
-from medexam.measures import count_outcomes, score_span
+from medexam.measures import score_span
+from medexam_companions.casimedicos.benchmark import count_outcomes
 from medexam_companions.casimedicos.finetuning.cells import RECORD, Stage
 from medexam_companions.casimedicos.finetuning.lessons import Lesson, make_lessons, read_span_file
 from medexam_companions.casimedicos.readers.loading import LoadedReader, load_reader
@@ -169,7 +169,7 @@ def _score(loaded: LoadedReader, validation: Sequence[SpanItem], stage: Stage, d
     return {
         "squad": mean_scores(pairs),
         "spanish": mean_scores(pairs, "spanish"),
-        "outcomes": {outcome.value: n for outcome, n in count_outcomes(pairs).items()},
+        "outcomes": count_outcomes(pairs),
     }
 
 
@@ -180,7 +180,7 @@ def mean_scores(
 
     An empty prediction counts as any other: 0, unless a reference is empty after normalising.
     """
-    scores = [asdict(score_span(prediction, references, normalisation)) for prediction, references in pairs]
+    scores = [score_span(prediction, references, normalisation)._asdict() for prediction, references in pairs]
     names = ("exact_match", "f1", "precision", "recall")
     means = {name: 100 * fsum(each[name] for each in scores) / len(scores) if scores else None for name in names}
     return {"n": len(scores), **means}

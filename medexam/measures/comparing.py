@@ -1,33 +1,33 @@
 """Runs on the same items beside the first of them: what is found, whatever was asked. `paired_tables` shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from medexam.errors import DatasetError
-from medexam.measures.benchmarks.answers import RunAnswers
-from medexam.measures.counting import RIGHT, find_outcomes
-from medexam.measures.paired.pairs import (
+from medexam.measures.benchmarks.base import Benchmark
+from medexam.measures.counting import find_outcomes
+from medexam.measures.paired import (
     NO_ANSWER,
     POINTS,
+    Difference,
     Measured,
+    PairedMeasure,
     Sheet,
+    adjust_all,
     compare_all,
     compare_groups,
     compare_pair,
 )
-from medexam.measures.paired.results import Difference, PairedMeasure
-from medexam.measures.paired.significance import adjust_all
-from medexam.measures.results import Metrics, Resampling
-from medexam.predictions import Reason, Status
+from medexam.measures.results import Metrics, Resampling, Unit
+from medexam.predictions import Prediction, Reason
+from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
-from medexam.questions import AnySet
-
-if TYPE_CHECKING:
-    from medexam.measures.benchmarks.base import Benchmark
+from medexam.questions import AnySet, Scoring
 
 FEW_CLUSTERS = 10
 """With fewer, a bootstrap over clusters is rough, and its reader is told so."""
@@ -35,19 +35,42 @@ UNREAD = frozenset({Reason.UNPARSED, Reason.EMPTY, Reason.TRUNCATED, Reason.TRUN
 """Why a question has no answer where its reply has another form than was asked for: what it would be nobody knows."""
 LEGIBLE = "where both replies could be read"
 """The view of a pair without the questions to which one of the two gave no readable reply."""
+_NOTHING = PairedMeasure(
+    n=0,
+    clusters=0,
+    baseline=0.0,
+    other=0.0,
+    difference=Difference(value=0.0, interval=None, resampled=Resampling.TOO_FEW),
+    p=1.0,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class TableRun:
-    """A run as tables need it."""
+class RunAnswers(UserDict[str, Prediction]):
+    """The predictions of a run by key, all of which are read when one is looked at first."""
 
-    name: str
-    """What tells it from the others."""
-    labels: Mapping[str, str]
-    """Header -> what the run is called in that column; the same headers for all runs of a table."""
-    metrics: Metrics
-    is_best: bool
-    """Whether a verdict finds it better than every other run of the table."""
+    def __init__(
+        self,
+        read: Callable[[], Mapping[str, Prediction]],
+        outcomes: Mapping[str, Outcome] | None = None,
+        keys: Sequence[str] = (),
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Take what reads the predictions, and what stands beside them: outcomes, and the metrics of these items."""
+        self._read, self._outcomes, self._scored = read, outcomes, (list(keys), metrics)
+
+    @cached_property
+    def data(self) -> dict[str, Prediction]:  # type: ignore[override]
+        """The predictions."""
+        return dict(self._read())
+
+    @property
+    def outcomes(self) -> Mapping[str, Answered]:
+        """How each question came out, by key."""
+        return self.data if self._outcomes is None else self._outcomes
+
+    def metrics_of(self, keys: Sequence[str]) -> Metrics | None:
+        """Return the stored metrics of exactly these items in this order; None if there are none."""
+        return self._scored[1] if self._scored[0] == list(keys) else None
 
 
 @dataclass(frozen=True)
@@ -101,8 +124,8 @@ class Paired:
     @cached_property
     def by(self) -> dict[str, list[Measured]]:
         """Facet -> of each pair: group -> the first measure over it. A facet without groups is left out."""
-        orders = {facet: [*groups] for facet, groups in self.metrics[0].by.items()}
-        groups = {facet: compare_groups(self.sheet, facet, orders.get(facet, ())) for facet in self.sheet.facets or {}}
+        orders, facets = self.metrics[0].by, self.sheet.facets or {}
+        groups = {facet: compare_groups(self.sheet, facet, [*orders.get(facet, ())]) for facet in facets}
         return {facet: families for facet, families in groups.items() if any(families)}
 
     def with_floors(self, floors: Sequence[float | None]) -> Self:
@@ -115,16 +138,17 @@ class Paired:
 
         Views say nothing, and are left out, where all replies read the same.
         """
-        last = [*views.values()][-1] if views else self
+        last: Paired = [*views.values()][-1] if views else self
+        legible = _legible(last.sheet)
         pairs = []
-        for place, (pair, legible) in enumerate(zip(self.pairs, _legible(last.sheet), strict=True)):
+        for place, pair in enumerate(self.pairs):
             others = {name: view.pairs[place].measures for name, view in views.items()}
-            pairs.append(replace(pair, views=others | ({LEGIBLE: legible} if legible else {})))
+            pairs.append(replace(pair, views=others | ({LEGIBLE: legible[place]} if legible[place] else {})))
         return replace(self, pairs=tuple(pairs))
 
 
 def pair_runs(
-    benchmark: "Benchmark[Any, Any]",
+    benchmark: Benchmark[Any, Any],
     items: AnySet,
     sets: Sequence[AnySet],
     runs: Sequence[RunAnswers],
@@ -137,59 +161,44 @@ def pair_runs(
     """
     keys = [item.key for item in items.questions]
     places = [benchmark.place(item) for item in items.questions]
-    groups = {name: [place[name] for place in places] for name in benchmark.facets}
-    common: dict[str, Any] = {
-        "keys": keys,
-        "clusters": [benchmark.cluster(item) for item in items.questions],
-        "facets": {name: [None if each is None else str(each) for each in column] for name, column in groups.items()},
-        "unread": np.array([[_is_unread(run.outcomes[key]) for key in keys] for run in runs]),
-    }
+    clusters = [benchmark.cluster(item) for item in items.questions]
+    scores: dict[str, Any] = {}
+    answers = None
     if benchmark.right_or_wrong:
         metrics = metrics or [run.metrics_of(keys) or benchmark.score(items, run).metrics for run in runs]
-        sheet = Sheet(**common, **_choices(benchmark, keys, items.golds, runs, metrics[0]))
+        scoring = benchmark.scoring or Scoring()
+        gains = {"accuracy": (1, 0, 0), "exam_score": (1, -scoring.penalty, 0), POINTS: (scoring.cancelling, -1, 0)}
+        outcomes = np.array([find_outcomes(keys, items.golds, run.outcomes) for run in runs])
+        names = metrics[0].measures if benchmark.scoring else {"accuracy"}
+        scores = {name: np.array(each, dtype=float)[outcomes] for name, each in gains.items() if name in names}
+        numbers = ((run.outcomes[key].answer for key in keys) for run in runs)
+        answers = np.array([[NO_ANSWER if each is None else each for each in row] for row in numbers], dtype=np.int64)
+        name = "exams" if len(set(clusters)) < len(keys) else "questions"
     else:
         scored = [benchmark.score(task_set.only(keys), run) for task_set, run in zip(sets, runs, strict=True)]
-        metrics = [each.metrics for each in scored]
-        names = [name for name in scored[0].items if all(name in each.items for each in scored)]
-        scores = {
-            name: np.array([[each.items[name].get(key, np.nan) for key in keys] for each in scored]) for name in names
-        }
-        sheet = Sheet(**common, scores={name: each for name, each in scores.items() if _is_shared(each)})
-    if not sheet.scores:
+        metrics, name = [each.metrics for each in scored], "whole questions"
+        for measure in scored[0].items:
+            columns = [each.items.get(measure, {}) for each in scored]
+            rows = np.array([[column.get(key, np.nan) for key in keys] for column in columns])
+            if (~np.isnan(rows)).all(axis=0).any():
+                scores[measure] = rows
+    if not scores:
         raise DatasetError(
             "there is nothing to compare: no measure is scored in all of these runs, because their data hold different "
             "right answers; compare runs whose dataset.path is the same"
         )
-    has_exams = len(set(sheet.clusters)) < len(keys)
-    clusters = ("exams" if has_exams else "questions") if benchmark.right_or_wrong else "whole questions"
-    return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), clusters)
-
-
-def _choices(
-    benchmark: "Benchmark[Any, Any]", keys: Sequence[str], golds: Any, runs: Sequence[RunAnswers], metrics: Metrics
-) -> dict[str, Any]:
-    """Score right and wrong answers by the measures that the first run has."""
-    outcomes = np.array([find_outcomes(keys, golds, run.outcomes) for run in runs])
-    answers = ((run.outcomes[key].answer for key in keys) for run in runs)
-    scores = {"accuracy": (outcomes == RIGHT) * 1.0}
-    if benchmark.scoring is not None and "exam_score" in metrics.measures:
-        scores["exam_score"] = np.array([1.0, -benchmark.scoring.penalty, 0.0])[outcomes]
-        if POINTS in metrics.measures:
-            cancelling = benchmark.scoring.cancelling
-            scores[POINTS] = np.array([cancelling, -1.0, 0.0])[outcomes]
-    return {
-        "scores": scores,
-        "answers": np.array([[NO_ANSWER if each is None else each for each in row] for row in answers], dtype=np.int64),
-        "units": {name: metrics.measures[name].unit for name in scores},
-    }
-
-
-def _is_unread(outcome: Answered) -> bool:
-    return outcome.status is Status.UNANSWERED and outcome.reason in UNREAD
-
-
-def _is_shared(scores: Any) -> bool:
-    return bool((~np.isnan(scores)).all(axis=0).any())
+    sheet = Sheet(
+        keys,
+        clusters,
+        scores,
+        answers,
+        unread=np.array([[run.outcomes[key].reason in UNREAD for key in keys] for run in runs]),
+        facets={
+            facet: [None if each[facet] is None else str(each[facet]) for each in places] for facet in benchmark.facets
+        },
+        units={POINTS: Unit.POINTS},
+    )
+    return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), name)
 
 
 def _legible(sheet: Sheet) -> list[Measured]:
@@ -205,25 +214,11 @@ def _legible(sheet: Sheet) -> list[Measured]:
     return adjust_all(families)
 
 
-_NOTHING = PairedMeasure(
-    n=0,
-    clusters=0,
-    baseline=0.0,
-    other=0.0,
-    difference=Difference(value=0.0, interval=None, resampled=Resampling.TOO_FEW),
-    p=1.0,
-)
-
-
 def count_together(sheet: Sheet) -> dict[str, int]:
     """Count what the runs have right together: in any run (the oracle), in all, and in none."""
-    right_counts = sheet.first.sum(axis=0)
-    return {
-        "n": len(sheet.keys),
-        "any_right": int((right_counts > 0).sum()),
-        "all_right": int((right_counts == len(sheet.first)).sum()),
-        "none_right": int((right_counts == 0).sum()),
-    }
+    rights = sheet.first == 1
+    counts = {"any": rights.any(axis=0), "all": rights.all(axis=0), "none": ~rights.any(axis=0)}
+    return {"n": len(sheet.keys)} | {f"{name}_right": int(each.sum()) for name, each in counts.items()}
 
 
 def count_alone(sheet: Sheet) -> list[int]:

@@ -1,19 +1,17 @@
 """Exams with numbered options, those that ship and those of one's own."""
 
-from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from medexam.datasets import load_exam_set
-from medexam.measures import ScoredRun, compute_metrics
-from medexam.measures.benchmarks.base import AnswerChoice, Benchmark, Predictions
-from medexam.measures.evidence.kinds import evidence_columns
+from medexam.measures.benchmarks.base import USAGE, Benchmark, Predictions
+from medexam.measures.evidence.kinds import EVIDENCE_COLUMNS
+from medexam.measures.results import ItemScores, ScoredRun
+from medexam.measures.scoring import compute_metrics
 from medexam.predictions import Prediction, Status
+from medexam.predictions.prediction import Answered
 from medexam.questions import AnswerKey, ExamSet, Gold, Question, Scoring
 from medexam.specs import DatasetSpec
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
@@ -40,7 +38,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
         exam = item.exam
         return item.key if exam.independent else f"{exam.name}/{exam.year}/{exam.discipline}"
 
-    def is_right(self, outcome: AnswerChoice, gold: Gold) -> bool:
+    def is_right(self, outcome: Answered, gold: Gold) -> bool:
         """Return whether the right option was chosen."""
         return gold.accepts(outcome.answer)
 
@@ -48,35 +46,24 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
         """Return the printed number of the right option."""
         return gold.number
 
-    def golds_agree(self, key: str, sets: Sequence[ExamSet]) -> bool:
-        """Return whether every key holds an answer to the question, and the same one, in whatever language."""
-        if not all(key in exam_set.golds for exam_set in sets):
-            return False
-        first, *others = (each.golds[key] for each in sets)
-        # Runs on the same data share the object, which is quicker to see than that two are equal.
-        return all(other is first or other == first for other in others)
-
-    def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """List exam, gold, answer and evidence of each question; `number`, `gold` and `answer` are as printed.
+    def columns(self, scores: ItemScores) -> dict[str, str]:
+        """List exam, gold, answer and evidence of each question; numbers are as printed.
 
         `right` is false for a question without an answer and null for one whose asking failed, so that its mean is the
-        accuracy.
+        accuracy. `also_right` holds the numbers of further right options.
         """
-        import pyarrow as pa
+        return {
+            **dict.fromkeys(("question", "exam", "discipline", "language"), "string"),
+            **dict.fromkeys(("year", "number", "option_count", "gold"), "int32"),
+            "also_right": "[int32]",
+            **dict.fromkeys(("program", "model", "status", "reason", "reply", "rationale"), "string"),
+            **dict.fromkeys(("has_image", "right"), "bool"),
+            "answer": "int32",
+            **USAGE,
+            **EVIDENCE_COLUMNS,
+        }
 
-        names = (
-            *("question", "exam", "year", "discipline", "number", "language", "option_count", "has_image", "gold"),
-            *("program", "model", "status", "reason", "answer", "right", "reply", "rationale"),
-            *("prompt_tokens", "completion_tokens", "latency_s", "finish_reason"),
-        )
-        types = dict.fromkeys(names, pa.string()) | dict.fromkeys(("has_image", "right"), pa.bool_())
-        types |= dict.fromkeys(("year", "number", "option_count", "gold", "answer"), pa.int32())
-        types |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pa.int64()) | {"latency_s": pa.float64()}
-        return [*types.items(), *evidence_columns().items()]
-
-    def row(
-        self, item: Question, gold: Gold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
-    ) -> dict[str, Any]:
+    def row(self, item: Question, gold: Gold, prediction: Prediction, scores: ItemScores) -> dict[str, Any]:
         """Return the values of `columns` that are not those of every prediction."""
         return {
             **self.place(item),
@@ -84,6 +71,7 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
             "option_count": len(item.options),
             "has_image": item.image is not None,
             "gold": gold.number,
+            "also_right": list(gold.others),
             "right": None if prediction.status is Status.FAILED else gold.accepts(prediction.answer),
         }
 
@@ -104,15 +92,3 @@ class OwnChoiceBenchmark(ChoiceBenchmark):
 
     clusters = "questions, over exams if columns.exam is set"
     facets = MappingProxyType({"discipline": "Subject", "year": "Year"})
-
-    def columns(self, items: Mapping[str, Any]) -> "list[tuple[str, pa.DataType]]":
-        """List the same, and `also_right`: the numbers of further right options, empty if there are none."""
-        import pyarrow as pa
-
-        return [*super().columns(items), ("also_right", pa.list_(pa.int32()))]
-
-    def row(
-        self, item: Question, gold: Gold, prediction: Prediction, items: Mapping[str, Mapping[str, float]]
-    ) -> dict[str, Any]:
-        """Return the values of `columns` that are not those of every prediction."""
-        return super().row(item, gold, prediction, items) | {"also_right": list(gold.others)}

@@ -4,51 +4,37 @@ They draw what the metrics hold, and ask a benchmark only what its facets and cl
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from medexam.distributions import WILSON
 from medexam.measures.benchmarks.base import Benchmark
-from medexam.measures.benchmarks.measures import measure_values, run_values, show_measure
-from medexam.measures.benchmarks.paired import TableRun
-from medexam.measures.benchmarks.resampling import describe_resampling
+from medexam.measures.counting import COSTS, COUNTS
 from medexam.measures.evidence.kinds import evidence_values
-from medexam.measures.exam_averages import AVERAGES, LEGEND
 from medexam.measures.results import Measure, Metrics, Scores
+from medexam.measures.scoring import AVERAGES
+from medexam.measures.shown import describe_resampling, measure_values, name_measure, show_measure
 from medexam.tables import Table, unscored_columns
 
 COLUMNS = 4
 """Measures side by side: more do not fit a terminal."""
-_NAMES = {
-    "points": "Points",
-    "f1": "F1",
-    "f1_spanish": "F1, Spanish rule",
-    "exact_match_spanish": "Exact match, Spanish rule",
-    "component_f1": "Components: F1",
-    "component_precision": "Components: precision",
-    "component_recall": "Components: recall",
-    "published_forgiving": "Published, forgiving",
-    "paper_forgiving": "Paper, forgiving",
-    "micro_f1": "Micro F1",
-    "mean_average_precision": "MAP",
-    "mean_reciprocal_rank": "MRR",
-    "precision_at_5": "P@5",
-    "step_rate": "Step found",
-    "bleu": "BLEU",
-    "meteor": "METEOR",
-    "rouge": "ROUGE",
-    **{name: header for name, (_, header) in AVERAGES.items()},
-}
-"""A measure's name in tables, where it is not its own with a capital."""
 _APART = frozenset({"unanswered_ratio", *AVERAGES})
 """Measures that stand in columns of their own."""
 _FACETS = {"option_count": "Number of options", "subset": "Questions"}
 """Facet -> its header, where it is not its own name with a capital."""
-_PERCENTILES = "median / 95th percentile"
 
 
-def name_measure(name: str) -> str:
-    """Name a measure as tables call it."""
-    return _NAMES.get(name, name.replace("_", " ").capitalize())
+@dataclass(frozen=True, slots=True)
+class TableRun:
+    """A run as tables need it."""
+
+    name: str
+    """What tells it from the others."""
+    labels: Mapping[str, str]
+    """Header -> what the run is called in that column; the same headers for all runs of a table."""
+    metrics: Metrics
+    is_best: bool
+    """Whether a verdict finds it better than every other run of the table."""
 
 
 def name_facet(benchmark: Benchmark[Any, Any], facet: str) -> str:
@@ -56,8 +42,8 @@ def name_facet(benchmark: Benchmark[Any, Any], facet: str) -> str:
     return benchmark.facets.get(facet) or _FACETS.get(facet) or facet.replace("_", " ").capitalize()
 
 
-def legend(benchmark: Benchmark[Any, Any], metrics: Sequence[Metrics], *, published: bool = False) -> str:
-    """Explain how to read tables of runs with these metrics; `published`: as a paper prints them too."""
+def legend(benchmark: Benchmark[Any, Any], metrics: Sequence[Metrics]) -> str:
+    """Explain how to read tables of runs with these metrics."""
     names = {name for each in metrics for name in each.measures}
     parts = ["Percent of n, in brackets 95 % intervals"]
     if not benchmark.right_or_wrong:
@@ -74,8 +60,7 @@ def legend(benchmark: Benchmark[Any, Any], metrics: Sequence[Metrics], *, publis
         parts.append(f"Points: {cancelling} right - wrong per exam")
     if any(measure.chance is not None for each in metrics for measure in each.measures.values()):
         parts.append("Chance: a uniform choice on the same questions")
-    text = f"{'. '.join(parts)}."
-    return text + LEGEND if published and names & AVERAGES.keys() else text
+    return f"{'. '.join(parts)}."
 
 
 def overview(title: str, runs: Sequence[TableRun]) -> Table:
@@ -85,84 +70,85 @@ def overview(title: str, runs: Sequence[TableRun]) -> Table:
     """
     metrics = [run.metrics for run in runs]
     names = _measure_names(metrics)
-    silent = [show_measure(_silence(each), bare=True) for each in metrics]
+    ends = {"No answer": [show_measure(_silence(each), bare=True) for each in metrics]}
+    counts, ends = {"n": [str(each.n) for each in metrics]}, ends | unscored_columns(metrics)
     if len(names) > COLUMNS:
-        rows = [(name_measure(name), *(show_measure(each.measures.get(name)) for each in metrics)) for name in names]
-        rows += [("No answer", *silent), ("n", *(str(each.n) for each in metrics))]
-        rows += [(header, *values) for header, values in unscored_columns(metrics).items()]
+        measures = {name_measure(name): [show_measure(each.measures.get(name)) for each in metrics] for name in names}
+        rows = tuple((header, *values) for header, values in (measures | ends | counts).items())
         alone = f"{title} · {runs[0].labels['Program']}" if len(runs) == 1 else title
-        return Table(alone, ("Measure", *([run.name for run in runs] if len(runs) > 1 else ["Score"])), tuple(rows))
+        return Table(alone, ("Measure", *([run.name for run in runs] if len(runs) > 1 else ["Score"])), rows)
     labels = {header: [run.labels[header] for run in runs] for header in runs[0].labels}
-    columns = {**labels, "n": [str(each.n) for each in metrics], **_measure_columns(metrics, names, bare=False)}
-    columns |= {"No answer": silent, **unscored_columns(metrics)}
-    headers = tuple(columns)
     best = frozenset((row, len(labels) + 1) for row, run in enumerate(runs) if run.is_best)
-    return Table(title, headers, tuple(zip(*columns.values(), strict=True)), best, text_columns=len(labels))
+    columns = {**labels, **counts, **_measure_columns(metrics, names, bare=False), **ends}
+    return replace(_in_columns(title, columns), best=best, text_columns=len(labels))
 
 
 def headline(metrics: Metrics) -> Table:
     """Show each measure over all questions beside the chance level, and what else is said of the run in a line."""
-    rows: list[tuple[str, ...]] = []
-    for name, measure in metrics.measures.items():
-        label = AVERAGES[name][0] if name in AVERAGES else _headline_name(name)
-        rows.append((label, show_measure(measure), show_measure(measure, chance=True)))
+    names = {"points": "Points per exam", "unanswered_ratio": "Unanswered, %"} | {
+        name: header for name, (header, _) in AVERAGES.items()
+    }
+    rows: list[tuple[str, ...]] = [
+        (names.get(name, f"{name_measure(name)}, %"), show_measure(measure), show_measure(measure, chance=True))
+        for name, measure in metrics.measures.items()
+    ]
     if "unanswered_ratio" not in metrics.measures:
         rows.append(("No answer, %", show_measure(_silence(metrics)), ""))
     if metrics.right is not None:
         rows.append(("Right / wrong / unanswered", f"{metrics.right} / {metrics.wrong} / {metrics.unanswered}", ""))
     rows += [(name, str(value), "") for name, value in metrics.settings.items() if value is not None]
-    times = (
-        (f"Latency, s, {_PERCENTILES}", metrics.latency_p50_s, metrics.latency_p95_s),
-        (f"... without the wait before sending, s, {_PERCENTILES}", metrics.answering_p50_s, metrics.answering_p95_s),
-    )
-    rows += [(label, f"{p50:.2f} / {p95:.2f}", "") for label, p50, p95 in times if p50 is not None and p95 is not None]
+    for label, p50, p95 in (
+        ("Latency", metrics.latency_p50_s, metrics.latency_p95_s),
+        ("... without the wait before sending", metrics.answering_p50_s, metrics.answering_p95_s),
+    ):
+        if p50 is not None and p95 is not None:
+            rows.append((f"{label}, s, median / 95th percentile", f"{p50:.2f} / {p95:.2f}", ""))
     if not any(measure.chance is not None for measure in metrics.measures.values()):
         rows = [row[:2] for row in rows]
     headers = (f"n = {metrics.n}", "Value [95 % interval]", "Chance")
     return Table("Result", headers[: len(rows[0])], tuple(rows))
 
 
-def breakdowns(benchmark: Benchmark[Any, Any], metrics: Metrics, *, published: bool = False) -> list[Table]:
+def breakdowns(benchmark: Benchmark[Any, Any], metrics: Metrics) -> list[Table]:
     """Show the scores by each facet, and what is counted of the answers by group.
 
-    `published` adds the figures as a paper prints them.
+    The first table has the averages that a paper prints beside its own, and says how to read all.
     """
     tables = []
     for place, (facet, groups) in enumerate(metrics.by.items()):
-        header, is_first = name_facet(benchmark, facet), place == 0
-        tables += group_tables(f"By {header.lower()}", header, groups, published=published and is_first)
+        header = name_facet(benchmark, facet)
+        tables += _group_tables(f"By {header.lower()}", header, groups, published=place == 0)
     for title, counts in metrics.tallies.items():
         kinds = list(dict.fromkeys(kind for each in counts.values() for kind in each))
-        rows = tuple(
-            (group, str(sum(each.values())), *(str(each.get(kind, 0)) for kind in kinds))
-            for group, each in counts.items()
-        )
-        tables.append(Table(title, ("Group", "n", *(kind.capitalize() for kind in kinds)), rows))
-    return tables
+        columns = {"Group": list(counts), "n": [str(sum(each.values())) for each in counts.values()]}
+        columns |= {kind.capitalize(): [str(each.get(kind, 0)) for each in counts.values()] for kind in kinds}
+        tables.append(_in_columns(title, columns))
+    caption = legend(benchmark, [metrics])
+    if metrics.measures.keys() & AVERAGES.keys():
+        caption += " v1: rounded and averaged over exams as the HEAD-QA v1 paper does."
+    return [replace(table, caption="" if place else caption) for place, table in enumerate(tables)]
 
 
-def group_tables(title: str, header: str, groups: Mapping[str, Scores], *, published: bool = False) -> list[Table]:
+def _in_columns(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+    return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
+def _group_tables(title: str, header: str, groups: Mapping[str, Scores], *, published: bool) -> list[Table]:
     """Show a row a group, under the name of what they are grouped by; further measures in further tables."""
     scores = list(groups.values())
     names = _measure_names(scores)
     tables = []
     for begin in range(0, max(len(names), 1), COLUMNS):
         columns = {header: list(groups), "n": [str(group.n) for group in scores]}
-        if begin == 0 and all(group.right is not None for group in scores):
-            columns |= {
-                "Right": [str(group.right) for group in scores],
-                "Wrong": [str(group.wrong) for group in scores],
-            }
         if begin == 0:
+            if all(group.right is not None for group in scores):
+                columns |= {name.capitalize(): [str(getattr(each, name)) for each in scores] for name in COUNTS[2:4]}
             columns |= {"No answer": [str(group.unanswered) for group in scores], **unscored_columns(scores)}
         columns |= _measure_columns(scores, names[begin : begin + COLUMNS])
-        if published and begin == 0:
-            averages = [name for name in AVERAGES if any(name in group.measures for group in scores)]
-            columns |= {
-                AVERAGES[name][1]: [show_measure(group.measures.get(name)) for group in scores] for name in averages
-            }
-        rows = tuple(zip(*columns.values(), strict=True))
-        tables.append(Table(title if begin == 0 else f"{title}, continued", tuple(columns), rows))
+        for name, (_, short) in AVERAGES.items() if published and begin == 0 else ():
+            if any(name in group.measures for group in scores):
+                columns[short] = [show_measure(group.measures.get(name)) for group in scores]
+        tables.append(_in_columns(title if begin == 0 else f"{title}, continued", columns))
     return tables
 
 
@@ -177,22 +163,20 @@ def matrices(
 def _matrix(header: str, runs: Sequence[TableRun], facet: str) -> Table:
     """Show one facet; `n` is a span where runs have scored different numbers of a group."""
     by_run = [run.metrics.by.get(facet, {}) for run in runs]
-    rows, has_chance = [], False
     first = next((name for groups in by_run for group in groups.values() for name in group.measures), "accuracy")
-    for name in dict.fromkeys(name for groups in by_run for name in groups):
-        scores = [groups.get(name) for groups in by_run]
-        sizes = sorted({score.n for score in scores if score is not None})
-        measures = [None if score is None else score.measures.get(first) for score in scores]
-        chance = next((each for each in measures if each is not None and each.chance is not None), None)
-        has_chance |= chance is not None
-        n = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-        rows.append((name, n, show_measure(chance, chance=True), *map(show_measure, measures)))
-    headers = (header, "n", "Chance", *(run.name for run in runs))
+    groups = list(dict.fromkeys(name for each in by_run for name in each))
+    cells = {
+        name: [scores.measures.get(first) if (scores := each.get(name)) else None for each in by_run] for name in groups
+    }
+    sizes = {name: sorted({each[name].n for each in by_run if name in each}) for name in groups}
+    columns = {header: groups, "n": [" to ".join(map(str, dict.fromkeys((n[0], n[-1])))) for n in sizes.values()]}
+    chances = [next((each for each in cells[name] if each and each.chance is not None), None) for name in groups]
     caption = f"{name_measure(first)}, percent of n, in brackets 95 % intervals"
-    caption += f" ({WILSON}). Chance: a uniform choice on the same questions." if has_chance else "."
-    if not has_chance:
-        headers, rows = (*headers[:2], *headers[3:]), [(*row[:2], *row[3:]) for row in rows]
-    return Table(f"By {header.lower()}", headers, tuple(rows), caption=caption)
+    if any(chances):
+        columns["Chance"] = [show_measure(each, chance=True) for each in chances]
+        caption += f" ({WILSON}). Chance: a uniform choice on the same questions"
+    columns |= {run.name: [show_measure(cells[name][place]) for name in groups] for place, run in enumerate(runs)}
+    return replace(_in_columns(f"By {header.lower()}", columns), caption=f"{caption}.")
 
 
 def metric_values(metrics: Metrics) -> dict[str, float]:
@@ -201,7 +185,8 @@ def metric_values(metrics: Metrics) -> dict[str, float]:
     A measure has `_low` and `_high`, and stands again as `measure.group` for the groups of each facet but exams: the
     first one of answers that are right or wrong, and all of others.
     """
-    values: dict[str, float | None] = {**run_values(metrics), **evidence_values(metrics.evidence)}
+    values: dict[str, float | None] = {name: getattr(metrics, name) for name in (*COUNTS, *COSTS)}
+    values |= measure_values(metrics.measures) | evidence_values(metrics.evidence)
     first = next(iter(metrics.measures), None)
     if first is not None:
         values[f"chance_{first}"] = metrics.measures[first].chance
@@ -243,10 +228,6 @@ def _measure_columns(scores: Sequence[Scores], names: Sequence[str], *, bare: bo
         if place == 0 and any(measure is not None and measure.chance is not None for measure in measures):
             columns["Chance"] = [show_measure(measure, chance=True) for measure in measures]
     return columns
-
-
-def _headline_name(name: str) -> str:
-    return {"points": "Points per exam", "unanswered_ratio": "Unanswered, %"}.get(name, f"{name_measure(name)}, %")
 
 
 def _silence(scores: Scores) -> Measure:

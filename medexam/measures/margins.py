@@ -1,7 +1,16 @@
-"""Whether a difference between two runs on the same questions is smaller than a margin: one-sided tests at both ends.
+"""What a number of questions can show: a margin that two runs keep, the smallest difference, and the noise of repeats.
 
-Two one-sided tests make one of equivalence (Schuirmann 1987, "A comparison of the two one-sided tests procedure and the
-power approach"); the lower one alone is a test of non-inferiority. Differences and margins are fractions of 1.
+**Margins.** Two one-sided tests make one of equivalence (Schuirmann 1987, "A comparison of the two one-sided tests
+procedure and the power approach"); the lower one alone is a test of non-inferiority.
+
+**Power.** The normal approximation of Connor (1987, "Sample size for testing differences in proportions for the
+paired-sample design") to McNemar's test: two-sided, at the level `ALPHA`.
+
+**Repeats.** A one-way analysis of variance with questions as groups and askings as their members (Searle, Casella and
+McCulloch 1992, "Variance components", chapter 3).
+
+All take questions as independent, so that whole exams that differ much need more. Differences, margins, shares, scores
+and deviations are fractions of 1.
 """
 
 import math
@@ -13,13 +22,18 @@ import numpy as np
 
 from medexam.distributions import find_root, t_tail
 from medexam.frozen_model import FrozenModel
-from medexam.measures.paired.results import Difference
-from medexam.measures.paired.significance import ALPHA
+from medexam.measures.intervals import Floats
+from medexam.measures.paired import ALPHA, NO_DIFFERENCE, Difference
 from medexam.measures.results import Interval
 
 ONE_SIDED = ALPHA / 2
 """The level of each one-sided test, so that it agrees with the 95 % interval of the same difference."""
-_QUANTILE = NormalDist().inv_cdf(1 - ONE_SIDED)
+FLIPPED = 0.3
+"""Share of the questions that one of two runs has right and the other has not, before any run tells it."""
+POWER = 0.8
+"""How often a difference of the detectable size is found: in 80 of 100 repetitions."""
+_QUANTILE = NormalDist().inv_cdf(1 - ALPHA / 2)
+_OF_POWER = NormalDist().inv_cdf(POWER)
 
 Told = Literal["equivalent", "not equivalent", "not shown"]
 """What may be said of two runs and a margin."""
@@ -117,9 +131,78 @@ def _score(lost: int, gained: int, n: int, theta: float) -> float:
     return over / math.sqrt(n * (2 * share + theta * (1 - theta)))
 
 
-def _greater_p(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+def _greater_p(values: Floats) -> float:
     """Compute, one-sided, how likely a mean this large is if it is 0."""
     if np.ptp(values) < 1e-12:
         return float(0.5 ** len(values)) if values[0] > 0 else 1.0
     error = values.std(ddof=1) / math.sqrt(len(values))
     return t_tail(float(values.mean() / error), len(values) - 1)
+
+
+def detectable_difference(n: int, flipped: float) -> float | None:
+    """Find the smallest difference of accuracy that `n` questions show with `POWER`.
+
+    `flipped` is the share of questions that one run has right and the other has not. None if the test finds no
+    difference that such a share of flips allows.
+    """
+    if n < 1 or flipped <= 0:
+        return None
+    # Connor's equation for n, solved for the difference: a quadratic, of which the larger root is wanted.
+    a = n + _OF_POWER**2
+    half_b = math.sqrt(n * flipped) * _QUANTILE
+    c = flipped * (_QUANTILE**2 - _OF_POWER**2)
+    difference = (half_b + math.sqrt(max(half_b**2 - a * c, 0.0))) / a
+    return difference if difference <= flipped else None
+
+
+def questions_needed(difference: float, flipped: float) -> int | None:
+    """Compute how many questions show `difference` with `POWER`; None if it is 0, or larger than `flipped`."""
+    size = abs(difference)
+    if size == 0 or size > flipped:
+        return None
+    root = _QUANTILE * math.sqrt(flipped) + _OF_POWER * math.sqrt(flipped - size**2)
+    return math.ceil((root / size) ** 2)
+
+
+class Noise(FrozenModel):
+    """One run that was asked the same questions two times or more."""
+
+    askings: int
+    n: int
+    """Questions that all askings have scored."""
+    changed: int
+    """Of these, questions with two different answers or more."""
+    flipped: int
+    """Of these, questions with two different scores or more."""
+    scores: tuple[float, ...]
+    """The mean score of each asking, the run itself first."""
+    server: float
+    """Standard deviation of the mean score of one asking, due to other answers to the same requests."""
+    questions: float
+    """The same, due to which questions are asked."""
+
+
+def measure_noise(scores: Floats, answers: Sequence[Sequence[object]]) -> Noise:
+    """Measure a run's noise; row i of `scores` and `answers` is asking i, column j question j, two of both or more."""
+    askings, n = scores.shape
+    means = scores.mean(axis=0)
+    within = float(scores.var(axis=0, ddof=1).mean())
+    between = float(askings * means.var(ddof=1))
+    return Noise(
+        askings=askings,
+        n=n,
+        changed=sum(len(set(each)) > 1 for each in zip(*answers, strict=True)),
+        flipped=int((np.ptp(scores, axis=0) > NO_DIFFERENCE).sum()),
+        scores=tuple(map(float, scores.mean(axis=1))),
+        server=math.sqrt(within / n),
+        questions=math.sqrt(max(between - within, 0.0) / askings / n),
+    )
+
+
+def noise_floor(baseline: Noise | None, other: Noise | None) -> float | None:
+    """Find the difference that 95 % of comparisons stay under if only the answers to the same requests vary.
+
+    None if neither run was asked again; if one was not, it is taken to vary as the other one.
+    """
+    deviations = [noise.server for noise in (baseline, other) if noise is not None]
+    return _QUANTILE * math.hypot(deviations[0], deviations[-1]) if deviations else None

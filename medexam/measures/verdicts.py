@@ -5,16 +5,14 @@ replies are read. Where readings differ, the form of the replies decides, and th
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from medexam.measures.benchmarks.measures import show_number, signed
-from medexam.measures.benchmarks.paired import LEGIBLE, Pair, Paired
-from medexam.measures.benchmarks.resampling import why_none
-from medexam.measures.benchmarks.tables import name_measure
-from medexam.measures.paired.pairs import Measured
-from medexam.measures.paired.power import detectable_difference, questions_needed
-from medexam.measures.paired.results import Difference, PairedMeasure, Verdict
+from medexam.measures.comparing import LEGIBLE, Pair, Paired
+from medexam.measures.margins import detectable_difference, questions_needed
+from medexam.measures.paired import PairedMeasure, Verdict
 from medexam.measures.results import Unit
+from medexam.measures.shown import name_measure, show_number, signed, why_none
 from medexam.tables import equals, percent
 
 NAMED = 4
@@ -32,30 +30,33 @@ class Case(NamedTuple):
     sentence: str
 
 
-def _case(results: str, over_noise: bool | None, verdict: Verdict, sentence: str) -> Case:
-    return Case(frozenset(results.split(", ")), over_noise, verdict, sentence)  # type: ignore[arg-type]
-
-
 HOLDS = " So it is however the replies are read."
 _NOISE = "{run} shows no difference from {baseline} in {measure} that is more than the noise of repeats: {figures}."
 _FORM = "The form of the replies decides whether {run} differs from {baseline} in {measure}: {figures}; {views}."
+_ALIKE: Verdict = "not told apart"
 CASES = (
-    _case("better", True, "better", "{run} is better than {baseline} in {measure}: {figures}.{holds}"),
-    _case("worse", True, "worse", "{run} is worse than {baseline} in {measure}: {figures}.{holds}"),
-    _case(
-        "not told apart",
-        None,
-        "not told apart",
-        "{run} shows no difference from {baseline} in {measure}: {figures}.{power}",
+    Case(frozenset({"better"}), True, "better", "{run} is better than {baseline} in {measure}: {figures}.{holds}"),
+    Case(frozenset({"worse"}), True, "worse", "{run} is worse than {baseline} in {measure}: {figures}.{holds}"),
+    Case(
+        frozenset({_ALIKE}), None, _ALIKE, "{run} shows no difference from {baseline} in {measure}: {figures}.{power}"
     ),
-    _case("better", False, "not told apart", _NOISE),
-    _case("worse", False, "not told apart", _NOISE),
-    _case("better, not told apart", None, "not told apart", _FORM),
-    _case("worse, not told apart", None, "not told apart", _FORM),
-    _case("better, worse", None, "not told apart", _FORM),
-    _case("better, worse, not told apart", None, "not told apart", _FORM),
+    Case(frozenset({"better"}), False, _ALIKE, _NOISE),
+    Case(frozenset({"worse"}), False, _ALIKE, _NOISE),
+    Case(frozenset({"better", _ALIKE}), None, _ALIKE, _FORM),
+    Case(frozenset({"worse", _ALIKE}), None, _ALIKE, _FORM),
+    Case(frozenset({"better", "worse"}), None, _ALIKE, _FORM),
+    Case(frozenset({"better", "worse", _ALIKE}), None, _ALIKE, _FORM),
 )
 """What may be said of a pair; each combination stands once."""
+_LEADS = {
+    "best": "{first} is better than every other run here in {measure}; beside {next}, the next: {figures}.{holds}",
+    "level": "{first} is first in {measure}; no difference from {level} is shown; beside {next}: {figures}.",
+    "form": (
+        "{first} is first in {measure}, but the form of the replies decides whether it differs from {form}; beside "
+        "{next}: {figures}; {views}."
+    ),
+}
+"""What is said of the run that is first among several others; of one other it is the sentence of the pair."""
 
 
 def find_case(pair: Pair, name: str | None = None) -> Case:
@@ -75,14 +76,12 @@ def verdicts(paired: Paired) -> list[Verdict]:
 def pair_sentences(paired: Paired, names: Sequence[str]) -> list[str]:
     """Write a sentence a pair on the first measure, and one on each other measure that tells the two apart."""
     several = len([each for pair in paired.pairs for each in pair.measures.values() if each.p is not None]) > 1
-    sentences = []
-    for name, pair in zip(names[1:], paired.pairs, strict=True):
-        sentences += [
-            _pair_sentence(pair, name, names[0], measure, paired.clusters, several)
-            for measure in pair.measures
-            if measure == paired.measure or find_case(pair, measure).results != {"not told apart"}
-        ]
-    return sentences
+    return [
+        _pair_sentence(pair, name, names[0], measure, paired.clusters, several)
+        for name, pair in zip(names[1:], paired.pairs, strict=True)
+        for measure in pair.measures
+        if measure == paired.measure or find_case(pair, measure).results != {_ALIKE}
+    ]
 
 
 def measure_sentence(run: str, baseline: str, metric: str, measure: PairedMeasure, clusters: str) -> str:
@@ -109,7 +108,7 @@ def describe_views(pair: Pair, name: str, *, adjusted: bool) -> str:
     parts = []
     for view, measure in pair.by_view(name).items():
         where = f"{view} ({measure.n:,} questions)" if view == LEGIBLE else view
-        difference = f"{signed(measure.difference, measure.unit)} (p {equals(_p(measure, adjusted=adjusted))})"
+        difference = f"{signed(measure.difference, measure.unit)} (p {_p(measure, adjusted=adjusted)})"
         parts.append(f"{where} {difference if measure.n else 'nothing'}")
     return ", ".join(parts)
 
@@ -121,7 +120,7 @@ def figures(measure: PairedMeasure, clusters: str, *, adjusted: bool) -> str:
     parts = [f"{' % against '.join(scores)} %" if shares else " against ".join(scores)]
     parts.append(signed(measure.difference, measure.unit) + (" percentage points" if shares else ""))
     test = "p" if measure.flips is None else "McNemar's p"
-    parts.append(f"{test} {equals(_p(measure, adjusted=adjusted))}{' after Holm' if adjusted else ''}")
+    parts.append(f"{test} {_p(measure, adjusted=adjusted)}{' after Holm' if adjusted else ''}")
     if measure.difference.interval is None:
         parts.append(f"no interval, because {why_none(measure.difference.resampled, clusters)}")
     return ", ".join(parts)
@@ -129,36 +128,22 @@ def figures(measure: PairedMeasure, clusters: str, *, adjusted: bool) -> str:
 
 def turn(pair: Pair) -> Pair:
     """Return the baseline beside the other run."""
-
-    def turn_all(measures: Measured) -> Measured:
-        return {name: _turn(measure) for name, measure in measures.items()}
-
-    views = {name: turn_all(measures) for name, measures in pair.views.items()}
-    return Pair(turn_all(pair.measures), views, pair.floor)
+    measures, *views = (
+        {name: _turn(measure) for name, measure in each.items()} for each in (pair.measures, *pair.views.values())
+    )
+    return replace(pair, measures=measures, views=dict(zip(pair.views, views, strict=True)))
 
 
 def _turn(measure: PairedMeasure) -> PairedMeasure:
     difference, turned = measure.difference, {"better": "worse", "worse": "better"}
     ends = difference.interval and (-difference.interval[1], -difference.interval[0])
-    return measure.model_copy(
-        update={
-            "baseline": measure.other,
-            "other": measure.baseline,
-            "difference": Difference(value=-difference.value, interval=ends, resampled=difference.resampled),
-            "verdict": turned.get(measure.verdict, measure.verdict),
-        }
-    )
-
-
-_LEADS = {
-    "best": "{first} is better than every other run here in {measure}; beside {next}, the next: {figures}.{holds}",
-    "level": "{first} is first in {measure}; no difference from {level} is shown; beside {next}: {figures}.",
-    "form": (
-        "{first} is first in {measure}, but the form of the replies decides whether it differs from {form}; beside "
-        "{next}: {figures}; {views}."
-    ),
-}
-"""What is said of the run that is first among several others; of one other it is the sentence of the pair."""
+    update = {
+        "baseline": measure.other,
+        "other": measure.baseline,
+        "difference": difference.model_copy(update={"value": -difference.value, "interval": ends}),
+        "verdict": turned.get(measure.verdict, measure.verdict),
+    }
+    return measure.model_copy(update=update)
 
 
 def leader_sentence(paired: Paired, names: Sequence[str]) -> str:
@@ -171,30 +156,26 @@ def leader_sentence(paired: Paired, names: Sequence[str]) -> str:
     level = [place for place, case in enumerate(cases) if case.verdict != "better" and place not in form]
     kind, places = ("level", level) if level else ("form", form) if form else ("best", range(len(turned)))
     closest = max(places, key=lambda place: turned[place].first.baseline)
+    others = [names[1 + place] for place in places]
     return _LEADS[kind].format(
         first=names[0],
         next=names[1 + closest],
         measure=_in_sentence(paired.measure),
-        level=_others([names[1 + place] for place in level], len(turned)),
-        form=_others([names[1 + place] for place in form], len(turned)),
+        **{kind: join(others) if len(others) <= NAMED else f"{len(others)} of the {len(turned)} others"},
         figures=figures(turned[closest].first, paired.clusters, adjusted=True),
         views=describe_views(turned[closest], paired.measure, adjusted=True),
         holds=HOLDS if any(pair.views for pair in turned) else "",
     )
 
 
-def _p(measure: PairedMeasure, *, adjusted: bool) -> float:
+def _p(measure: PairedMeasure, *, adjusted: bool) -> str:
     p = measure.p_adjusted if adjusted else measure.p
-    return 1.0 if p is None else p
+    return equals(1.0 if p is None else p)
 
 
 def join(names: Sequence[str]) -> str:
     """Write names with commas and an `and`."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-def _others(names: Sequence[str], total: int) -> str:
-    return join(names) if len(names) <= NAMED else f"{len(names)} of the {total} others"
 
 
 def _in_sentence(measure: str) -> str:

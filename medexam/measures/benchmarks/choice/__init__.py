@@ -1,1 +1,0 @@
-"""Questions with numbered options."""

@@ -1,1 +1,0 @@
-"""Paired statistics of runs on the same questions."""
