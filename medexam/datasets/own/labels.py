@@ -13,15 +13,18 @@ from types import MappingProxyType
 from medexam.errors import DatasetError
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
-_MARK = rf"[(\[]?((?:[A-Za-zＡ-Ｚ]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"  # noqa: RUF001
+_MARK = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"
 _SIGN = r"((?:[*✓✔√=+]|\[x\])?)"
 _AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_MARK}[ \t]*")
 _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_MARK}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z]|[①-⑳])[ \t]+")
 OWN_MARK = re.compile(rf"\s*{_SIGN}\s*{_MARK}\s+")
 CLOSE_MARK = re.compile(rf"\s*{_SIGN}\s*(?:{_MARK}|([A-Za-z\d])\s[-–](?=\s))\s*")  # noqa: RUF001
-CLOSE_LETTER = re.compile(rf"(\s*)[(\[]?([A-Za-zＡ-Ｚ]){_END}\s*")  # noqa: RUF001
+CLOSE_LETTER = re.compile(rf"(\s*)[(\[]?([^\W\d_]){_END}\s*")
 """A label before an option; one that may stand close to it, as in `(A)text`."""
+ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгдеж", "ابجدهو", "أبجدهو", "アイウエオカ", "甲乙丙丁戊己", "กขคงจ")
+"""Letters that count."""
+_FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
 _BREAK = re.compile(r"\s*<br ?/?>\s*", re.IGNORECASE)
 CUE = re.compile(
     r"\s+[(\[]?(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
@@ -140,14 +143,18 @@ def _style(mark: re.Match[str]) -> str:
 
 
 def shift(label: str, distance: int) -> str:
-    """Return the label that stands `distance` places behind another."""
-    return str(int(label) + distance) if label.isdigit() else chr(ord(label) + distance)
+    """Return the label that stands `distance` places behind another; empty if there is none."""
+    if label.isdigit():
+        return str(int(label) + distance)
+    letters = next((letters for letters in ALPHABETS if label.lower() in letters), "")
+    letter = letters[letters.find(label.lower()) + distance :][:1]
+    return letter.upper() if label.isupper() else letter
 
 
 def _chains(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
-        chain = [first] if plain_label(first[2]) in ("A", "a", "1") else []
+        chain = [first] if plain_label(first[2]) in _FIRST else []
         for mark in marks[place + 1 :] if chain else ():
             if plain_label(mark[2]) == shift(plain_label(chain[-1][2]), 1):
                 chain.append(mark)
@@ -162,7 +169,7 @@ def plain_label(label: str) -> str:
 
 def is_run(labels: Sequence[str]) -> bool:
     """Return whether the labels are the first letters or numbers, each once, in any order."""
-    first = next((label for label in ("A", "a", "1") if label in labels), None)
+    first = next((label for label in labels if label in _FIRST), None)
     return (
         first is not None
         and len(labels) > 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from types import MappingProxyType
 
-from medexam.datasets.own.labels import in_order, shift
+from medexam.datasets.own.labels import ALPHABETS, in_order, shift
 
 _LISTS = """\
 stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
@@ -58,12 +58,15 @@ as needed: answer answers correct right question context background content body
 as harmless: id ids uid uuid idx index no nr num number n qid row line page source src url link origin reference ref
 as harmless: references citation author license licence copyright dataset version date created updated time timestamp
 as harmless: duration limit topic topics subject subjects subtopic chapter section category categories tag tags keyword
-as harmless: keywords area discipline specialty speciality unit module course department year month period session exam
+as harmless: keywords area discipline specialty speciality module course department objective year month period session
+as harmless: exam
 as harmless: booklet test part paper batch country region university level grade difficulty bloom type qtype kind format
 as harmless: class group set split fold points score marks mark percent pct percentage rate count counts views votes
 as harmless: total title name names meta metadata info schema entry shot user student editor instruction instructions
 as harmless: tema asignatura materia categoria curso ano numero dificultad fuente pagina assunto disciplina matiere
-as harmless: sujet niveau fach thema argomento
+as harmless: sujet niveau fach thema argomento schwierigkeit quelle jahr nummer kapitel seite difficulte annee
+as harmless: chapitre dificuldade fonte banca difficolta
+as points: points point marks mark weight
 as void: annulled anulada anulado annulee annullata void voided deleted eliminada withdrawn removed cancelled invalid
 as void: excluded discarded retired unscored reserve reserva impugnada active valid scored enabled approved published
 as void: usable status estado"""
@@ -90,8 +93,6 @@ _COUNTED: Mapping[str, str] = {
     for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
     for number, word in enumerate(words.split(), start=1)
 }
-_ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгде", "ابجدهو", "アイウエオカ", "甲乙丙丁戊己")
-"""Letters that count, as plain names have them."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _LABEL = re.compile(r"\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
@@ -174,9 +175,9 @@ def _labels(column: str) -> Iterable[tuple[str, str]]:
         pattern = "_".join([*words[:place], "#", *words[place + 1 :]])
         if _LABEL.fullmatch(word):
             yield f"{outer}{pattern}", str(int(word))
-        for alphabet in _ALPHABETS if len(word) == 1 else ():
+        for alphabet in ALPHABETS if len(word) == 1 else ():
             if word in alphabet:
-                yield f"{outer}{pattern}", _ALPHABETS[0][alphabet.index(word)]
+                yield f"{outer}{pattern}", ALPHABETS[0][alphabet.index(word)]
         if word in _COUNTED:
             yield f"{outer}{pattern}", _COUNTED[word]
     ending = _ENDING.fullmatch(words[-1])

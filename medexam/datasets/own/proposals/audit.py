@@ -8,13 +8,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from string import ascii_uppercase
 from typing import Any
 
 from medexam.datasets.own.choice import NO_PICTURE
 from medexam.datasets.own.columns import KEYED, STANDARD
 from medexam.datasets.own.labels import CLOSE_LETTER, OWN_MARK, in_order, is_run, plain_label
-from medexam.datasets.own.names import KINDS, plain_name
+from medexam.datasets.own.names import KINDS, plain_name, rank
 from medexam.datasets.own.options import LABELS
+from medexam.datasets.own.proposals.cells import HALF
 from medexam.datasets.own.proposals.drafts import LOOKED_AT, Proposal, columns_in
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.own.texts import unpack
@@ -80,9 +82,8 @@ def audit(draft: Proposal) -> None:
         if draft.sample.is_numbered:
             draft.ask("answer", f"{draft.columns.get('answer')}, or another of columns without names: {facts}")
         else:
-            which = (
-                f"[{', '.join(ignored)}], with what else no question needs, or read it as context, image, answer ..."
-            )
+            listed = f": [{', '.join(ignored)}] and perhaps more" if ignored else ""
+            which = f"the columns that no question needs{listed}; or read them as context, image, answer ..."
             draft.ask("ignored", f"{which}: {facts}")
     _ask_above(draft)
     doubts = dict(_doubts(draft))
@@ -145,7 +146,9 @@ def _account_for(
         return Account(path, f"ignored: {different[0]:.40} in all rows")
     if rows and shown and all(number in shown and _repeats(values, shown[number]) for number, values in rows):
         return Account(path, "ignored: repeats what is shown")
-    if is_topic or _numbers_rows(texts):
+    if (is_topic and sum(map(_is_sentence, texts)) < HALF * len(texts)) or (
+        _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words
+    ):
         return Account(path, "ignored: by its name")
     return Account(path, examples, is_open=True)
 
@@ -158,6 +161,10 @@ def _are_options(rows: Sequence[tuple[int, list[Any]]], shown: Mapping[int, Row]
             if not all(any(_fold(str(value)).endswith(text) for text in texts) for value in values):
                 return False
     return True
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) > _LONGEST_CONSTANT and text.rstrip().endswith((".", "?", "!", "。", "？"))  # noqa: RUF001
 
 
 def _ends_harmless(path: str) -> bool:
@@ -227,6 +234,8 @@ def _ask_void(draft: Proposal) -> None:
         words = {*plain_name(each.column).split("_")}
         if void:
             marks[each.column] = {value: values[value] for value in void}
+        elif words & KINDS["points"] and {"0", "0.0"} & values.keys() and len(values) in (2, 3):
+            marks[each.column] = {value: values[value] for value in ("0", "0.0") if value in values}
         elif words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
             marks[each.column] = dict(values.most_common()[:-6:-1])
     if marks:
@@ -281,7 +290,10 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
         texts = " / ".join(option.text for option in labelled[0].options)
         yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
     sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
-    if sign is not None:
+    told = [row.question.number for row in rows if row.question.stem.split()[-1].strip("()[].") in _golds_of(row)]
+    if len(told) > 2 and 2 * len(told) >= len(rows):
+        yield "signs", f"{len(told):,} questions end in the letter or number of the right option"
+    elif sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 
 
@@ -292,6 +304,10 @@ def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
         match = pattern.search(text)
         if match is not None:
             yield match
+
+
+def _golds_of(row: Row) -> set[str]:
+    return {name for number in (row.gold or 0, *row.others) for name in (str(number), ascii_uppercase[number - 1])}
 
 
 def _begin_with_labels(row: Row) -> bool:
