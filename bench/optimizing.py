@@ -33,7 +33,6 @@ from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.progress import TrialProgress
-from medexam.signatures import render_question
 from medexam.specs import DatasetSpec
 
 KEY = os.environ.get("VLLM_API_KEY", "EMPTY")
@@ -85,7 +84,7 @@ def run_dspy(endpoint: str, model: str, validation: int, candidates: int) -> tup
     def examples(split: str, limit: int) -> list[dspy.Example]:
         found = load_exam_set(DatasetSpec(name="headqa_v1", language="en", split=split, limit=limit, seed=2))
         return [
-            dspy.Example(question=render_question(one), answer=found.key[one.key].number).with_inputs("question")
+            dspy.Example(question=one.printed, answer=found.key[one.key].number).with_inputs("question")
             for one in found.questions
         ]
 

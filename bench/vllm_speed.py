@@ -33,7 +33,6 @@ from medexam.datasets import load_exam_set
 from medexam.dspy_requests import CHOICE
 from medexam.programs import EngineLM
 from medexam.serve import Engine, build_engine
-from medexam.signatures import render_question
 from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec
 
 SYSTEM = "You are an expert in the Spanish residency exams. Answer as {Answer: n}, with the number of one option."
@@ -56,7 +55,7 @@ def make_questions(number: int) -> list[Asked]:
     for place in range(number):
         question = questions[place % len(questions)]
         choices = tuple(str(option.number) for option in question.options)
-        text = render_question(question) if place < len(questions) else f"({place}) {render_question(question)}"
+        text = question.printed if place < len(questions) else f"({place}) {question.printed}"
         config = Config(temperature=0.0, max_tokens=8, extensions={CHOICE: list(choices)})
         messages = (Message.user(text), Message.assistant("{Answer: "))
         asked.append(Asked(Request(model="served", system=SYSTEM, messages=messages, config=config), choices))

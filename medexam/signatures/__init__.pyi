@@ -6,7 +6,6 @@ from .answer_format import render_answer as render_answer
 from .choices import read_choice as read_choice
 from .lenient import read_leniently as read_leniently
 from .prompts import load_words as load_words
-from .rendering import render_question as render_question
 from .single_call import Fields as Fields
 from .single_call import Signature as Signature
 from .single_call import SingleCallAdapter as SingleCallAdapter

@@ -37,7 +37,6 @@ from medexam.signatures.answer_format import (
 from medexam.signatures.citations import CLOSING, OPENING, drop_citations, read_citation
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.prompts import Turn
-from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.thinking import end_turn, split_thinking
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
@@ -135,9 +134,9 @@ class ExamAdapter(SingleCallAdapter):
         if self.turn != "system":
             turns.insert(0, {"role": "system", "content": ""})
         for demo in demos:
-            turns.append({"role": "user", "content": render_question(_question(demo))})
+            turns.append({"role": "user", "content": _question(demo).printed})
             turns.append({"role": "assistant", "content": self._solved(signature, demo)})
-        content = put_passages_before(inputs.get("passages"), render_question(_question(inputs)))
+        content = "\n\n".join(filter(None, (inputs.get("passages"), _question(inputs).printed)))
         turns.append({"role": "user", "content": content})
         if beginning := self._beginning(self._shape(signature), inputs):
             turns.append({"role": "assistant", "content": beginning})

@@ -11,7 +11,6 @@ import dspy
 
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, Dialogue, Generation, ReadBy, Sampling
 from medexam.questions import Question
-from medexam.signatures.rendering import put_passages_before, render_question
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 
 
@@ -75,9 +74,9 @@ class LikelihoodAdapter(SingleCallAdapter):
 
     def _context(self, signature: Signature, inputs: Fields) -> str:
         question = inputs["question"]
-        question_text = render_question(question) if self.shows_options else question.asked
+        question_text = question.printed if self.shows_options else question.asked
         return Template(signature.instructions).substitute(
-            question=put_passages_before(inputs.get("passages"), question_text)
+            question="\n\n".join(filter(None, (inputs.get("passages"), question_text)))
         )
 
 

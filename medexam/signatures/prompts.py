@@ -5,10 +5,8 @@ for the answer format, and `$json` for the word JSON, which only `{Answer: n}` i
 language to solved questions. Both are part of a run's identity.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from string import Template
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -17,8 +15,8 @@ from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Exam, Language, Option, Question
 from medexam.signatures.answer_format import render_answer
-from medexam.signatures.task_words import TaskWords, load_task_words
-from medexam.signatures.word_files import no_words, read_language_words, read_words_file, validate_words
+from medexam.signatures.task_words import load_task_words
+from medexam.signatures.word_files import fill_words, read_language_words
 from medexam.specs.programs.needs import WordFiles
 
 Turn = Literal["system", "user"]
@@ -46,18 +44,6 @@ class Prompt:
     """Whose turn that is."""
     examples: tuple[SolvedQuestion, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the words as data, for a run's identity."""
-        return {
-            "instructions": self.instructions,
-            **({} if self.turn == "system" else {"turn": self.turn}),
-            "examples": [
-                {"stem": e.question.stem, "options": [o.text for o in e.question.options], "answer": e.answer}
-                | ({"rationale": e.rationale} if e.rationale else {})
-                for e in self.examples
-            ],
-        }
-
 
 @dataclass(frozen=True)
 class LikelihoodWords:
@@ -67,10 +53,6 @@ class LikelihoodWords:
     """With `$question` where the stem, or the stem and its options, stand."""
     premise: str | None
     """What stands in its place where an option's probability without the question is read; None where it is not."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the words as data, for a run's identity."""
-        return {"context": self.context, "premise": self.premise}
 
 
 class _Likelihood(FrozenModel):
@@ -108,9 +90,21 @@ class _Example(FrozenModel):
     rationale: str | None = None
 
 
-def load_words(files: WordFiles, language: Language) -> Prompt | LikelihoodWords | TaskWords:
-    """Load the words of any layout in `language`; raises `SpecError` as `load_prompt` does."""
-    return _LOADERS[files.layout](files, language)
+def load_words(files: WordFiles, language: Language) -> dict[str, Any]:
+    """Load the words of any layout in `language` as data, for a run's identity; raises `SpecError` where that fails."""
+    if files.layout == "groups":
+        task_words = load_task_words(files, language)
+        return {"system": task_words.system, **task_words.groups}
+    if files.layout == "likelihood":
+        return asdict(load_likelihood_words(files, language))
+    prompt = load_prompt(files, language)
+    examples = [
+        {"stem": e.question.stem, "options": [o.text for o in e.question.options], "answer": e.answer}
+        | ({"rationale": e.rationale} if e.rationale else {})
+        for e in prompt.examples
+    ]
+    turn = {} if prompt.turn == "system" else {"turn": prompt.turn}
+    return {"instructions": prompt.instructions, **turn, "examples": examples}
 
 
 def load_prompt(files: WordFiles, language: Language) -> Prompt:
@@ -118,47 +112,42 @@ def load_prompt(files: WordFiles, language: Language) -> Prompt:
 
     Raises `SpecError` when the file is missing or malformed, or has no words for this program or language.
     """
-    words, source_name = read_language_words(_Words, files, language)
+    language = files.language or language
+    words, source_name = read_language_words(_Words, files.prompt, language)
     (kind,) = files.parts
     program_words: _Instructions | None = getattr(words, kind)
     if program_words is None:
-        raise SpecError(f"{source_name} has no prompt for {kind} in {files.language or language!r}")
+        raise SpecError(f"{source_name} has no prompt for {kind} in {language!r}")
     form = files.answer_form
-    try:
-        text = program_words.instructions if form == "braces" else program_words.instructions.replace(" $json", "")
-        instructions = Template(text).substitute(
-            form=render_answer(words.number, form), example=render_answer(1, form), json="JSON"
-        )
-    except (KeyError, ValueError) as error:
-        raise SpecError(f"{source_name}: {kind}: only $form, $example and $json may follow a $: {error}") from None
-    examples = load_examples(files.examples, files.language or language) if files.examples is not None else ()
+    instructions = fill_words(
+        program_words.instructions if form == "braces" else program_words.instructions.replace(" $json", ""),
+        f"{source_name}: {kind}",
+        form=render_answer(words.number, form),
+        example=render_answer(1, form),
+        json="JSON",
+    )
+    examples = () if files.examples is None else _load_examples(files.examples, language)
     return Prompt(instructions.strip(), program_words.turn, examples)
 
 
 def load_likelihood_words(files: WordFiles, language: Language) -> LikelihoodWords:
     """Load the words before the options that are read in `language`; raises `SpecError` as `load_prompt` does."""
-    words, source_name = read_language_words(_Words, files, language)
+    language = files.language or language
+    words, source_name = read_language_words(_Words, files.prompt, language)
     if words.likelihood is None:
-        raise SpecError(f"{source_name} has no prompt for likelihood in {files.language or language!r}")
+        raise SpecError(f"{source_name} has no prompt for likelihood in {language!r}")
     part, *other_parts = files.parts
     context = getattr(words.likelihood, part)
-    try:
-        sample = Template(context).substitute(question="?")
-    except (KeyError, ValueError) as error:
-        raise SpecError(f"{source_name}: likelihood: only $question may follow a $: {error}") from None
-    if sample == context:
+    if fill_words(context, f"{source_name}: likelihood", question="?") == context:
         raise SpecError(f"{source_name}: likelihood: the prompt {part} lacks $question")
     return LikelihoodWords(context, words.likelihood.premise if "premise" in other_parts else None)
 
 
-def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
+def _load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestion, ...]:
     """Load solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
-    text, source_name = read_words_file(source, "examples", suffix="_examples")
-    by_language = validate_words(dict[Language, list[_Example]], text, source_name)
-    if not by_language.get(language):
-        raise SpecError(no_words(source_name, "examples", language, by_language))
+    words, source_name = read_language_words(list[_Example], source, language, "examples")
     examples = []
-    for number, example in enumerate(by_language[language], start=1):
+    for number, example in enumerate(words, start=1):
         if not 1 <= example.answer <= len(example.options):
             raise SpecError(
                 f"{source_name}: example {number} in {language!r}: answer {example.answer} is not an option"
@@ -174,10 +163,3 @@ def load_examples(source: str | Path, language: Language) -> tuple[SolvedQuestio
         )
         examples.append(SolvedQuestion(question, example.answer, example.rationale))
     return tuple(examples)
-
-
-_LOADERS: dict[str, Callable[[WordFiles, Language], Prompt | LikelihoodWords | TaskWords]] = {
-    "instructions": load_prompt,
-    "likelihood": load_likelihood_words,
-    "groups": load_task_words,
-}

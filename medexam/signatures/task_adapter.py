@@ -15,7 +15,6 @@ from dspy.signatures.signature import make_signature
 
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.questions import Task
-from medexam.signatures.rendering import put_passages_before
 from medexam.signatures.single_call import Fields, Signature, SingleCallAdapter
 from medexam.signatures.task_words import fill
 from medexam.signatures.thinking import split_thinking
@@ -98,7 +97,7 @@ class TaskAdapter(SingleCallAdapter):
         question_text = fill(
             signature.instructions, task_prompt.task, context=task_prompt.context, count=task_prompt.count
         )
-        turns.append({"role": "user", "content": put_passages_before(inputs.get("passages"), question_text)})
+        turns.append({"role": "user", "content": "\n\n".join(filter(None, (inputs.get("passages"), question_text)))})
         if task_prompt.prefill:
             turns.append({"role": "assistant", "content": task_prompt.prefill})
         return turns

@@ -7,19 +7,15 @@ identity.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
-from types import MappingProxyType
-from typing import Any
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Language, Task
-from medexam.signatures.word_files import read_language_words
+from medexam.signatures.word_files import fill_words, read_language_words
 from medexam.specs.programs.needs import WordFiles
 from medexam.text import option_letters
 
-FIELDS: Mapping[str, str] = MappingProxyType(
-    {"question": "", "options": "", "lettered_options": "", "answer": "", "reasoning": "", "context": "", "count": ""}
-)
+_FIELDS = ("question", "options", "lettered_options", "answer", "reasoning", "context", "count")
 """What may follow a $ in a template."""
 
 
@@ -31,10 +27,6 @@ class TaskWords:
     """The system turn; empty if there is none."""
     groups: Mapping[str, str]
     """Group of tasks that the program asks with -> the user's turn, with `$` before the name of each field."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the words as data, for a run's identity."""
-        return {"system": self.system, **self.groups}
 
 
 class _Words(FrozenModel):
@@ -48,14 +40,9 @@ def load_task_words(files: WordFiles, language: Language) -> TaskWords:
     Raises `SpecError` when the file is missing or malformed, has none in this language or for one of the program's
     groups, or names an unknown field.
     """
-    words, source_name = read_language_words(_Words, files, language)
+    words, source_name = read_language_words(_Words, files.prompt, files.language or language)
     for group, template in words.groups.items():
-        try:
-            Template(template).substitute(FIELDS)
-        except (KeyError, ValueError) as error:
-            raise SpecError(
-                f"{source_name}: {language}.groups.{group}: only ${', $'.join(FIELDS)} is allowed there: {error}"
-            ) from None
+        fill_words(template, f"{source_name}: {language}.groups.{group}", **dict.fromkeys(_FIELDS))
     if missing := [group for group in files.parts if group not in words.groups]:
         raise SpecError(f"program.prompt {files.prompt}: has no prompt for {', '.join(missing)}")
     return TaskWords(words.system.strip(), {group: words.groups[group].strip() for group in files.parts})

@@ -1,9 +1,9 @@
 """Files of words: those in `words/` of this package and of installed ones by name, and the user's own by path."""
 
-from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +13,6 @@ from medexam.inputs import read_regular
 from medexam.questions import Language
 from medexam.specs import parse_yaml
 from medexam.specs.catalogue import find_added
-from medexam.specs.programs.needs import WordFiles
 
 T = TypeVar("T")
 WORDS = resources.files("medexam.signatures") / "words"
@@ -25,47 +24,43 @@ def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str
     `key` is that of the program's spec that names it. Raises `SpecError` if there is neither.
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
+    is_name = str(source) == Path(source).name
+    added = {} if is_name and shipped.is_file() else {path.name: path for path in find_added("words").values()}
     try:
-        if str(source) == Path(source).name and (file := shipped if shipped.is_file() else _added().get(shipped.name)):
+        if is_name and (file := shipped if shipped.is_file() else added.get(shipped.name)):
             return file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
         return read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
+        files = [entry.name for entry in (*WORDS.iterdir(), *added.values()) if entry.name.endswith(f"{suffix}.yaml")]
+        sets = sorted(name.removesuffix(f"{suffix}.yaml") for name in files if bool(suffix) == ("_examples" in name))
         raise SpecError(
-            f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {_shipped(suffix)}"
+            f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {', '.join(sets)}"
         ) from None
     except (OSError, ValueError) as error:
         raise SpecError(f"program.{key}: cannot read {source}: {error}") from None
 
 
-def _added() -> Mapping[str, Path]:
-    return {path.name: path for path in find_added("words").values()}
+def read_language_words(form: type[T], source: str | Path, language: Language, key: str = "prompt") -> tuple[T, str]:
+    """Read the words of a file in `language`, and what the file is called; `key` of the program's spec names the file.
 
-
-def _shipped(suffix: str) -> str:
-    files = [*(entry.name for entry in WORDS.iterdir()), *_added()]
-    names = (name.removesuffix(".yaml") for name in files if name.endswith(f"{suffix}.yaml"))
-    return ", ".join(sorted(name.removesuffix(suffix) for name in names if bool(suffix) == name.endswith("_examples")))
-
-
-def read_language_words(form: type[T], files: WordFiles, language: Language) -> tuple[T, str]:
-    """Read the words of a prompt file for questions in `language`, and what the file is called.
-
-    They are in the language that `files` names, else in that of the questions. Raises `SpecError` if there are none.
+    Raises `SpecError` if there are none.
     """
-    text, source_name = read_words_file(files.prompt, "prompt")
-    language = files.language or language
+    text, source_name = read_words_file(source, key, "_examples" if key == "examples" else "")
     by_language: dict[Language, T] = validate_words(dict[Language, form], text, source_name)  # type: ignore[valid-type]
-    if language not in by_language:
-        raise SpecError(no_words(source_name, "prompt", language, by_language))
+    if not by_language.get(language):
+        raise SpecError(
+            f"{source_name} has no words in {language!r}: set program.prompt_language to one that it has "
+            f"({', '.join(sorted(by_language))}), or name a file of your own in program.{key}"
+        )
     return by_language[language], source_name
 
 
-def no_words(source_name: str, key: str, language: Language, languages: Iterable[str]) -> str:
-    """Write the message for a file without words in a language; `key` of the program's spec names it."""
-    return (
-        f"{source_name} has no words in {language!r}: set program.prompt_language to one that it has "
-        f"({', '.join(sorted(languages))}), or name a file of your own in program.{key}"
-    )
+def fill_words(template: str, place: str, **values: object) -> str:
+    """Fill a template of words; raises `SpecError`, naming its place, if it has a field that `values` lacks."""
+    try:
+        return Template(template).substitute(values)
+    except (KeyError, ValueError) as error:
+        raise SpecError(f"{place}: only ${', $'.join(values)} may follow a $: {error}") from None
 
 
 def validate_words(form: type[T], text: str, source_name: str) -> T:

@@ -13,7 +13,6 @@ from medexam.datasets import load_exam_set
 from medexam.errors import ContextLengthError
 from medexam.model_calls import Dialogue, Generation
 from medexam.serve import Capabilities, Engine, build_engine, load_template
-from medexam.signatures import render_question
 from medexam.specs import DatasetSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm
@@ -26,7 +25,7 @@ def questions(language: str, number: int) -> list[Dialogue]:
     asked = []
     for question in exams.questions[:number]:
         choices = [str(option.number) for option in question.options]
-        asked.append(ask(render_question(question), system=SYSTEM, opening="{Answer: ", choices=choices))
+        asked.append(ask(question.printed, system=SYSTEM, opening="{Answer: ", choices=choices))
     return asked
 
 

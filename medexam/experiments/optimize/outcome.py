@@ -14,7 +14,6 @@ from medexam.experiments.report.shown import Block
 from medexam.programs import ProgramContext, WithNearest, build_program
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.questions import Question
-from medexam.signatures import render_question
 from medexam.specs.names import short_name
 from medexam.tables import Table, percent, with_interval
 
@@ -107,7 +106,7 @@ def _demonstrations(optimization: Optimization, plan: OptimizationPlan) -> Itera
             yield fenced(fields)
             continue
         yield f"Demonstration {number}, shown by {name}: {question.key}"
-        yield fenced(render_question(question))
+        yield fenced(question.printed)
         if demo.get("rationale"):
             yield f"Reasoning: {demo['rationale']}"
         if demo.get("answer") is not None:

@@ -36,14 +36,14 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
     if program.loads is not None:
         words["loaded"] = loaded_words(program.loads, of_module=program.module_adapter is not None)
-        if program.words is not None and (turn := load_words(program.words, language).to_json().get("turn")):
+        if program.words is not None and (turn := load_words(program.words, language).get("turn")):
             words["turn"] = turn
     elif program.words is not None:
-        words |= load_words(program.words, language).to_json()
+        words |= load_words(program.words, language)
     if isinstance(program, FlowSpec):
         words |= _describe_flow(program, language)
     if program.side_words is not None:
-        words["beside"] = load_words(program.side_words, language).to_json()
+        words["beside"] = load_words(program.side_words, language)
     return words
 
 
