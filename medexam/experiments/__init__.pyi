@@ -35,7 +35,6 @@ from .report.shown import Block as Block
 from .report.shown import Unbroken as Unbroken
 from .report.shown import print_blocks as print_blocks
 from .report.tables import table_runs as table_runs
-from .run.language_model import build_lm as build_lm
 from .run.runner import Runner as Runner
 from .run.spending import Spending as Spending
 from .run.spending import Stop as Stop

@@ -1,4 +1,5 @@
-"""How long the requests of one question waited in this process for a place, and how long one may wait.
+"""How long the requests of one question waited in this process for a place, how long one may wait, and what attempts
+cost whose replies were thrown away.
 
 The scheduler opens a record for each question, and queues of requests write into it. A server's own queue is not
 seen from here: it belongs to the answering.
@@ -11,14 +12,23 @@ from contextvars import ContextVar
 
 Span = tuple[float, float]
 """When a wait began and ended, on the monotonic clock."""
-_record: ContextVar[list[Span] | None] = ContextVar("waits", default=None)
+
+
+class Waits(list[Span]):
+    """The waits of one question."""
+
+    discarded: tuple[int, int] = (0, 0)
+    """Tokens of prompts and of replies that were thrown away, since they were broken off."""
+
+
+_record: ContextVar[Waits | None] = ContextVar("waits", default=None)
 _outlasts: ContextVar[Callable[[float], bool] | None] = ContextVar("outlasts", default=None)
 
 
 @contextmanager
-def recorded() -> Iterator[list[Span]]:
+def recorded() -> Iterator[Waits]:
     """Record the waits of all requests that are made inside the block."""
-    spans: list[Span] = []
+    spans = Waits()
     token = _record.set(spans)
     try:
         yield spans
@@ -51,6 +61,13 @@ def begin_wait() -> Callable[[], None]:
             spans.append((start, time.monotonic()))
 
     return end
+
+
+def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:
+    """Note what a server counted of a reply that nobody reads."""
+    if (spans := _record.get()) is not None:
+        before = spans.discarded
+        spans.discarded = before[0] + (prompt_tokens or 0), before[1] + (completion_tokens or 0)
 
 
 def question_id() -> int:

@@ -144,10 +144,7 @@ class Runner:
                     f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
                 )
             await executor.prepare(planned, self._observer, combine_needs(self._plan.cells))
-            info = executor.info(planned)
-            planned = self._admit(planned, info)
-            planned = take_lent(planned, None if info is None else info.identity)
-            planned = self._admit_further(planned, executor)
+            planned = self._admit(planned, executor)
         elif planned.lender is not None:
             planned = take_lent(planned, None)
             if planned.pending:
@@ -184,32 +181,25 @@ class Runner:
         """Return whether a cell is not begun, or a question of a begun one is pending."""
         return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
 
-    def _admit(self, planned: AnyCell, info: EngineInfo | None) -> AnyCell:
-        """Return the cell with the model that may answer in its folder; raise `EngineError` where this one may not."""
-        if info is None:
-            return planned
-        _check_planned(planned, info)
-        # Counted now: since the plan was made, another process may have held the folder and left answers in it.
-        admitted = admit(
-            planned.folder,
-            info.identity,
-            answers=planned.answered or planned.folder.count_answers(),
-            count_cut=planned.folder.count_cut,
-            accept=self._plan.accept_model_change,
-            ways_out=self._plan.ways_out,
-        )
-        return replace(planned, answerer=admitted)
+    def _admit(self, planned: AnyCell, executor: Executor) -> AnyCell:
+        """Return the cell with the models that may answer in its folder, and with what a run of the same one lends.
 
-    def _admit_further(self, planned: AnyCell, executor: Executor) -> AnyCell:
-        """Return the cell with the further models that may answer in its folder; raises as `_admit` does."""
-        answers = planned.answered or planned.folder.count_answers()
-        accept = self._plan.accept_model_change
-        further = {
-            name: admit(planned.folder, info.identity, answers=answers, accept=accept, file=models_file(name))
-            for name in planned.cell.asked_models
-            if (info := executor.info(planned, name)) is not None
-        }
-        return replace(planned, further=further)
+        Raises `EngineError` where one of them may not.
+        """
+        folder, answerers, infos = planned.folder, {}, {}
+        # Counted now: since the plan was made, another process may have held the folder and left answers in it.
+        answers = planned.answered or folder.count_answers()
+        settings = {"accept": self._plan.accept_model_change, "ways_out": self._plan.ways_out}
+        for name in (None, *planned.cell.asked_models):
+            if (info := executor.info(planned, name)) is None:
+                continue
+            own = {"count_cut": folder.count_cut} if name is None else {"file": models_file(name)}
+            if name is None:
+                _check_planned(planned, info)
+            infos[name], answerers[name] = info, admit(folder, info.identity, answers=answers, **settings, **own)
+        own_answerer = answerers.pop(None, None)
+        planned = replace(planned, answerer=own_answerer, further=answerers)
+        return take_lent(planned, infos[None].identity if own_answerer else None)
 
     async def _look_up(self, planned: AnyCell, executor: Executor) -> AnyCell:
         """Find what prompts show beside the pending questions; shards choose demonstrations by themselves."""

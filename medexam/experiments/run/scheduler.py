@@ -80,14 +80,14 @@ class Work:
         return cls(planned.run_id, planned.program, label, planned.spec_digest, planned.answerer, planned.further)
 
 
-async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | None]:
-    """Ask one question, and return its prediction with what made it fail; None if it did not."""
+async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | None, tuple[int, int]]:
+    """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
     start, owner = time.monotonic(), {"program": work.program_label, "spec_digest": work.spec_digest}
     try:
         with recorded() as waits, kept_calls() as calls:
             output = await work.program.acall(question=question)
     except (LMError, ProgramFaultError) as error:
-        return build_failure(question, error, calls.all(), **owner, answerer=work.answerer), error
+        return build_failure(question, error, calls.all(), **owner, answerer=work.answerer), error, waits.discarded
     prediction = build_prediction(
         question,
         output,
@@ -100,7 +100,7 @@ async def answer(work: Work, question: Any) -> tuple[Prediction, Exception | Non
     )
     if isinstance(work.program, AskingProgram):
         prediction = await read_both(work.program, question, prediction)
-    return prediction, None
+    return prediction, None, waits.discarded
 
 
 @dataclass
@@ -211,11 +211,11 @@ class Scheduler:
         assert task is not None  # noqa: S101 - it runs as a task
         while True:
             self.observer.asked()
-            prediction, error = await answer(self.work, question)
+            prediction, error, discarded = await answer(self.work, question)
             if isinstance(error, _HOPELESS):
                 self._hopeless, self._stopped = self._hopeless or error, True
             self._failed_in_a_row = self._failed_in_a_row + 1 if prediction.status is Status.FAILED else 0
-            self.spending.add(prediction)
+            self.spending.add(prediction, discarded)
             self.log.append(prediction)
             self.observer.answered(prediction)
             # A program may answer without ever waiting: Ctrl-C and the flusher get their turn all the same.

@@ -7,9 +7,8 @@ executed then; a run that waits for its last answers would lose its report there
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -28,41 +27,27 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     returns or raises then is what this returns or raises, and `KeyboardInterrupt` where it does not listen. Outside the
     main thread, and where Ctrl-C is ignored, as under `nohup`, nothing cancels it.
     """
-    loop = background_loop().loop
-    tasks: list[asyncio.Task[Any]] = []
+    loop, signals = background_loop().loop, 0
+    tasks: list[asyncio.Task[T]] = []
 
     async def hold() -> T:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - coroutines run in tasks
-        tasks.append(task)
-        return await work
-
-    future = asyncio.run_coroutine_threadsafe(hold(), loop)
-    # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
-    with _hearing(lambda: loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])):
-        try:
-            return future.result()
-        except CancelledError:
-            raise KeyboardInterrupt from None
-
-
-@contextmanager
-def _hearing(cancel: Callable[[], object]) -> Iterator[None]:
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or not callable(signal.getsignal(signal.SIGINT)):
-        yield
-        return
-    signal_count = 0
+        tasks.append(asyncio.ensure_future(work))
+        return await tasks[0]
 
     def hear(_number: int, _frame: FrameType | None) -> None:
-        nonlocal signal_count
-        signal_count += 1
-        if signal_count > CANCELLING:
+        nonlocal signals
+        signals += 1
+        if signals > CANCELLING:
             raise KeyboardInterrupt
-        cancel()
+        # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
 
-    old_handler = signal.signal(signal.SIGINT, hear)
+    is_heard = threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT))
+    old_handler = signal.signal(signal.SIGINT, hear) if is_heard else None
     try:
-        yield
+        return asyncio.run_coroutine_threadsafe(hold(), loop).result()
+    except CancelledError:
+        raise KeyboardInterrupt from None
     finally:
-        signal.signal(signal.SIGINT, old_handler)
+        if is_heard:
+            signal.signal(signal.SIGINT, old_handler)

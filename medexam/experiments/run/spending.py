@@ -97,14 +97,14 @@ class Spending:
         self.most = find_most(planned) if is_counted else (1, 0, 0.0)
         self._is_first = is_counted
 
-    def add(self, prediction: Prediction) -> None:
-        """Count one more question as done."""
+    def add(self, prediction: Prediction, discarded: tuple[int, int] = (0, 0)) -> None:
+        """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
         self._is_first = False
         self.questions += 1
         self.failed += prediction.status is Status.FAILED
         counts = prediction.prompt_tokens, prediction.completion_tokens
         self.uncounted += prediction.last_call is not None and None in counts
-        prompt, completion = counts[0] or 0, counts[1] or 0
+        prompt, completion = (counts[0] or 0) + discarded[0], (counts[1] or 0) + discarded[1]
         tokens, calls, usd = prompt + completion, sum(call.has_reply for call in prediction.calls), 0.0
         for reply in prediction.calls if self.further_prices else ():
             if reply.asked is not None:

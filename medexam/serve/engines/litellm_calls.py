@@ -26,6 +26,7 @@ from medexam.serve.engines.token_usage import read_usage
 from medexam.serve.network.connections import causes, redirect_fault
 from medexam.serve.network.fault_words import read_pause, refine
 from medexam.serve.network.http_calls import MISFORMED, retry_after_s
+from medexam.serve.waits import note_discarded
 from medexam.text import hide_secrets, writable
 
 _log = logging.getLogger(__name__)
@@ -171,8 +172,12 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Gener
             message.setdefault("refusal", extras["refusal"])
         if isinstance(message.get("content"), list):
             _join_parts(message)
-    reasons = [_finish_reason(choice) for choice in choices]
     usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
+    try:
+        reasons = [_finish_reason(choice) for choice in choices]
+    except ServerError:
+        note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        raise
     parts = ({**body, "choices": [choice], "usage": None if place else usage} for place, choice in enumerate(choices))
     first, *others = (read_generation(response_from_openai_chat(part, model=model)) for part in parts)
     generations = [first, *(replace(other, prompt_tokens=0) for other in others)]

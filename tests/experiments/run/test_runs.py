@@ -6,8 +6,8 @@ import pytest
 
 import medexam
 from medexam.errors import EndpointUnreachableError, RunFolderError
-from medexam.experiments import build_lm
 from medexam.model_calls import Sampling
+from medexam.programs import build_lm
 from medexam.serve import ScriptedEngine
 from medexam.specs import ModelSpec
 from scripted_engines import LAST_MADE, MADE
