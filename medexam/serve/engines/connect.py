@@ -25,7 +25,7 @@ from medexam.serve.engines.settings_check import check_vllm_settings
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.pool.server_pool import ServerPool
-from medexam.serve.request_settings import RequestSettings
+from medexam.serve.request_settings import RequestSettings, thinking_room
 from medexam.serve.thinking import is_open
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
@@ -89,7 +89,11 @@ async def _connect(
             if isinstance(fault, EndpointSilentError):
                 _log.warning("medexam: warning: %s; the run goes without it, and looks again if another fails", fault)
         opens = renderer is not None and capabilities[0].chat and is_open(await renderer.render(DIALOGUE))
-        return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, opens)
+        thinks = spec.thinking != "off" and any(server.thinks for server in capabilities)
+        contexts = [server.max_context // 2 for server in capabilities if server.max_context is not None]
+        # Half of a context is left to prompts and answers.
+        room = min([thinking_room(spec, thinks=True), *contexts]) if thinks else 0
+        return VLLMEngine(pool, capabilities, renderer, tokenizer, settings, room, opens)
     except BaseException:
         await remote.aclose()
         await pool.close()

@@ -13,9 +13,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, ClassVar
+
+import httpx
 
 from medexam.errors import (
     CallError,
@@ -27,7 +30,8 @@ from medexam.errors import (
     TransportError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking
+from medexam.inputs import UnreadableError, parse_json
+from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking, read_ending
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import TemplateRules, chat_fields, cut_at_stop, put_pictures, tool_turns
 from medexam.serve.choice_schema import (
@@ -46,6 +50,7 @@ from medexam.serve.engines.hosted import HostedEngine
 from medexam.serve.engines.litellm_calls import (
     call_litellm,
     get_litellm,
+    load_litellm,
     read_chat,
     read_replies,
     reading_reply,
@@ -53,8 +58,9 @@ from medexam.serve.engines.litellm_calls import (
 from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames_fields
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.engines.vllm_wire import become_choice
-from medexam.serve.network.connections import open_model_client
+from medexam.serve.network.connections import keep_replies, keep_reply, open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
+from medexam.serve.network.http_calls import MISFORMED
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.pool.adaptive_limit import AdaptiveLimit
 from medexam.serve.request_settings import hosted_fields, thinking_room
@@ -100,6 +106,7 @@ class LiteLLMEngine(HostedEngine):
         self._posted_as: str | None = None
         """What the model is called at an endpoint of one's own that is asked without litellm."""
         self._client: Any = None
+        self._listener: Any = None
         self.post: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
         """Answers a request's fields with the body of a chat reply, instead of litellm."""
         self.connection: dict[str, Any] = {}
@@ -237,8 +244,8 @@ class LiteLLMEngine(HostedEngine):
 
     async def close(self) -> None:
         """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
-        if self._client is not None:
-            await self._client.close()
+        for client in filter(None, (self._client, self._listener)):
+            await client.close()
 
     async def _choose(
         self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], sampling: Sampling
@@ -345,13 +352,28 @@ class LiteLLMEngine(HostedEngine):
             self.providers.update(filter(None, [reply.get("provider")]))
             return generation
         fields = {**fields, **(_TOOL_FIELDS if fields.get("tools") else {})}
-        raw = await call_litellm("acompletion", self._asked_as, **fields, **self.connection, timeout_s=self.timeout_s)
+        connection = {**self.connection, **await self._listen()}
+        with keep_replies() as replies:
+            raw = await call_litellm("acompletion", self._asked_as, **fields, **connection, timeout_s=self.timeout_s)
+        if self._listener is not None and replies:
+            _restore_reason(raw, replies[-1])
         if fields.get("stream"):
             raw = get_litellm().stream_chunk_builder([chunk async for chunk in raw])
         self.answered = True
         self.providers.update(filter(None, [getattr(raw, "provider", None)]))
         with reading_reply():
             return read_replies(raw, self.model)[0]
+
+    async def _listen(self) -> dict[str, Any]:
+        """Return the client that keeps the replies of Anthropic's API, whose reasons of an end litellm rewrites."""
+        if self.record.provider != "anthropic":
+            return {}
+        if self._listener is None:
+            await load_litellm()
+            from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+            self._listener = AsyncHTTPHandler(timeout=self.timeout_s, event_hooks={"response": [keep_reply]})
+        return {"client": self._listener}
 
     def cut(self, generation: Generation, fields: Mapping[str, Any]) -> Generation:
         """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""
@@ -380,6 +402,14 @@ class LiteLLMEngine(HostedEngine):
 def cite(fault: Exception) -> str:
     """Return what a fault says, in a line, without litellm's advice for programs that call it."""
     return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
+
+
+def _restore_reason(raw: Any, reply: httpx.Response) -> None:
+    """Write beside litellm's reason of an end the one that Anthropic gave, where they mean different things."""
+    with suppress(*MISFORMED, UnreadableError):
+        reason, choice = parse_json(reply.content)["stop_reason"], raw.choices[0]
+        if read_ending(reason) is not read_ending(choice.finish_reason):
+            choice.provider_specific_fields = {"native_finish_reason": reason}
 
 
 def read_reply_choice(generation: Generation, choices: Sequence[str], form: ChoiceForm) -> str | None:

@@ -25,7 +25,7 @@ from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Gene
 from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures, tool_turns
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
+from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.choice_tokens import ChoiceTokens
 from medexam.serve.engines.completions import Completions
 from medexam.serve.engines.hosted import HostedEngine
@@ -61,6 +61,8 @@ class VLLMEngine(HostedEngine):
     """None if the servers do not tokenise."""
     settings: RequestSettings = field(default_factory=RequestSettings)
     """Fields of every request that writes or chooses."""
+    room: int = 0
+    """Tokens that a free reply may think beside its own budget."""
     opens_thinking: bool = False
     """The chat template leaves a block of thinking open, which the reply fills."""
     _enforced: Counter[str] = field(default_factory=Counter)
@@ -141,7 +143,8 @@ class VLLMEngine(HostedEngine):
 
     def _all_fields(self, dialogue: Dialogue) -> dict[str, Any]:
         """Build the fields of a request to the chat endpoint."""
-        return self._neutral | chat_fields(dialogue) | self.settings.sampling | _several(dialogue.sampling)
+        fields = self._neutral | chat_fields(dialogue) | self.settings.sampling | _several(dialogue.sampling)
+        return fields | {name: fields[name] + self.room for name in LIMITS if self.room and name in fields}
 
     @property
     def shares_prompts(self) -> bool:

@@ -65,7 +65,8 @@ def keep_replies() -> Iterator[list[httpx.Response]]:
         _REPLIES.reset(token)
 
 
-async def _keep(response: httpx.Response) -> None:
+async def keep_reply(response: httpx.Response) -> None:
+    """Keep a reply for the block of `keep_replies` around; a hook of clients."""
     if (replies := _REPLIES.get()) is not None:
         replies.append(response)
 
@@ -233,7 +234,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
     from openai import APIConnectionError, APITimeoutError, AsyncOpenAI
 
     http_client = cast("_PatientClient", open_busy_client(endpoint, timeout_s))
-    http_client.event_hooks["response"] += [_refuse_redirect, _keep]
+    http_client.event_hooks["response"] += [_refuse_redirect, keep_reply]
 
     class Client(AsyncOpenAI):
         """The client of openai with a shorter way to the same request."""

@@ -182,18 +182,14 @@ class ServerPool:
         # All cool down: the one that failed least is the likeliest to be back.
         return min(active, key=lambda server: (server.failures, server.retry_at), default=None)
 
-    async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int, first: Server | None = None) -> T:
-        """Return what `send` returns for a server; a curable failure is tried again, elsewhere or later.
+    async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int) -> T:
+        """Return what `send` returns for the least busy server; a curable failure is tried again, elsewhere or later.
 
-        `weight` is the number of prompts sent; `first` is the server to ask first, None for the least busy one.
+        `weight` is the number of prompts sent.
         """
-        preferred = first
 
         async def attempt() -> T:
-            nonlocal preferred
-            first = None if preferred is None or preferred.gone else preferred
-            # The preferred one is for the first attempt alone: if it fails, another may be ready.
-            server, preferred = first or self.least_busy() or await self._wait_for_server(), None
+            server = self.least_busy() or await self._wait_for_server()
             try:
                 # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
                 with server.calling(weight):

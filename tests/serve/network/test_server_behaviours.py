@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from engine_calls import CHAT, COMPLETIONS
 from other_servers import LlamaServer, Ollama
+from provider_wire import Asked, serve_provider
+from provider_wires import Anthropic
 from wire_server import Wire, serving
 
 from command_line import medexam  # noqa: F401 - a fixture
@@ -422,3 +424,24 @@ def test_the_report_says_why_nothing_was_answered(wire: Chat, reason: str, words
     assert {line["reason"] for line in lines} == {reason}, said
     (report,) = tmp_path.glob("runs/*/report.md")
     assert words in report.read_text(encoding="utf-8")
+
+
+@dataclass
+class Ending(Anthropic):
+    """Ends each question with one of Anthropic's own reasons."""
+
+    reason: str = "refusal"
+
+    def write(self, asked: Asked, reply: dict[str, Any]) -> dict[str, Any]:
+        return {**super().write(asked, reply), **({"stop_reason": self.reason} if "1. " in str(asked.messages) else {})}
+
+
+@pytest.mark.parametrize("reason", ["refusal", "model_context_window_exceeded"])
+def test_anthropics_own_reasons_are_kept_and_count(reason: str, medexam, tmp_path) -> None:  # noqa: F811
+    with serve_provider(Ending(reason=reason)) as wire:
+        code, _, said = medexam(*COMMAND, "--model", wire.model_name, "--program", "chain_of_thought")
+    assert code == 0, said
+    (log,) = tmp_path.glob("runs/*/predictions.jsonl")
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert {call["finish_reason"] for line in lines for call in line["calls"]} == {reason}
+    assert {line.get("reason") for line in lines} == {"refused" if reason == "refusal" else None}
