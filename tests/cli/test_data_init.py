@@ -48,8 +48,12 @@ def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
         ({"question": "Q?", "choices": ["a", "b", "c"], "answer": 0}, "choice", {"options": "choices"}),
         ({"stem": "Q?\nA) a\nB) b", "label": "B"}, "choice", {"stem": "stem", "answer": "label"}),
         ({"question": "Q?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 4}, "choice", {"answer": "cop"}),
-        ({"question": "Q?", "answer": "a b"}, "short_answer", {"answer": "answer"}),
-        ({"question": "Q?", "answer": "a b", "context": "x a b y"}, "spans", {"context": "context"}),
+        ({"question": "Q?", "answer": "ice cream"}, "short_answer", {"answer": "answer"}),
+        (
+            {"question": "Q?", "answer": "ice cream", "context": "We eat ice cream now."},
+            "spans",
+            {"context": "context"},
+        ),
     ],
 )
 def test_the_kind_is_recognised(medexam, tmp_path, row, kind, columns) -> None:

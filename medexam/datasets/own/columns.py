@@ -191,11 +191,11 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
 
 def check_accounted(spec: ColumnsSpec, table: SourceTable) -> None:
     """Raise `DatasetError` for a column that is neither read nor listed as ignored."""
-    named = {KEYED, *(spec.ignored or ()), *(spec.leave_out or ())}
+    columns = {KEYED, *(spec.ignored or ()), *(spec.leave_out or ())}
     for field, standard in STANDARD.items():
         stated = getattr(spec, field)
-        named |= {*standard} if stated is None else {stated} if isinstance(stated, str) else {*stated}
-    accounted = {name.partition(".")[0] for name in named} | named
+        columns |= {*standard} if stated is None else {stated} if isinstance(stated, str) else {*stated}
+    accounted = {name.partition(".")[0] for name in columns} | columns
     extra = [column for column in table.columns if column not in accounted]
     if extra:
         raise DatasetError(

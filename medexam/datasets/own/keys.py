@@ -34,8 +34,8 @@ def arrange_rows(table: SourceTable, spec: ColumnsSpec) -> SourceTable:
 
     Raises `DatasetError` if the table lacks a column that is named for that, or has one that is not accounted for.
     """
-    named = [column for value in (spec.as_above, spec.ignored) for column in value or ()] + [*(spec.leave_out or ())]
-    check_columns(named, table)
+    columns = [column for value in (spec.as_above, spec.ignored) for column in value or ()]
+    check_columns([*columns, *(spec.leave_out or ())], table)
     if spec.ignored is not None:
         check_accounted(spec, table)
     above: dict[str, Any] = {}

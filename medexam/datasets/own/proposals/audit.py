@@ -96,7 +96,7 @@ def _account(draft: Proposal) -> list[Account]:
     used = {
         column: field for field, value in draft.columns.items() if field in STANDARD for column in columns_in(value)
     }
-    shown = {row.question.number: row for row in draft.rows if isinstance(row, Row)}
+    row_by_number = {row.question.number: row for row in draft.rows if isinstance(row, Row)}
     cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
     for row in draft.sample.table.rows:
         if isinstance(row.record, str):
@@ -111,17 +111,17 @@ def _account(draft: Proposal) -> list[Account]:
         is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
         if path == KEYED or (outer is not None and not is_inner):
             accounts.append(Account(path, used.get(outer or "", "answer")))
-        elif is_inner and (_are_options(filled, shown) or plain_name(path) in LABELS):
+        elif is_inner and (_are_options(filled, row_by_number) or plain_name(path) in LABELS):
             accounts.append(Account(path, "options"))
         elif path in draft.agreeing:
             accounts.append(Account(path, "ignored: says what the answer says"))
         else:
-            accounts.append(_account_for(path, filled, shown, draft))
+            accounts.append(_account_for(path, filled, row_by_number, draft))
     return accounts
 
 
 def _account_for(
-    path: str, rows: Sequence[tuple[int, list[Any]]], shown: Mapping[int, Row], draft: Proposal
+    path: str, rows: Sequence[tuple[int, list[Any]]], row_by_number: Mapping[int, Row], draft: Proposal
 ) -> Account:
     words = {word for part in path.split(".") for word in plain_name(part).split("_")}
     kind = lambda name: bool(words & KINDS[name])  # noqa: E731
@@ -130,8 +130,8 @@ def _account_for(
     different = list(dict.fromkeys(texts))
     examples = ", ".join(f'"{text:.40}"' for text in different[:_EXAMPLES])
     if not rows:
-        rest = draft.full_sample.filled(path)[:1]
-        return Account(path, f'"{rest[0]!s:.40}"', is_open=True) if rest else Account(path, "ignored: empty")
+        later = draft.full_sample.filled(path)[:1]
+        return Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else Account(path, "ignored: empty")
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and not kind("void"):
         return Account(path, "ignored: says no in all rows")
     if kind("media") or any(map(_FILE.search, texts)):
@@ -144,7 +144,8 @@ def _account_for(
     is_topic = is_topic and (not kind("needed") or is_number or _ends_harmless(path))
     if len(different) == 1 and in_all and (length <= _LONGEST_CONSTANT or is_topic):
         return Account(path, f"ignored: {different[0]:.40} in all rows")
-    if rows and shown and all(number in shown and _repeats(values, shown[number]) for number, values in rows):
+    questions = row_by_number
+    if rows and all(number in questions and _repeats(values, questions[number]) for number, values in rows):
         return Account(path, "ignored: repeats what is shown")
     if (is_topic and sum(map(_is_sentence, texts)) < HALF * len(texts)) or (
         _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words
@@ -153,11 +154,11 @@ def _account_for(
     return Account(path, examples, is_open=True)
 
 
-def _are_options(rows: Sequence[tuple[int, list[Any]]], shown: Mapping[int, Row]) -> bool:
+def _are_options(rows: Sequence[tuple[int, list[Any]]], row_by_number: Mapping[int, Row]) -> bool:
     """Return whether values within a cell of options are options, or nothing."""
     for number, values in rows:
-        if number in shown:
-            texts = {_fold(option.text) for option in shown[number].question.options}
+        if number in row_by_number:
+            texts = {_fold(option.text) for option in row_by_number[number].question.options}
             if not all(any(_fold(str(value)).endswith(text) for text in texts) for value in values):
                 return False
     return True
@@ -173,28 +174,26 @@ def _ends_harmless(path: str) -> bool:
 
 def _numbers_rows(texts: Sequence[str]) -> bool:
     """Return whether texts are the same but for a number at their end, which counts the rows."""
-    counted = [_NUMBERED.fullmatch(text.strip()) for text in texts]
-    if not all(counted) or len({match[1] for match in counted if match}) > 1:
+    matches = [_NUMBERED.fullmatch(text.strip()) for text in texts]
+    if not all(matches) or len({match[1] for match in matches if match}) > 1:
         return False
-    numbers = [int(match[2]) for match in counted if match]
+    numbers = [int(match[2]) for match in matches if match]
     return numbers[0] in (0, 1) and numbers == sorted(set(numbers))
 
 
 def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
     """List the values within a cell that say something, by the path to them."""
     value = unpack(value)
-    found: dict[str, list[Any]] = {path: []} if not isinstance(value, Mapping) else {}
+    by_path: dict[str, list[Any]] = {}
     inner = value.items() if isinstance(value, Mapping) else ((None, each) for each in _list(value))
     for name, each in inner:
         within = path if name is None else f"{path}.{name}"
         if isinstance(each, (Mapping, list, tuple)):
             for deeper, values in _leaves(each, within).items():
-                found.setdefault(deeper, []).extend(values)
+                by_path.setdefault(deeper, []).extend(values)
         elif each is not None and each == each and str(each).strip():
-            found.setdefault(within, []).append(each)
-    if not found[path] if path in found else False:
-        found = {name: values for name, values in found.items() if values} or {path: []}
-    return found
+            by_path.setdefault(within, []).append(each)
+    return by_path or {path: []}
 
 
 def _list(value: Any) -> Sequence[Any]:
@@ -205,15 +204,15 @@ def _repeats(values: Sequence[Any], row: Row) -> bool:
     """Return whether values stand in the question of a row; of its options all, or right ones alone."""
     question = row.question
     options = {_fold(option.text): option.number for option in question.options}
-    whole = _fold(" ".join([question.context or "", question.stem, *options]))
+    text_of_row = _fold(" ".join([question.context or "", question.stem, *options]))
     parts = {_fold(question.stem), _fold(question.context or "")}
     if len(values) == len(options) and {*map(str, values)} <= {"0", "1", "0.0", "1.0", "True", "False"}:
         return [place for place, value in enumerate(values, 1) if str(value)[0] in "1T"] == [row.gold, *row.others]
     texts = [_fold(str(value)) for value in values]
-    chosen = {options[text] for text in texts if text in options}
-    if not all(text in options or text in parts or (len(text) > 12 and text in whole) for text in texts):
+    options_named = {options[text] for text in texts if text in options}
+    if not all(text in options or text in parts or (len(text) > 12 and text in text_of_row) for text in texts):
         return False
-    return chosen <= {row.gold, *row.others} or len(chosen) == len(options)
+    return options_named <= {row.gold, *row.others} or len(options_named) == len(options)
 
 
 def _fold(text: str) -> str:
@@ -239,8 +238,11 @@ def _ask_void(draft: Proposal) -> None:
         elif words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
             marks[each.column] = dict(values.most_common()[:-6:-1])
     if marks:
-        said = {name: ", ".join(f"{value} in {n:,}" for value, n in counts.items()) for name, counts in marks.items()}
-        facts = f"{'; '.join(f'{name} says {each}' for name, each in said.items())} of {len(draft.table.rows):,} rows"
+        lists = [
+            f"{name} says {', '.join(f'{value} in {n:,}' for value, n in counts.items())}"
+            for name, counts in marks.items()
+        ]
+        facts = f"{'; '.join(lists)} of {len(draft.table.rows):,} rows"
         draft.accounts = [
             replace(each, reading="ignored: leave_out says", is_open=False) if each.column in marks else each
             for each in draft.accounts
@@ -290,9 +292,9 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
         texts = " / ".join(option.text for option in labelled[0].options)
         yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
     sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
-    told = [row.question.number for row in rows if row.question.stem.split()[-1].strip("()[].") in _golds_of(row)]
-    if len(told) > 2 and 2 * len(told) >= len(rows):
-        yield "signs", f"{len(told):,} questions end in the letter or number of the right option"
+    letters = sum(row.question.stem.split()[-1].strip("()[].") in _golds_of(row) for row in rows)
+    if letters > 2 and 2 * letters >= len(rows):
+        yield "signs", f"{letters:,} questions end in the letter or number of the right option"
     elif sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 

@@ -42,14 +42,14 @@ def find_sources(sample: TableSample, stem: str) -> Iterator[Source]:
     """Find where the options may stand, the likeliest first."""
     other_columns = [column for column in sample.columns if column != stem]
     option_columns = find_named("options", other_columns)
-    held: dict[str, Source] = {}
+    source_by_column: dict[str, Source] = {}
     for column in dict.fromkeys((*option_columns, *other_columns)):
         how = holds_options(sample.filled(column), is_named=column in option_columns)
         if how is not None:
             is_certain = column in option_columns and plain_name(column) not in WEAK
-            held[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
+            source_by_column[column] = Source({"options": column, **how}, (column,), is_certain=is_certain)
     groups = [group for group in find_groups(other_columns) if _holds_texts(sample, group)]
-    yield from (held.pop(column) for column in option_columns if column in held)
+    yield from (source_by_column.pop(column) for column in option_columns if column in source_by_column)
     yield from (
         Source({"options": [*group.columns]}, group.columns, is_certain=True) for group in groups if group.is_known
     )
@@ -57,7 +57,9 @@ def find_sources(sample: TableSample, stem: str) -> Iterator[Source]:
     if share(splits, sample.filled(stem)) >= MOST:
         yield Source({}, (), is_certain=True)
     yield from (
-        held[column] for column in held if not any(rank(field, column) for field in ("context", "wrong", "image"))
+        source_by_column[column]
+        for column in source_by_column
+        if not any(rank(field, column) for field in ("context", "wrong", "image"))
     )
     for group in groups:
         if not group.is_known and not group.is_wrong and len(group.columns) > 2:
