@@ -102,7 +102,7 @@ def measure(rows: int, dimension: int, factory: str | None, parameters: str, fol
         "corpus_read_s": round(read_s),
         "all_s": round(built_s),
         "disk_gb": round(sum((folder / "index" / name).stat().st_size for name in manifest.sha256) / 1e9, 2),
-        "recall": manifest.recall.value if manifest.recall else None,
+        "recall": manifest.recall,
     }
 
 

@@ -85,13 +85,8 @@ class PlannedRetriever:
         retriever = self._open(cache, progress)
         if self.spec.rerank is None:
             return retriever
-        return RerankingRetriever(
-            retriever,
-            self.spec.rerank,
-            self.spec.rerank_depth,
-            corpus_size=_deepest(self.spec, self.size),
-            revision=self.rerank_revision,
-        )
+        depth = min(self.spec.rerank_depth, _deepest(self.spec, self.size))
+        return RerankingRetriever(retriever, self.spec.rerank, depth, revision=self.rerank_revision)
 
     def _open(self, cache: Path, progress: Progress | None) -> Retriever:
         spec, corpus = self.spec, self.corpus
@@ -124,12 +119,19 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
     """
     encoder = spec.encoder_name
+    load = partial(
+        load_corpus,
+        spec.corpus,
+        skip_bad=spec.skip_bad,
+        chunk_tokens=spec.chunk_tokens,
+        chunk_overlap=spec.chunk_overlap,
+    )
     if spec.is_own:
-        own_corpus = None if spec.corpus is None else _load_corpus(spec)
-        known: dict[str, Any] = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
-        if own_corpus is not None:
-            known["corpus"] = own_corpus.fingerprint
-        return PlannedRetriever(spec, known, own_corpus, encoder)
+        own_corpus = None if spec.corpus is None else load()
+        parts = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
+        return PlannedRetriever(
+            spec, parts if own_corpus is None else {**parts, "corpus": own_corpus.fingerprint}, own_corpus, encoder
+        )
     manifest = _named_index(spec)
     if manifest is not None and not spec.uses_words and spec.corpus is None:
         if spec.skip_bad or spec.chunk_tokens is not None:
@@ -139,7 +141,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
             )
         corpus = manifest.corpus
     else:
-        corpus = _load_corpus(spec)
+        corpus = load()
     identity: dict[str, Any] = {"kind": spec.kind, "corpus": corpus.fingerprint}
     revision = rerank_revision = None
     precision: Precision = "float32"
@@ -148,7 +150,13 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         encoder, precision = spec.encoder or manifest.encoder.source, manifest.encoder.precision
         if spec.encoder is not None:
             revision = find_encoder(encoder, spec.revision).revision
-        _check_named(manifest, spec, corpus.fingerprint, revision)
+        folder, record = Path(spec.index or ""), manifest.encoder
+        check_manifest(manifest, folder, corpus.fingerprint, None)
+        if revision not in (None, record.revision):
+            raise IndexStaleError(
+                f"{folder}: its vectors come from {record.label} {record.revision}, not {spec.encoder} {revision}; "
+                f"correct retriever.encoder or retriever.revision, or leave them out; or {rebuild(folder)}"
+            )
     elif spec.uses_vectors:
         identity["encoder"] = revision = find_encoder(encoder, spec.revision).revision
     if spec.uses_words:
@@ -161,12 +169,6 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         rerank_revision = weights.revision
         identity["rerank"], identity["rerank_depth"] = [rerank_revision, tokens], spec.rerank_depth
     return PlannedRetriever(spec, identity, corpus, encoder, revision, precision, rerank_revision)
-
-
-def _load_corpus(spec: RetrieverSpec) -> Corpus:
-    return load_corpus(
-        spec.corpus, skip_bad=spec.skip_bad, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap
-    )
 
 
 def _build_own(spec: RetrieverSpec, corpus: Corpus | None) -> Retriever:
@@ -212,19 +214,3 @@ def _named_index(spec: RetrieverSpec) -> IndexManifest | None:
             f"--encoder {spec.encoder_name} --out {spec.index}`"
         )
     return read_manifest(spec.index)
-
-
-def _check_named(manifest: IndexManifest, spec: RetrieverSpec, fingerprint: str, revision: str | None) -> None:
-    """Raise `IndexStaleError` if the named index is not of the corpus or of the encoder with this content.
-
-    None is any encoder.
-    """
-    folder = Path(spec.index or "")
-    check_manifest(manifest, folder, fingerprint, None)
-    encoder_record = manifest.encoder
-    if revision not in (None, encoder_record.revision):
-        raise IndexStaleError(
-            f"{folder}: its vectors come from {encoder_record.label} {encoder_record.revision}, "
-            f"not {spec.encoder} {revision}; correct retriever.encoder or retriever.revision, or leave "
-            f"them out; or {rebuild(folder)}"
-        )

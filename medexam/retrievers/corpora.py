@@ -116,6 +116,11 @@ def load_corpus(
     JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead. Raises `ValueError` unless
     `0 <= chunk_overlap < chunk_tokens`.
     """
+    if chunk_tokens is not None and not 0 <= chunk_overlap < chunk_tokens:
+        raise ValueError(
+            f"chunks of {chunk_tokens} tokens cannot overlap by {chunk_overlap}: the size must be "
+            "larger than the overlap"
+        )
     origin, skipped = find_source(source), Counter[str]()
 
     def name_twice(key: str) -> str:
@@ -212,42 +217,34 @@ def _find_repeated(hashes: "array[int]", read: Read) -> str | None:
     return None
 
 
-def _chunk(passages: Iterable[Passage], size: int, overlap: int) -> Iterator[Passage]:
-    if not 0 <= overlap < size:
-        raise ValueError(
-            f"chunks of {size} tokens cannot overlap by {overlap}: the size must be larger than the overlap"
-        )
-    for passage in passages:
-        spans = [token.span() for token in TOKEN.finditer(passage.content)]
-        if len(spans) <= size:
-            yield passage
-            continue
-        for number, first in enumerate(range(0, len(spans) - overlap, size - overlap)):
-            last = min(first + size, len(spans)) - 1
-            text = passage.content[spans[first][0] : spans[last][1]]
-            yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
-
-
-def _read_source(
-    source: CorpusSource, skipped: Counter[str] | None, size: int | None, overlap: int
-) -> Iterator[Passage]:
-    """Read the passages of a source, cut where `size` says so; rows that are none are counted anew in `skipped`."""
-    if skipped is not None:
-        skipped.clear()
-    passages = _parse_rows(source, skipped)
-    return passages if size is None else _chunk(passages, size, overlap)
+def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
+    spans = [token.span() for token in TOKEN.finditer(passage.content)]
+    if len(spans) <= size:
+        yield passage
+        return
+    for number, first in enumerate(range(0, len(spans) - overlap, size - overlap)):
+        last = min(first + size, len(spans)) - 1
+        text = passage.content[spans[first][0] : spans[last][1]]
+        yield Passage(f"{passage.id}#{number}", passage.title, text, passage.source)
 
 
 class _RowError(Exception):
     """Why a row is no passage."""
 
 
-def _parse_rows(source: CorpusSource, skipped: Counter[str] | None) -> Iterator[Passage]:
-    """Yield the passages of a source; rows that are none are counted in `skipped`, and raised if that is None."""
+def _read_source(
+    source: CorpusSource, skipped: Counter[str] | None, size: int | None, overlap: int
+) -> Iterator[Passage]:
+    """Read the passages of a source, cut where `size` says so.
+
+    Rows that are none are counted anew in `skipped`, and raised if that is None.
+    """
+    if skipped is not None:
+        skipped.clear()
     collections: dict[str, str] = {}
     for place, row in source.rows():
         try:
-            yield _parse(place, row, source.name, collections)
+            passage = _parse(place, row, source.name, collections)
         except _RowError as error:
             if skipped is None:
                 raise DatasetError(
@@ -255,6 +252,11 @@ def _parse_rows(source: CorpusSource, skipped: Counter[str] | None) -> Iterator[
                     f"--skip-bad`, retriever.skip_bad in a spec)"
                 ) from None
             skipped["rows"] += 1
+            continue
+        if size is None:
+            yield passage
+        else:
+            yield from _cut(passage, size, overlap)
 
 
 def _parse(place: Place, row: Row, corpus: str, collections: dict[str, str]) -> Passage:

@@ -53,20 +53,8 @@ _TEXTS = ("id", "title", "content", "source")
 BLOCK = 256
 """Passages that are encoded together: each has the same neighbours, whoever encodes its part."""
 _MOST_PARTS = 1000
-_RECALL_AT = 10
 _RECALL_QUERIES = 200
 _QUERY_WORDS = 16
-
-
-class Recall(FrozenModel):
-    """How much of the exhaustive ranking an approximate one finds, measured when it was built."""
-
-    at: int
-    """The depth of both rankings."""
-    queries: int
-    """How many queries were compared: titles, or first words, of passages spread over the corpus."""
-    value: float
-    """Mean share of the exhaustive ranking's passages that the approximate one holds."""
 
 
 class Build(FrozenModel):
@@ -93,6 +81,14 @@ class Build(FrozenModel):
         last = self.corpus.count - self.part_size * (len(self.parts) - 1)
         return wholes * self.part_size + last * (folder / self.parts[-1]).is_file()
 
+    def differences(self, fingerprint: str | None, encoder: EncoderRecord | None) -> str:
+        """Say what other corpus or encoder it is built of; empty if it is of these, and None compares nothing."""
+        if fingerprint is not None and self.corpus.fingerprint != fingerprint:
+            mine = self.corpus.fingerprint
+            return f"for corpus {self.corpus.name} with fingerprint {mine[:16]}, not {fingerprint[:16]}"
+        differences = "" if encoder is None else self.encoder.differences(encoder)
+        return differences and f"with another encoder: {differences}"
+
 
 class IndexManifest(Build, populate_by_name=True):
     """What `manifest.json` holds."""
@@ -103,8 +99,8 @@ class IndexManifest(Build, populate_by_name=True):
     """The string of `faiss.index_factory` that an approximate index was made of; None: search is exact."""
     parameters: str
     """Parameters of that index, as `faiss.ParameterSpace` takes them."""
-    recall: Recall | None
-    """None for exact search, which finds everything."""
+    recall: float | None
+    """Mean share of the ten best passages of exact search that the approximate one finds; None for exact search."""
     sha256: dict[str, str]
     """Hash of each file that a search reads."""
 
@@ -199,8 +195,10 @@ def build_index(
         record = manifest or read_progress(folder)
         if record is None:
             _begin(build, folder)
-        else:
-            _check_same_build(folder, record, build)
+        elif differences := record.differences(corpus.fingerprint, encoder.record):
+            raise IndexBuildError(
+                f"{folder} was begun {differences}; choose another folder, or remove {folder} to start over"
+            )
         count = build.count_encoded(folder)
         if progress is not None:
             progress(count)
@@ -223,18 +221,6 @@ def _begin(build: Build, folder: Path) -> None:
             stray.unlink()
         # Last, because a later call trusts the parts that lie beside this file.
         _write_record(folder / PROGRESS, build)
-
-
-def _check_same_build(folder: Path, record: Build, build: Build) -> None:
-    """Raise `IndexBuildError` if a folder was begun with another corpus or encoder."""
-    way_out, mine, others = f"choose another folder, or remove {folder} to start over", record.corpus, build.corpus
-    if mine.fingerprint != others.fingerprint:
-        raise IndexBuildError(
-            f"{folder} was begun for corpus {mine.name} with fingerprint {mine.fingerprint[:16]}, not "
-            f"{others.fingerprint[:16]}; {way_out}"
-        )
-    if differences := record.encoder.differences(build.encoder):
-        raise IndexBuildError(f"{folder} was begun with another encoder: {differences}; {way_out}")
 
 
 def _finish(build: Build, encoder: Encoder, folder: Path, factory: str | None, parameters: str) -> IndexManifest:
@@ -306,19 +292,17 @@ def _to_passages(columns: dict[str, Any]) -> list[Passage]:
     return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
 
 
-def _measure_recall(build: Build, encoder: Encoder, folder: Path) -> Recall:
+def _measure_recall(build: Build, encoder: Encoder, folder: Path) -> float:
     """Compare the approximate index of a folder with exact search, for passages' titles, or first words, as queries."""
     rows = _load_rows(build, folder)
     vectors = StoredVectors(rows)
     places = np.unique(np.linspace(0, len(vectors) - 1, _RECALL_QUERIES).astype(np.int64))
     passages = _to_passages(rows.remove_columns(VECTOR)[places])
     texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
-    queries, depth = encoder.encode_queries(texts), min(_RECALL_AT, len(vectors))
-    structure = open_structure(folder / STRUCTURE, vectors)
-    best = search_exhaustively(vectors, queries, depth)[1].tolist()
-    other = search_structure(structure, vectors, queries, depth)[1].tolist()
-    shares = [len(set(mine) & set(its)) / depth for mine, its in zip(best, other, strict=True)]
-    return Recall(at=depth, queries=len(queries), value=round(sum(shares) / len(shares), 4))
+    queries, depth = encoder.encode_queries(texts), min(10, len(vectors))
+    found = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, queries, depth)[1]
+    pairs = zip(search_exhaustively(vectors, queries, depth)[1].tolist(), found.tolist(), strict=True)
+    return round(float(np.mean([len({*best} & {*others}) / depth for best, others in pairs])), 4)
 
 
 def read_manifest(folder: Path) -> IndexManifest:
@@ -362,13 +346,8 @@ def check_manifest(
     manifest: IndexManifest, folder: Path, corpus_fingerprint: str | None, encoder: EncoderRecord | None
 ) -> None:
     """Raise `IndexStaleError` if the index is of another corpus or encoder; None compares nothing."""
-    if corpus_fingerprint is not None and corpus_fingerprint != manifest.corpus.fingerprint:
-        raise IndexStaleError(
-            f"{folder}: it indexes corpus {manifest.corpus.name} with fingerprint {manifest.corpus.fingerprint[:16]}, "
-            f"not {corpus_fingerprint[:16]}; {rebuild(folder)}"
-        )
-    if encoder is not None and (differences := manifest.encoder.differences(encoder)):
-        raise IndexStaleError(f"{folder}: its vectors come from another encoder: {differences}; {rebuild(folder)}")
+    if differences := manifest.differences(corpus_fingerprint, encoder):
+        raise IndexStaleError(f"{folder}: it was built {differences}; {rebuild(folder)}")
 
 
 def read_progress(folder: Path) -> Build | None:

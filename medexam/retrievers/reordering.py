@@ -3,7 +3,6 @@
 Fusion looks at ranks alone, so that scores need no common unit. A cross-encoder reads query and passage together.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 DEPTH = 100
 """How many passages each member is asked for by default; no more than these can be ranked."""
-MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
-MEDCPT_CROSS_REVISION = "refs/pr/3"
+_MEDCPT_CROSS = "ncbi/MedCPT-Cross-Encoder"
+_MEDCPT_CROSS_REVISION = "refs/pr/3"
 """The hub's own conversion to safetensors; the main branch holds a pickle alone."""
-MEDCPT_CROSS_TOKENS = 512
-PRECISION = "float32"
+_MEDCPT_CROSS_TOKENS = 512
+_PRECISION = "float32"
 """What weights are computed in."""
 
 
@@ -92,37 +91,29 @@ class FusionRetriever:
 class RerankingRetriever:
     """A `Retriever` that orders the best passages of another by a cross-encoder's logit."""
 
-    def __init__(
-        self,
-        base: Retriever,
-        cross_encoder: str | Path,
-        depth: int,
-        *,
-        corpus_size: int | None = None,
-        revision: str | None = None,
-    ) -> None:
+    def __init__(self, base: Retriever, cross_encoder: str | Path, depth: int, *, revision: str | None = None) -> None:
         """Load the cross-encoder.
 
         `cross_encoder` is `medcpt` (`ncbi/MedCPT-Cross-Encoder`, 512 tokens), or a folder or hub id of any
         sentence-transformers cross-encoder with one output. `depth` is how many of the base's passages it reads for
-        each query; `corpus_size`, where known, bounds it. Raises `EngineError` if it cannot be loaded.
+        each query. Raises `EngineError` if it cannot be loaded.
         """
         if depth < 1:
             raise ValueError(f"the depth is {depth}, and it must be at least 1")
         self.base = base
-        self.depth = depth if corpus_size is None else min(depth, corpus_size)
+        self.depth = depth
         self._model, weights = _load(cross_encoder, revision)
-        self.label = weights.label
-        self.revision = weights.revision
-        identity_parts = (
-            "rerank",
-            base.digest,
-            weights.revision,
-            PRECISION,
-            str(self._model.max_seq_length),
-            str(self.depth),
+        self._label = weights.label
+        self.digest = digest(
+            {
+                "method": "rerank",
+                "base": base.digest,
+                "revision": weights.revision,
+                "precision": _PRECISION,
+                "tokens": self._model.max_seq_length,
+                "depth": depth,
+            }
         )
-        self.digest = hashlib.sha256("\n".join(identity_parts).encode()).hexdigest()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find the `k` best of the base's `depth` passages, best first; equal scores in the order of the base.
@@ -144,14 +135,10 @@ class RerankingRetriever:
 
         # The logit and not its sigmoid: in float32 that is 1 for every good passage.
         model: Any = self._model
-        scores = model.predict(
-            pairs,
-            batch_size=BATCH.get(model.device.type, BATCH["cpu"]),
-            activation_fn=Identity(),
-            show_progress_bar=False,
-        )
+        batch = BATCH.get(model.device.type, BATCH["cpu"])
+        scores = model.predict(pairs, batch_size=batch, activation_fn=Identity(), show_progress_bar=False)
         if not np.isfinite(scores).all():
-            raise EngineError(f"{self.label}: its scores are not numbers; its weights are damaged, or need float32")
+            raise EngineError(f"{self._label}: its scores are not numbers; its weights are damaged, or need float32")
         values: list[float] = np.asarray(scores, dtype=np.float64).tolist()
         return values
 
@@ -164,7 +151,7 @@ def find_cross_encoder(name: str | Path, revision: str | None = None) -> tuple[E
     if name == MINILM:
         raise EngineError("minilm is not a cross-encoder: name medcpt, a folder or a hub id")
     if name == MEDCPT:
-        return find_encoder_weights(MEDCPT_CROSS, revision or MEDCPT_CROSS_REVISION), MEDCPT_CROSS_TOKENS
+        return find_encoder_weights(_MEDCPT_CROSS, revision or _MEDCPT_CROSS_REVISION), _MEDCPT_CROSS_TOKENS
     return find_encoder_weights(name, revision), None
 
 
@@ -173,7 +160,7 @@ def _load(name: str | Path, revision: str | None) -> "tuple[CrossEncoder, Encode
     with loading(weights):
         from sentence_transformers import CrossEncoder
 
-        model = CrossEncoder(weights.source, max_length=tokens, **loading_options(weights, "auto", PRECISION))
+        model = CrossEncoder(weights.source, max_length=tokens, **loading_options(weights, "auto", _PRECISION))
     if model.num_labels != 1:
         raise EngineError(f"{weights.label}: it has {model.num_labels} outputs, and a ranking needs one score")
     return model, weights

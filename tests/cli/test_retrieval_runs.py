@@ -91,7 +91,7 @@ def test_bad_rows_are_named_with_the_way_out_or_counted(
     assert told in (folder / "report.md").read_text()
 
     code, _, err = look_up(f"program.retriever.index={tmp_path / 'index'}")
-    assert (code, "it indexes corpus bad with fingerprint" in err) == (2, True)
+    assert (code, "it was built for corpus bad with fingerprint" in err) == (2, True)
 
 
 @pytest.mark.parametrize(("of_no_use", "said"), [(0, False), (1, True)])

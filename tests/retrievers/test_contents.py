@@ -55,7 +55,7 @@ def test_an_encoder_folder_changed_under_an_index(minilm: Path, plan, tmp_path: 
         plan(encoder=minilm, index=index)
     with pytest.raises(EngineError, match=r"encoder: it holds revision sha256:"):
         named.open(tmp_path)
-    with pytest.raises(IndexStaleError, match=r"come from another encoder"):
+    with pytest.raises(IndexStaleError, match=r"built with another encoder"):
         plan(index=index).open(tmp_path).search(["content 3"], 1)
 
 

@@ -158,7 +158,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_an_index_of_another_corpus_or_encoder_is_refused(built: Path, tmp_path: Path) -> None:
     with pytest.raises(IndexStaleError, match="holds no index"):
         open_index(tmp_path)
-    with pytest.raises(IndexStaleError, match="indexes corpus numbers with fingerprint"):
+    with pytest.raises(IndexStaleError, match="built for corpus numbers with fingerprint"):
         open_index(built, "0" * 64)
     for encoder, difference in [
         (HashEncoder(revision="2"), "revision 1, not 2"),

@@ -104,8 +104,7 @@ def test_a_graph_is_made_for_the_inner_product(tmp_path: Path) -> None:
             return vectors * np.linspace(1, 60, len(vectors), dtype=np.float32)[:, None]
 
     manifest = build_index(corpus_of(300), Scaled(), tmp_path, "HNSW32", "efSearch=128")
-    assert (manifest.recall.at, manifest.recall.queries) == (10, 200)
-    assert manifest.recall.value > 0.95
+    assert manifest.recall > 0.95
 
 
 @pytest.mark.nightly
@@ -124,7 +123,7 @@ def test_quantised_cells(tmp_path: Path) -> None:
             return vectors[np.linspace(0, count - 1, len(texts)).astype(int)]
 
     manifest = build_index(corpus_of(count), Grouped(4), tmp_path, "IVF256,PQ1", "nprobe=32")
-    assert manifest.recall.value > 0.8
+    assert manifest.recall > 0.8
     assert (manifest.factory, manifest.parameters) == ("IVF256,PQ1", "nprobe=32")
     hits = open_index(tmp_path, encoder=Grouped(4)).search(["a", "b"], 5)
     best = [_brute_force(vectors, vectors[[0, count - 1]], 1)[0][row, 0] for row in (0, 1)]

@@ -66,7 +66,7 @@ def test_the_order_is_that_of_the_logits(cross: Path) -> None:
 def test_depth_and_number(cross: Path) -> None:
     base = InOrder()
     RerankingRetriever(base, cross, 2).search(["heart"], 4)
-    RerankingRetriever(base, cross, 100, corpus_size=len(PASSAGES)).search(["heart"], 1)
+    RerankingRetriever(base, cross, len(PASSAGES)).search(["heart"], 1)
     assert base.asked == [4, 6]
     with pytest.raises(ValueError, match="100"):
         RerankingRetriever(base, cross, 100).search(["heart"], 1)

@@ -98,6 +98,5 @@ def _lines(manifest: IndexManifest, folder: Path) -> dict[str, Any]:
         "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
     if manifest.recall is not None:
-        recall = manifest.recall
-        lines["recall"] = f"{recall.value:.1%} of the {recall.at} best of {recall.queries} exact searches"
+        lines["recall"] = f"{manifest.recall:.1%} of the ten best passages of exact search"
     return lines
