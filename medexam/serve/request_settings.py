@@ -120,7 +120,7 @@ def _thinking_fields(thinking: Thinking, provider: str) -> dict[str, Any]:
 
 def off_settings(fields: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return an endpoint's settings with these fields, of `OFF_FIELDS`, instead of those that were tried before."""
-    extra = {name: value for name, value in settings.get("extra_body", {}).items() if name != "reasoning_effort"}
+    extra = dict(settings.get("extra_body", {}))
     told = {name: value for name, value in extra.pop("chat_template_kwargs", {}).items() if name not in _SWITCHES}
     merged = {**extra, **({"chat_template_kwargs": told} if told else {})}
     for name, value in fields.items():

@@ -145,7 +145,9 @@ def _read_reply(response: dict[str, Any], error: Any) -> dict[str, Any] | CallEr
     status, body = response.get("status_code"), response.get("body")
     if status == _OK and isinstance(body, dict) and not error:
         return body
-    detail = error or body
+    detail, code = error or body, None
     while isinstance(detail, dict):
+        code = detail.get("code") or code
         detail = detail.get("error") or detail.get("message") or detail.get("code")
-    return status_error(status or 500, hide_secrets(writable(str(detail or "the batch gives no reason"))))
+    words = hide_secrets(writable(str(detail or "the batch gives no reason")))
+    return status_error(status or 500, words, code=None if code is None else str(code))

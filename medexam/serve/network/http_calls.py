@@ -104,9 +104,9 @@ def _problem(problem: Any) -> str:
     return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))
 
 
-def status_error(status: int, message: str, retry_after: float | None = None) -> CallError:
-    """Build the error for an HTTP status and its words; `retry_after`: seconds to wait, None if the server says
-    none.
+def status_error(status: int, message: str, retry_after: float | None = None, code: str | None = None) -> CallError:
+    """Build the error for an HTTP status, its words and the provider's `code` of the fault; `retry_after`: seconds to
+    wait, None if the server says none.
     """
-    fallback = ServerError if httpx.codes.is_server_error(status) else ProviderError
-    return refine(_BY_STATUS.get(status, fallback)(message, status=status, retry_after=retry_after))
+    kind = _BY_STATUS.get(status, ServerError if httpx.codes.is_server_error(status) else ProviderError)
+    return refine(kind(message, status=status, retry_after=retry_after, provider_code=code))

@@ -32,6 +32,7 @@ class BatchProvider:
     """Requests of a batch that are answered before it ends; None: all."""
     refused: int = 0
     """Requests of a batch, the first ones, that are answered with HTTP 400 in the error file."""
+    refusal_code: str = "invalid_request"
     failing_polls: int = 0
     """Looks at a batch that are answered with HTTP 500."""
     lose_created: int = 0
@@ -131,7 +132,7 @@ class BatchProvider:
                 continue
             status, body = self.wire.reply("/v1/chat/completions", request["body"])
             if place < self.refused:
-                status, body = 400, {"error": {"message": "refused by the test", "code": "invalid_request"}}
+                status, body = 400, {"error": {"message": "refused by the test", "code": self.refusal_code}}
             response = {"status_code": status, "request_id": f"req_{place}", "body": body}
             (good if status == 200 else bad).append({**result, "response": response})
         for name, lines in (("output_file_id", good), ("error_file_id", bad)):

@@ -168,6 +168,15 @@ def test_what_has_no_result_is_owed_and_alone_submitted_again(provider, carry_ou
     assert [len(provider.requests_of(batch)) for batch in provider.batches] == [6, owed]
 
 
+@pytest.mark.parametrize("code", ["content_filter", "invalid_prompt"])
+def test_a_request_that_is_refused_for_its_content_is_filtered(provider, carry_out, code) -> None:
+    provider.refused, provider.refusal_code = 2, code
+    run = carry_out()
+    assert run.complete
+    assert [str(one.reason) for one in run.predictions.values()].count("filtered") == 2
+    assert not run.stored.mixed
+
+
 def test_a_batch_that_is_refused_as_a_whole_ends_the_run_with_the_reason(provider, carry_out) -> None:
     provider.ends = "failed"
     with pytest.raises(EngineError, match=r"refused as a whole.*not supported by the Batch API"):
