@@ -23,10 +23,8 @@ _MARK = re.compile(
     ),
     re.IGNORECASE,
 )
-_ENDS = " \t\r\n.,;:!*_`\"'#"
-"""What may stand around an answer that begins or ends a reply."""
-_CONTEXT = 200
-"""Characters around an answer that may deny it, or show it as an example."""
+_ENDS = " \t\r\n.,;:!*_`\"'#"  # What may stand around an answer that begins or ends a reply.
+_CONTEXT = 200  # Characters around an answer that may deny it, or show it as an example.
 
 
 def render_answer(number: int | str, form: AnswerForm = "braces") -> str:
@@ -52,10 +50,9 @@ def parse_answer(reply: str, options: Collection[int], *, reasoned: bool = False
     """Return the option that a reply chooses, or None.
 
     Spacing, case, quotes, punctuation, full-width forms and the kind of brackets may vary (`{Answer: 3}`,
-    `<Answer: 3>`, `{"answer": 3}`, `[Answer: 3]`). None for a number that is no option, for two different answers, for
-    prose with a stray digit, and for an answer that the words behind it take back. `reasoned`: the reply reasons first,
-    and its last answer counts. `cut`: the reply ended at its budget, so an answer counts that ends it, or that begins
-    one that does not reason.
+    `<Answer: 3>`, `{"answer": 3}`, `[Answer: 3]`). None for a number that is no option, for two different answers and
+    for one that is taken back. `reasoned`: the reply reasons first, and its last answer counts. `cut`: it ended at its
+    budget, so an answer counts that ends it, or that begins one that does not reason.
     """
     text, answers = plain_forms(reply), find_answers(reply)
     if not answers or (not reasoned and len({number for _, _, number in answers}) > 1):
@@ -106,7 +103,7 @@ def drop_struck(text: str) -> str:
 
 def drop_idioms(text: str) -> str:
     """Return a text of small letters without words of denial and doubt that deny and doubt nothing."""
-    return pattern("interjection").sub("", pattern_of("idiom").sub("", text))
+    return pattern("interjection").sub("", pattern("in_format").sub("", pattern_of("idiom").sub("", text)))
 
 
 def is_taken_back(rest: str) -> bool:
@@ -125,7 +122,9 @@ def _is_stated(before: str, after: str, number: str) -> bool:
     if any(map(str.isalpha, behind)) or not behind.isascii():
         first, *later = pattern("clause").split(pattern_of("because").split(drop_idioms(behind), maxsplit=1)[0])
         start = " ".join(first.split()[:4])
-        if names(start, "wrong", "example", "doubt", "denial") or any(map(_denies, later)):
+        is_sentence = after.lstrip()[:1].isupper() and not names(start.split(" ")[0], "denial")
+        denials = () if is_sentence and not names(start, "correct") else ("denial",)
+        if names(start, "wrong", "example", "doubt", *denials) or any(map(_denies, later)):
             return False
     has_words = any(map(str.isalpha, before))
     if end and end[0] in "?\uff1f" and (has_words or names(" ".join(after[end.end() :].split()[:1]), "denial")):
@@ -139,8 +138,9 @@ def _is_stated(before: str, after: str, number: str) -> bool:
         return True
     if pattern("named").search(own):  # "The option that is not correct is": a question may ask for that one.
         return not names(pattern("relative").sub("", own), "denial")
-    is_heading = own.rstrip(" \t\r\n.*_`").endswith((":", ">", '"'))
-    is_statement = is_heading or all(word in roles() or word in ":,~" for word in word_pattern().findall(own))
+    is_heading = not pattern("in_format").search(before) and own.rstrip(" \t\r\n.*_`").endswith((":", ">", '"', "("))
+    words = word_pattern().findall(re.sub("[:,~]", " ", own))
+    is_statement = is_heading or all(word in roles() or names(word, "leads") for word in words)
     return is_statement and not names(own, "denial", "wrong")
 
 

@@ -36,17 +36,15 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
 
     `options`: printed number -> text. `reasoned`: the reply reasons first, and its last statement counts; otherwise all
     of them must agree. An option alone counts at the end of a reply, and at the beginning of one that does not reason.
-    `cut`: the reply ended at its budget, so only an option that begins it counts, or one that a full stop follows at
-    its end. Denied, doubted and taken back statements are none, and so are quantities.
+    `cut`: the reply ended at its budget, so only a statement that begins it counts, or that a full stop ends there.
     """
     write = _writer(tuple(options.items()))
     statements = [*islice(_statements(reply, write, reasoned=reasoned), 1 if reasoned else None)]
     if not statements:
         return None
     (place, _, is_ended, rest), begins = statements[0], statements[-1][1]
-    if cut and not (rest.strip() if begins else is_ended and not rest.strip()):
-        return None
-    if len({one for one, *_ in statements}) > 1 or is_taken_back(rest):
+    is_lost = cut and not (rest.strip() if begins else is_ended and not rest.strip())
+    if is_lost or len({one for one, *_ in statements}) > 1 or is_taken_back(rest):
         return None
     return [*options][place] if place < len(options) else None
 
@@ -97,13 +95,13 @@ def _read_sentence(text: str, start: int, end: int, *, opens: bool, alone: bool)
 
     `opens`: an explanation may stand behind its colon. `alone`: the option alone is a statement.
     """
-    sentence = text[start:end].lower()
+    sentence = drop_idioms(text[start:end].lower())
     if "?" in sentence or "\uff1f" in sentence or pattern("another_case").match(sentence):
         return None, False
     explained = pattern("explained").fullmatch(sentence) if opens else None
     if explained and not names(sentence, "denial", "wrong", "doubt", "example"):
         return ord(explained[1]) % _SIGNS, True
-    place, is_bare = _join_clauses(pattern("clause").split(drop_idioms(sentence)))
+    place, is_bare = _join_clauses(pattern("clause").split(sentence))
     if place is None or (is_bare and not alone) or names(sentence, "doubt", "example"):
         return None, False
     label = pattern("labelled").match(text, start)
@@ -130,7 +128,7 @@ def _join_clauses(clauses: Iterable[str]) -> tuple[int | None, bool]:
             if not stated and earlier and not against and (kind == "bare" or any(earlier)):
                 return None, False
             stated |= places
-            is_bare = is_bare and kind == "bare"
+        is_bare = is_bare and kind != "stated"
     return (stated.pop() if len(stated) == 1 else _UNCLEAR) if stated else None, is_bare
 
 
@@ -159,7 +157,8 @@ def _read_clause(clause: str) -> tuple[str, set[int], bool]:
         elif group is None or (word == "is" and not groups and not places):
             return "other", {ord(sign) % _SIGNS for sign in re.findall(OPTION, clause)}, False
         else:
-            is_stated = is_stated or group in ("answer", "choose", "so") or (group == "correct" and not places)
+            is_right = group == "correct" and (not places or groups[-1:] == ["filler"])
+            is_stated = is_stated or is_right or group in ("answer", "choose", "so")
             groups.append(group)
     return "stated" if is_stated else "bare", places, groups[:1] in (["against"], ["so"])
 
