@@ -1,8 +1,8 @@
 from .base import AskingProgram as AskingProgram
 from .building import ProgramContext as ProgramContext
 from .building import build_program as build_program
-from .lm import build_lm as build_lm
 from .lm import EngineLM as EngineLM
+from .lm import build_lm as build_lm
 from .lm import kept_calls as kept_calls
 from .loading import loaded_words as loaded_words
 from .loading import save_program as save_program

@@ -77,12 +77,12 @@ def plan_experiment(
     )
 
 
-def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
+def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = (), with_shards: bool = True) -> Plan:
     """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. Code that the run's spec names is run. Raises `RunFolderError` if
     there is no such run, or if what its answers depend on has changed, the texts of its data included and the keys in
-    `but` left out, and `DatasetError` if its data cannot be read.
+    `but` left out, and `DatasetError` if its data cannot be read. What lies in shards is pending unless `with_shards`.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
@@ -105,7 +105,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
             "run its spec to start another run"
         )
-    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder)
+    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder, with_shards=with_shards)
     planned = replace(planned, place=record.place)
     return Plan(
         name=record.cell.name,
@@ -151,12 +151,12 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(prepared: Prepared, folder: RunFolder) -> AnyCell:
+def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
     spec_digest = digest(prepared.identity)
     folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
-    pending, right, answered = take_stock(folder, data, benchmark)
+    pending, right, answered = take_stock(folder, data, benchmark, with_shards=with_shards)
     reading = None if reader is None else ReadAhead(reader, pending)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
 from medexam.experiments.run.spending import Spending
+from medexam.experiments.store.answerers import RUN_WAYS_OUT, admit, models_file
 from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.gc_pause import gc_seldom
@@ -60,6 +62,22 @@ class Executor(Protocol):
 
     def describe(self) -> dict[str, Any] | None:
         """Describe the executor for `environment.json`; None if there is nothing to say."""
+
+
+def admit_models(
+    planned: AnyCell, executor: Executor, *, answers: int, accept: bool = False, ways_out: str = RUN_WAYS_OUT
+) -> AnyCell:
+    """Return the cell with the models that may answer in its folder, of which `answers` are there; raises as `admit`
+    does.
+    """
+    folder, further = planned.folder, {}
+    for name in planned.cell.asked_models:
+        if (info := executor.info(planned, name)) is not None:
+            further[name] = admit(folder, info.identity, answers=answers, accept=accept, file=models_file(name))
+    if (info := executor.info(planned)) is None:
+        return planned
+    own = admit(folder, info.identity, answers=answers, count_cut=folder.count_cut, accept=accept, ways_out=ways_out)
+    return replace(planned, answerer=own, further=further)
 
 
 class LocalExecutor:

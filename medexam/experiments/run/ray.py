@@ -26,8 +26,8 @@ from medexam.specs import EngineNeeds, ModelSpec
 _CONNECT_S = 5.0
 _LOOK_S = 1.0
 """Seconds between two looks at how far the parts of an index are."""
-_SETTINGS = {"log_to_driver": False, "logging_level": logging.ERROR}
-_OWN = {"include_dashboard": False, "object_store_memory": 200_000_000}
+_SETTINGS: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+_OWN: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200_000_000}
 """Of a cluster of our own: questions and answers are small."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """No usage statistics; and a worker that takes no GPU for itself still sees those of its node."""

@@ -17,13 +17,13 @@ from medexam.experiments.plan.cells import AnyCell, Plan, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver
+from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver, admit_models
 from medexam.experiments.run.refusals import close_refused
 from medexam.experiments.run.rereading import read_run_again
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.run.spread import SpreadExecutor
-from medexam.experiments.store.answerers import admit, models_file, note_doubt
+from medexam.experiments.store.answerers import note_doubt
 from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.run_folder import ENVIRONMENT
@@ -144,7 +144,13 @@ class Runner:
                     f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
                 )
             await executor.prepare(planned, self._observer, combine_needs(self._plan.cells))
-            planned = self._admit(planned, executor)
+            if (info := executor.info(planned)) is not None:
+                _check_planned(planned, info)
+            # Counted now: since the plan was made, another process may have held the folder and left answers in it.
+            answers = planned.answered or planned.folder.count_answers()
+            accept, ways_out = self._plan.accept_model_change, self._plan.ways_out
+            planned = admit_models(planned, executor, answers=answers, accept=accept, ways_out=ways_out)
+            planned = take_lent(planned, None if info is None else info.identity)
         elif planned.lender is not None:
             planned = take_lent(planned, None)
             if planned.pending:
@@ -180,26 +186,6 @@ class Runner:
     def _is_pending(self) -> bool:
         """Return whether a cell is not begun, or a question of a begun one is pending."""
         return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
-
-    def _admit(self, planned: AnyCell, executor: Executor) -> AnyCell:
-        """Return the cell with the models that may answer in its folder, and with what a run of the same one lends.
-
-        Raises `EngineError` where one of them may not.
-        """
-        folder, answerers, infos = planned.folder, {}, {}
-        # Counted now: since the plan was made, another process may have held the folder and left answers in it.
-        answers = planned.answered or folder.count_answers()
-        settings = {"accept": self._plan.accept_model_change, "ways_out": self._plan.ways_out}
-        for name in (None, *planned.cell.asked_models):
-            if (info := executor.info(planned, name)) is None:
-                continue
-            own = {"count_cut": folder.count_cut} if name is None else {"file": models_file(name)}
-            if name is None:
-                _check_planned(planned, info)
-            infos[name], answerers[name] = info, admit(folder, info.identity, answers=answers, **settings, **own)
-        own_answerer = answerers.pop(None, None)
-        planned = replace(planned, answerer=own_answerer, further=answerers)
-        return take_lent(planned, infos[None].identity if own_answerer else None)
 
     async def _look_up(self, planned: AnyCell, executor: Executor) -> AnyCell:
         """Find what prompts show beside the pending questions; shards choose demonstrations by themselves."""

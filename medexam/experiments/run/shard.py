@@ -19,12 +19,11 @@ from typing import Any
 from medexam.errors import EngineError, MedExamError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell, combine_needs
 from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.run.executor import LocalExecutor
+from medexam.experiments.run.executor import LocalExecutor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import admit, models_file
 from medexam.experiments.store.prediction_lines import open_log
-from medexam.experiments.store.shards import SHARDS, hold_shard
+from medexam.experiments.store.shards import SHARDS, hold_shard, scan_shards
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
 from medexam.predictions import Status
@@ -79,7 +78,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     try:
         with quiet_dspy(), hold_shard(folder, part) as path:
             end_path.unlink(missing_ok=True)
-            planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
+            planned = plan_resume(str(folder), runs_dir=folder.parent, with_shards=False).cells[0]
             job = Job.read(folder)
             planned = replace(planned, repeat=job.repeat, pending=_part_of(planned, part, parts))
             if planned.pending:
@@ -95,10 +94,9 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
 
 def _part_of(planned: AnyCell, part: int, parts: int) -> tuple[Any, ...]:
     """Return the questions of a part that no shard has answered; shards that begin later divide them alike."""
-    merged = {line.question: line.status for line in planned.folder.scan_predictions()}
-    pending = {question.key for question in planned.pending}
-    unmerged = [one for one in planned.question_set.questions if merged.get(one.key, Status.FAILED) is Status.FAILED]
-    return tuple(question for question in unmerged[part::parts] if question.key in pending)
+    lines = scan_shards(planned.folder.path, planned.spec_digest)
+    answered = {line.question for line in lines if line.status is not Status.FAILED}
+    return tuple(question for question in planned.pending[part::parts] if question.key not in answered)
 
 
 async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> dict[str, Any]:
@@ -108,7 +106,13 @@ async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> di
     watching = asyncio.create_task(_watch(planned.folder.path / SHARDS / STOP, task, spending))
     try:
         await executor.prepare(planned, observer, combine_needs([planned]))
-        planned = _admit(planned, executor)
+        try:
+            planned = admit_models(planned, executor, answers=1)
+        except RunFolderError:
+            raise EngineError(
+                f"{host_name()} reaches other models than those that were admitted to {planned.run_id}; give all "
+                "machines the same ones"
+            ) from None
         planned = await asyncio.to_thread(planned.look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
         log = partial(open_log, path, keeps_prompts=planned.folder.read_record().keeps_items)
@@ -118,22 +122,6 @@ async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> di
     finally:
         watching.cancel()
         await executor.aclose()
-
-
-def _admit(planned: AnyCell, executor: LocalExecutor) -> AnyCell:
-    """Return the cell with its models; raises `EngineError` if this machine reaches others than the driver did."""
-    answerers = {}
-    for name in (None, *planned.cell.asked_models):
-        info, file = executor.info(planned, name), {} if name is None else {"file": models_file(name)}
-        assert info is not None  # noqa: S101 - it was prepared
-        try:
-            answerers[name] = admit(planned.folder, info.identity, answers=1, **file)
-        except RunFolderError:
-            raise EngineError(
-                f"{host_name()} reaches another model, {info.identity.describe()}, than the one that was admitted to "
-                f"{planned.run_id}; give all machines the same one"
-            ) from None
-    return replace(planned, answerer=answerers.pop(None), further=answerers)
 
 
 async def _watch(stop: Path, task: "asyncio.Task[Any]", spending: Spending) -> None:

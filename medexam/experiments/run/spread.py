@@ -110,7 +110,7 @@ class SpreadExecutor(LocalExecutor):
             self.kill()
             faults = await asyncio.gather(*running, return_exceptions=True)
             self._follow(planned, done, observer, spending)
-        spending.ended = next((Stop(stop) for part in self._parts if (stop := part.end.get("stop"))), None)
+        spending.ended = next((Stop(word) for part in self._parts if (word := part.end.get("stop"))), None)
         for fault in faults:
             if isinstance(fault, Exception):
                 raise fault

@@ -146,8 +146,8 @@ class RunFolder(WorkFolder):
         unmerged = self._unmerged()
         return predictions | {key: each for key, each in unmerged.items() if keys is None or key in keys}
 
-    def read_outcomes(self) -> dict[str, Outcome]:
-        """Read how each question last came out, by key, shards that are not merged yet included.
+    def read_outcomes(self, *, with_shards: bool = True) -> dict[str, Outcome]:
+        """Read how each question last came out, by key, shards that are not merged yet included if `with_shards`.
 
         Raises as `read_predictions` does.
         """
@@ -156,7 +156,7 @@ class RunFolder(WorkFolder):
         for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             outcomes[prediction.question] = pool.setdefault(outcome, outcome)
-        for prediction in self._scan_shards():
+        for prediction in self._scan_shards() if with_shards else ():
             earlier = outcomes.get(prediction.question)
             if earlier is None or earlier.status is Status.FAILED:
                 outcomes[prediction.question] = Outcome(prediction.status, prediction.answer)
