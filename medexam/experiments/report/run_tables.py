@@ -9,7 +9,6 @@ from medexam.experiments.store.answerers import describe_answerers, describe_mod
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
-from medexam.measures.tables import origin
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten
 from medexam.text import shorten
@@ -28,7 +27,8 @@ def describe_state(run: StoredRun) -> str:
     """Describe whether all questions of a run are scored, what asks the others, and whether several models answered."""
     metrics = run.metrics
     if metrics.complete:
-        state = f"Complete: {metrics.n} questions{origin(metrics)} scored."
+        origin = "" if metrics.exams is None else f" of {metrics.exams} exams"
+        state = f"Complete: {metrics.n} questions{origin} scored."
     elif run.running:
         state = f"{str(run.note).capitalize()}."
     else:

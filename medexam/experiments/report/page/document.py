@@ -28,7 +28,7 @@ from medexam.experiments.report.plots.drawing import render_svg
 from medexam.experiments.report.plots.runs import plot_runs
 from medexam.experiments.report.run_tables import describe_state, describe_warnings, find_added_tables, merge_notes
 from medexam.experiments.report.silences import silences
-from medexam.experiments.report.tables import label_runs, overview_tables
+from medexam.experiments.report.tables import overview_tables
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.files import whole_file
 from medexam.plugins import __version__
@@ -90,8 +90,10 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
 
 def describe_runs(runs: Sequence[StoredRun]) -> str:
     """Describe what was asked of which model, and when."""
+    models = list(dict.fromkeys(run.model for run in runs if run.model is not None))
     parts = [
-        label_runs(runs)[0],
+        models[0] if len(models) == 1 else f"{len(models)} models" if models else "",
+        ", ".join(dict.fromkeys(run.record.cell.dataset.label for run in runs)),
         f"{len({key for run in runs for key in run.record.questions}):,} questions",
         f"{len(runs)} runs" if len(runs) > 1 else runs[0].program,
         max(str(run.environment.get("ended_at") or "")[:10] for run in runs),

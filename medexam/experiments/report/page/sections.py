@@ -15,7 +15,6 @@ from medexam.experiments.report.run_tables import cost_tables, describe_settings
 from medexam.experiments.report.tables import facet_tables
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.evidence.kinds import evidence_tables
-from medexam.measures.tables import count_units
 from medexam.tables import NONE, Table
 
 OPEN_PAIRS = 3
@@ -60,7 +59,7 @@ def _runs(runs: Sequence[StoredRun], names: Sequence[str]) -> Table:
             *(name, run.record.cell.name, run.model or "none", run.record.cell.dataset.label, str(run.folder.path)),
             str(run.environment.get("ended_at") or run.environment.get("started_at") or NONE)[:16].replace("T", " "),
             str(run.metrics.n),
-            ", ".join(f"{number} {unit}" for unit, number in count_units(run.metrics).items()),
+            f"{run.metrics.exams} exams" if run.metrics.exams else "",
             run.status,
         )
         for run, name in zip(runs, names, strict=True)
