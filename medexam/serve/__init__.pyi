@@ -25,7 +25,6 @@ from .launch.processes import group_lives as group_lives
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
 from .launch.profile import with_profile as with_profile
-from .local_model.gguf_file import gguf_folder as gguf_folder
 from .local_model.model import LocalModel as LocalModel
 from .local_model.template import load_template as load_template
 from .local_model.weights import find_weights as find_weights

@@ -66,7 +66,7 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     match spec.engine:
         case "embedded":
             weights = find_weights(spec)
-            dtype = pick_dtype(spec.dtype, pick_device(spec.device), weights.width)
+            dtype = pick_dtype(spec.dtype, pick_device(spec.device))
             return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
         case "scripted":
             assert spec.path is not None  # noqa: S101 - the spec's own validator requires it

@@ -38,7 +38,7 @@ class ModelSpec(Spec):
     start: bool = False
     """vllm: start the profile's server on this machine, use it, and stop it at the end of the run."""
     path: Path | None = None
-    """embedded: a folder with the model, or a GGUF file. scripted: a YAML file with the replies."""
+    """embedded: a folder with the model. scripted: a YAML file with the replies."""
     revision: str | None = None
     """embedded: the hub's branch, tag or commit; None is the default branch."""
     endpoints: tuple[str, ...] = ()
@@ -58,8 +58,7 @@ class ModelSpec(Spec):
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     """vllm, litellm: seconds that one request may take, waiting in the server's queue included."""
     dtype: DType = "auto"
-    """embedded: the weights' type; `auto` is bfloat16 if the device has it and computes no slower with it than with
-    float32, which is measured once on a processor; else float32."""
+    """embedded: the weights' type; `auto` is bfloat16 if the device multiplies it, else float32."""
     device: str = "auto"
     """embedded: `cpu`, `cuda`, `cuda:1` or `auto`."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
@@ -84,7 +83,7 @@ class ModelSpec(Spec):
     reasoning_effort: ReasoningEffort | None = None
     """How much a reasoning model thinks, in the words that it knows; None leaves it to the model."""
     thinking: Thinking | None = None
-    """`on` or `off`, or how many tokens of a reply may be thinking; None leaves it to the model."""
+    """`on` or `off`, or how many tokens of a reply may be thinking, not when embedded; None leaves it to the model."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """vllm, litellm: further fields of each request, the server's or provider's own. No API key, and no field
     that the spec or a program sets."""
@@ -138,6 +137,10 @@ class ModelSpec(Spec):
         if not self.temperature and (self.top_p, self.top_k, self.min_p) != (None, None, None):
             raise ValueError(
                 "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
+            )
+        if self.engine == "embedded" and isinstance(self.thinking, int):
+            raise ValueError(
+                "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
             )
         if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
             raise ValueError(
@@ -223,11 +226,11 @@ class ModelSpec(Spec):
 
     @property
     def label(self) -> str:
-        """Short name for tables: the model's own, without its folder, organisation or `.gguf`."""
+        """Short name for tables: the model's own, without its folder or organisation."""
         if self.engine == "scripted":
             return "scripted"
         if self.path is not None:
-            return self.path.name.removesuffix(".gguf")
+            return self.path.name
         if self.name is not None:
             return self.name.rsplit("/", 1)[-1]
         if self.profile is not None:

