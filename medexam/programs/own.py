@@ -138,7 +138,8 @@ class OwnProgram(AskingProgram):
     def _settings(self, lm: dspy.BaseLM | None, seeds_later: int) -> dict[str, Any]:
         """Return DSPy's settings under which the module is called."""
         # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
-        settings: dict[str, Any] = {"rm": self._retrieve, "trace": dspy.settings.trace or [], "adapter": self.adapter}
+        trace = [] if dspy.settings.trace is None else dspy.settings.trace
+        settings: dict[str, Any] = {"rm": self._retrieve, "trace": trace, "adapter": self.adapter}
         if lm is None:
             return settings
         if hasattr(self.adapter, "extraction_model"):

@@ -57,7 +57,6 @@ class LoggedEngine:
         self._log = log
         self._budget = budget
         self._in_flight: dict[str, asyncio.Future[list[Generation]]] = {}
-        # DSPy's optimizers call this from threads of their own.
         self.sync = SyncTwin(lambda dialogue: background_loop().run(self.reply(dialogue)))
 
     @property
@@ -80,6 +79,10 @@ class LoggedEngine:
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the logged replies, or the engine's; raises `StoppedError` if the budget allows no further call."""
+        # DSPy's optimizers ask from threads with loops of their own, which share what is in flight.
+        return await background_loop().run_async(self._reply(dialogue))
+
+    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
         key = hash_request(dialogue)
         repeatable = not dialogue.sampling.temperature
         replies = self._log.recall(self._answerer.print, key, repeatable=repeatable)

@@ -191,7 +191,8 @@ class Course:
             # Other passages are another prompt, which needs no seed of its own.
             asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
         drawn = later = self.times.get(asking, 0)
-        if later and not (lm or current_lm()).kwargs.get("temperature"):
+        if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
+            # Equal calls of a module get seeds of their own as they are made.
             later = 0
         # Steps inside may ask alike too.
         inner = program.calls_for(self.question) if isinstance(part.program, FlowSpec) else 1

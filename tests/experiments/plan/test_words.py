@@ -71,10 +71,11 @@ def test_a_loaded_program_counts_whole_and_a_damaged_one_is_refused(digest, save
     moved.write_text(json.dumps(dict(reversed(state.items()))))
     assert of(moved) == known
     assert len({known, of(save("said", said="Answer!")), of(save("shown", demos=3))}) == 3
-    # The words of the prompt are not asked with.
+    # Of the prompt, whose turn the instructions are counts alone.
     own = tmp_path / "own.yaml"
-    own.write_text(yaml.safe_dump({"en": {"zero_shot": "Unused. $form"}}))
-    assert of(moved, prompt=str(own)) == known
+    for turn, is_known in (("user", True), ("system", False)):
+        own.write_text(yaml.safe_dump({"en": {"zero_shot": {"turn": turn, "instructions": "Unused. $form"}}}))
+        assert (of(moved, prompt=str(own)) == known) is is_known
     del state[name]["signature"]
     moved.write_text(json.dumps(state))
     with pytest.raises(SpecError, match="is damaged"):
