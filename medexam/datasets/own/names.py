@@ -19,7 +19,7 @@ stem: quesito item_stem questiontext questions 问题 题目 题干 問題 問�
 options: options choices answer_choices alternatives endings option choice answer_options options_list choices_list
 options: opciones alternativas opcoes opzioni alternative propositions antwortmoglichkeiten antwortoptionen
 options: 选项 選択肢 варианты варианты_ответов 보기 answers candidates respuestas reponses risposte antworten respostas
-answer: answer answers label labels gold answer_idx answer_index answer_key answerkey cop correct correct_answer
+answer: answer answers label gold answer_idx answer_index answer_key answerkey cop correct correct_answer
 answer: correct_option
 answer: correct_answers right ra target solution answer_letter key final_decision correct_choice correct_index
 answer: correct_idx correct_id correct_option_id correct_answer_id right_answer gold_answer gold_label golden ans
@@ -28,6 +28,7 @@ answer: resposta resposta_correta correta gabarito alternativa_correta reponse b
 answer: reponses_correctes correct_reponse antwort richtige_antwort losung richtig risposta risposta_corretta corretta
 answer: risposta_esatta esatta soluzione completion output rc
 answer: 答案 正确答案 正解 解答 ответ правильный_ответ 정답 الاجابة
+answer: labels
 wrong: incorrect_answers wrong_answers distractors incorrect wrong distractor incorrect_answer wrong_answer false
 wrong: incorrect_options wrong_options respuestas_incorrectas incorrecta errada incorreta mauvaise falsch sbagliata
 context: context contexts passage vignette case text background scenario clinical_case case_text abstract paragraph
@@ -50,7 +51,7 @@ in neither: id number num no nr n type category image count year difficulty leve
 in neither: start rationale explanation reason time score points comment length user student wrong incorrect false
 in neither: incorrectas distractor is has url nbr nb
 as explanation: explanation explanations explain rationale rationales reason reasoning cot comment comments feedback exp
-as explanation: justification explicacion comentario explicacao explication erklarung spiegazione
+as explanation: justification support explicacion comentario explicacao explication erklarung spiegazione
 as media: image images img picture pictures figure figures photo audio video sound media scan radiograph ecg ekg plot
 as media: imagen imagenes imagem figura foto bild immagine graph chart table tables
 as needed: case vignette history lab labs findings statement statements passage text stem lead option options choice
@@ -62,7 +63,8 @@ as harmless: keywords area discipline specialty speciality module course departm
 as harmless: exam
 as harmless: booklet test part paper batch country region university level grade difficulty bloom type qtype kind format
 as harmless: class group set split fold points score marks mark percent pct percentage rate count counts views votes
-as harmless: total title name names meta metadata info schema entry shot user student editor instruction instructions
+as harmless: p rit total title name names meta metadata info schema entry shot user student editor instruction
+as harmless: instructions
 as harmless: tema asignatura materia categoria curso ano numero dificultad fuente pagina assunto disciplina matiere
 as harmless: sujet niveau fach thema argomento schwierigkeit quelle jahr nummer kapitel seite difficulte annee
 as harmless: chapitre dificuldade fonte banca difficolta

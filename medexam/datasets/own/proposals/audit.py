@@ -33,11 +33,19 @@ _FILE = re.compile(
     r"(?i)\.(?:png|jpe?g|gif|bmp|svg|webp|tiff?|dcm|mp3|wav|ogg|mp4|avi|mov)\b|^data:(?:image|audio|video)/"
 )
 _UNCLEAN = re.compile(
-    r"(?im)<(?:img|audio|video|object|iframe|svg|math)\b|!\[[^\]\n]*\]\(|@@PLUGINFILE@@|\ufffd|Ã[\x80-\xbf¡-¿]|Â[\xa0-\xbf]|â€"
+    r"(?im)<(?:img|audio|video|object|iframe|svg|math)\b|!\[[^\]\n]*\]\(|@@PLUGINFILE@@|\\includegraphics|\ufffd"
+    r"|Ã[\x80-\xbf¡-¿]|Â[\xa0-\xbf]|â€"
+    r"|[(\[]\s*(?:ann?ul|anul|void|delet|withdraw|cancel|elimin)\w*\s*[)\]]"
     r"|\[(?:image|img|figure|audio|video|imagen|figura|bild)\b[^\]\n]*\]|&(?:#\d+|[a-z]{2,8});|^\\N$|^array\(|^[\[({]\s*['\"]"
     r"|['\"]\s*[\])}]$|^(?:options?|choices|opciones|answers?)\s*:\s*$|\.(?:png|jpe?g|gif|bmp|svg|webp|dcm|mp3|wav|mp4)\b"
 )
 """What no text for a reader holds: pictures' names, tags, containers, and signs of a wrong encoding."""
+_PICTURE = r"(?:figure|image|picture|photo(?:graph)?|radiograph|imagen|figura|fotograf[ií]a|abbildung|immagine|foto)"
+_SPEAKS = re.compile(
+    rf"(?i)\b(?:see|shown|in|this|following|accompanying|attached|siguiente|adjunta|folgenden?|suivante)\W+"
+    rf"(?:(?:the|la|der|die|an?)\W+)?{_PICTURE}\b|\b{_PICTURE}\W+(?:below|above|shown|attached|adjunta|\d)"
+)
+"""What speaks of a picture."""
 _MARKED = re.compile(
     r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
     r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
@@ -50,7 +58,7 @@ _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
 _BY_CHANCE = 3
 """Options of one row that may begin with letters in order, as species do."""
-_LONGEST_TOPIC, _LONGEST_CONSTANT = 10, 3
+_LONGEST_TOPIC, _LONGEST_CONSTANT = 6, 3
 """Words of a cell on average that still name something; and of one that all rows have."""
 _EXAMPLES = 3
 
@@ -134,7 +142,7 @@ def _account_for(
         return Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else Account(path, "ignored: empty")
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and not kind("void"):
         return Account(path, "ignored: says no in all rows")
-    if kind("media") or any(map(_FILE.search, texts)):
+    if kind("media") or any(_FILE.search(text) or plain_name(text) in KINDS["media"] for text in different):
         return Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
     if kind("explanation"):
         return Account(path, "ignored: an explanation")
@@ -142,7 +150,7 @@ def _account_for(
     is_number = all(isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value)) for _, vs in rows for value in vs)
     is_topic = kind("harmless") and length <= _LONGEST_TOPIC
     is_topic = is_topic and (not kind("needed") or is_number or _ends_harmless(path))
-    if len(different) == 1 and in_all and (length <= _LONGEST_CONSTANT or is_topic):
+    if len(different) == 1 and in_all and (length <= _LONGEST_CONSTANT or (kind("harmless") and not kind("needed"))):
         return Account(path, f"ignored: {different[0]:.40} in all rows")
     questions = row_by_number
     if rows and all(number in questions and _repeats(values, questions[number]) for number, values in rows):
@@ -287,6 +295,9 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     odd = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
     if odd:
         yield "texts", f"{len(odd):,} texts are not clean, such as that of row {odd[0][0]}, which has {odd[0][1]!r:.40}"
+    spoken = [row.question.number for row in rows if not row.question.image and _SPEAKS.search(row.question.stem)]
+    if spoken:
+        yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labelled = [row.question for row in rows if _begin_with_labels(row)]
     if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows) > 0:
         texts = " / ".join(option.text for option in labelled[0].options)
@@ -330,6 +341,7 @@ def _find_telltale(rows: Sequence[Row]) -> str | None:
         for option in row.question.options:
             words = option.text.split()
             ends = {words[0], words[-1]} if len(words) > 1 else set()
+            ends |= {"capital letters"} if option.text.isupper() and len(option.text) > 3 else set()
             ends |= {bracket[0] for bracket in (_BRACKET.search(option.text),) if bracket and bracket.start()}
             ends |= {end for end in (option.text[:1], option.text[-1:]) if not end.isalnum() and len(option.text) > 1}
             if option.number in (row.gold, *row.others):

@@ -22,6 +22,8 @@ _SAYS_SO = re.compile(
 _LABEL = re.compile(r"[A-J]|\d")
 _FEW_WORDS = 5
 """Words of a context on average; a column of fewer is what a question belongs to."""
+_TOPIC_WORDS = 6
+"""Words of a topic on average, at most."""
 _FEW = 0.1
 """The share of contexts that may hold the right answer by chance."""
 _FLAGS = {"true": 1, "1": 1, "yes": 1, "1.0": 1, **dict.fromkeys(NO_PICTURE, 0)}
@@ -107,6 +109,12 @@ def _check_image(draft: Proposal, column: str) -> str | None:
     return f"which holds a list of pictures in {lists:,} rows: none is shown" if lists else None
 
 
+def _check_subject(draft: Proposal, column: str) -> str | None:
+    texts = [str(value) for value in draft.sample.filled(column)]
+    words = sum(len(text.split()) for text in texts)
+    return f"which holds sentences, such as {texts[0]!r:.40}" if words > _TOPIC_WORDS * len(texts) else None
+
+
 def _check_id(draft: Proposal, column: str) -> str | None:
     values = [str(value) for value in draft.full_sample.filled(column)]
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
@@ -127,5 +135,6 @@ _CHECKS: Mapping[str, Callable[[Proposal, str], str | None]] = {
     "year": partial(_check_all, parse_whole_number, "no year"),
     "split": partial(_check_all, lambda value: parse_split(str(value)), "not train, dev or test"),
     "id": _check_id,
+    "subject": _check_subject,
 }
 """Field -> what says why a column of its name is not read; None if it is."""
