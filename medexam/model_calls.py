@@ -259,9 +259,9 @@ class Generation:
         return self.ending in WITHHELD
 
 
-ReadBy = Literal["echo", "trie", "label"]
-"""`echo`: the prompt once for each continuation, every token's probability returned. `trie`: the prompt once, then one
-step at each place where continuations have a further token. `label`: the prompt once, for single tokens."""
+ReadBy = Literal["echo", "label"]
+"""`echo`: the prompt once for each continuation, every token's probability returned. `label`: the prompt once, for
+single tokens."""
 
 
 class ContinuationRequest(FrozenModel):
@@ -270,7 +270,7 @@ class ContinuationRequest(FrozenModel):
     texts: tuple[str, ...] = Field(min_length=1)
     """A leading space is part of the text."""
     read_by: ReadBy | Literal["auto"] = "auto"
-    """`auto` takes the method with the fewest tokens to compute, of those that the model's server supports."""
+    """`auto` reads single tokens by `label` and others by `echo`, as far as the model's server supports them."""
     given_opening: bool = False
     """Whether the tokens that all texts begin with, such as a space of its own before each number, count as prompt."""
     template: bool = False

@@ -104,7 +104,7 @@ class Prediction(SlottedModel):
     shows first the option that stands at place `r` in the exam, and then those after it. None where only the exam's
     order was shown."""
     read_by: str | None = None
-    """How the log-probabilities were read: `echo`, `trie` or `label`; None where none were."""
+    """How the log-probabilities were read: `echo` or `label`; None where none were."""
     read_why: str | None = None
     """Why they were read that way; None where none were."""
     passages: tuple[RetrievedPassage, ...] | None = None

@@ -64,7 +64,7 @@ def test_every_run_is_complete_and_a_choice_is_always_an_option_of_its_question(
 
 def test_orders_are_kept_and_audited_and_passages_stand_before_the_stem(runs) -> None:
     for said in runs[4].predictions.values():
-        assert said.read_by in ("trie", "label")
+        assert said.read_by in ("echo", "label")
         assert len(said.order_scores) == len(said.option_scores)
         assert all(score < 0 for score in said.option_scores.values())
         assert math.fsum(said.option_probabilities.values()) == pytest.approx(1.0)

@@ -44,7 +44,7 @@ OTHERS = {
     "query": "stem_and_options",
     "query_language": "es",
     "read": "label",
-    "read_by": "trie",
+    "read_by": "echo",
     "norm": "sum",
     "context": "stem",
     "chat_template": True,

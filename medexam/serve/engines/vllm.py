@@ -204,7 +204,7 @@ class VLLMEngine(HostedEngine):
         assert self.tokenizer is not None  # noqa: S101
         return ContinuationReader(
             self.tokenizer,
-            ReadMethods(frozenset.intersection(*(server.reads for server in self.capabilities)), block=None),
+            ReadMethods(frozenset.intersection(*(server.reads for server in self.capabilities))),
             self._completions.read,
             echo=max(server.echo_logprobs or 0 for server in self.capabilities),
             prompts=self._completions.most_prompts,
