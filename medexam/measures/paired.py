@@ -124,8 +124,6 @@ class Sheet:
     """Facet -> the group of each item; None: it is in none."""
     units: Mapping[str, Unit] | None = None
     """Those of measures that are no shares."""
-    clusters_tell: bool = True
-    """Whether items that are all of one cluster are resampled within it; else each is resampled on its own."""
 
     def only(self, columns: Any) -> Self:
         """Return the same of some items, by place or mask."""
@@ -202,8 +200,6 @@ def compare_pair(sheet: Sheet, baseline: int, other: int) -> Measured:
 def _compare(sheet: Sheet, names: Sequence[str], baseline: int, other: int) -> Measured:
     before, after = (np.stack([sheet.scores[name][run] for name in names], axis=1) for run in (baseline, other))
     numbers = sheet.cluster_numbers
-    if not sheet.clusters_tell and not numbers.any():
-        numbers = np.arange(len(numbers))
     count, per_cluster = int(numbers.max()) + 1, [name == POINTS for name in names]
     measures = {}
     for place, (interval, over) in enumerate(resample(after - before, numbers, per_cluster)):

@@ -1,13 +1,8 @@
 """From questions, golds and predictions to `Metrics`: a pure function, so a stored run can be scored again.
 
-An `ItemTable` has a row a question; every breakdown is a group of its rows.
-
-Vilares and Gómez-Rodríguez (2019), "HEAD-QA: A Healthcare Dataset for Complex Reasoning", print averages over exams:
-they round an exam's accuracy to three decimals, average over the exams (of a discipline, or all of them) and round
-again. Every exam weighs the same, however many questions it has, so these differ from the pooled figures beside them.
-The fractions are exact here, and a tie goes away from zero: 0.6175 is 0.618 and 0.4595 is 0.46. The authors' script
-(`eval.py` and `utils.py` of github.com/aghie/head-qa) rounds binary numbers, whose ties go either way. So four cells of
-the controls in its table 7 (test split) are 0.1 lower in the paper: `longest` in PIR and QIR, `blind` 3 in EIR and PIR.
+An `ItemTable` has a row a question; every breakdown is a group of its rows. Averages over exams are those of Vilares
+and Gómez-Rodríguez (2019), "HEAD-QA: A Healthcare Dataset for Complex Reasoning": each exam's accuracy is rounded, and
+their mean again. The fractions are exact here, and a tie goes away from zero; docs/protocol.md says where that differs.
 """
 
 from collections import Counter

@@ -1,5 +1,6 @@
 """How measures stand in tables, sentences and MLflow: a benchmark's and the user's own, each in its unit."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 
@@ -8,31 +9,16 @@ from medexam.measures.results import Measure, Resampling, Unit
 from medexam.measures.scoring import AVERAGES
 from medexam.tables import NONE, Number, decimal, percent, with_interval
 
-_NAMES = {
-    "f1": "F1",
-    "f1_spanish": "F1, Spanish rule",
-    "exact_match_spanish": "Exact match, Spanish rule",
-    "component_f1": "Components: F1",
-    "component_precision": "Components: precision",
-    "component_recall": "Components: recall",
-    "published_forgiving": "Published, forgiving",
-    "paper_forgiving": "Paper, forgiving",
-    "micro_f1": "Micro F1",
-    "mean_average_precision": "MAP",
-    "mean_reciprocal_rank": "MRR",
-    "precision_at_5": "P@5",
-    "step_rate": "Step found",
-    "bleu": "BLEU",
-    "meteor": "METEOR",
-    "rouge": "ROUGE",
-    **{name: header for name, (_, header) in AVERAGES.items()},
-}
-"""A measure's name in tables, where it is not its own with a capital."""
+_UPPER = re.compile(r"\b(f1|bleu|meteor|rouge)\b")
 
 
 def name_measure(name: str) -> str:
     """Name a measure as tables call it."""
-    return _NAMES.get(name, name.replace("_", " ").capitalize())
+    if name in AVERAGES:
+        return AVERAGES[name][1]
+    text = name.replace("_spanish", ", Spanish rule").replace("_", " ")
+    text = _UPPER.sub(lambda match: match[0].upper(), text)
+    return text[:1].upper() + text[1:]
 
 
 def show_number(value: float | None, unit: Unit) -> Number:

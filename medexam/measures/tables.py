@@ -200,17 +200,6 @@ def metric_values(metrics: Metrics) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def count_units(metrics: Metrics) -> dict[str, int]:
-    """Count what the questions are counted in beside themselves, such as `{"exams": 30}`."""
-    facet = "exam" if metrics.exams is not None else "group"
-    return {f"{facet}s": len(metrics.by[facet])} if facet in metrics.by else {}
-
-
-def origin(metrics: Metrics) -> str:
-    """Say what the scored questions come from, as ` of 30 exams` behind their number; empty where they are no exams."""
-    return f" of {metrics.exams} exams" if metrics.exams is not None else ""
-
-
 def _measure_names(scores: Sequence[Scores]) -> list[str]:
     """List the measures that have a value in one of the scores, in order, without those that stand apart."""
     names = dict.fromkeys(name for each in scores for name in each.measures if name not in _APART)

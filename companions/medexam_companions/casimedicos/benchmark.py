@@ -42,6 +42,12 @@ class Explanations(SpanBenchmark):
         }
         return scores | components if gold.answers else components | scores
 
+    def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
+        """Map the same names, and one to the questions that do not stand in the training split too."""
+        fresh = [task for task in items.questions if not items.golds[task.key].repeats_training]
+        parts = {"without questions that stand in train": fresh} if len(fresh) < len(items.questions) else {}
+        return parts | super().subsets(items, predictions)
+
     def details(self, items: TaskSet, predictions: Predictions) -> dict[str, Any]:
         """Count by group also what became of each span that has a right answer."""
         details, spans = super().details(items, predictions), {}

@@ -97,9 +97,8 @@ def _correlate(entry: PaperEntry, runs: Sequence[StoredRun]) -> Beside:
     """Build the table of how each run's best passage's score correlates with being right, beside the paper's one r."""
     rows: dict[str, tuple[float | None, ...]] = {}
     for run in runs:
-        retrieval = getattr(run.metrics, "retrieval", None)
-        correlation = None if retrieval is None else retrieval.score_correctness
-        r = None if correlation is None else round(correlation.r, 2)
+        correlation = run.metrics.evidence.get("retrieval", {}).get("score_correctness")
+        r = None if correlation is None else round(correlation["r"], 2)
         rows[f"{run.model or run.program} {run.record.cell.dataset.language}"] = (r,)
     (printed,) = entry.item.printed.rows.values() if entry.item.printed is not None else ((None,),)
     paper_grid = Grid(columns=("r",), rows=dict.fromkeys(rows, printed))

@@ -51,7 +51,7 @@ def test_a_run_leaves_a_whole_folder(run, cases) -> None:
     report = (folder / "report.md").read_text()
     for said in ("# trial: ", "Complete: 6 questions scored.", "F1 and exact match are not scored"):
         assert said in report
-    assert "| Components: F1 |" in report
+    assert "| Component F1 |" in report
     assert "2 of 6 quotations that are not in the text" in report
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
     assert len(lines) == 6
@@ -80,7 +80,7 @@ def test_reports_agree_with_the_run(run, medexam, cases, tmp_path) -> None:
     code, out, err = medexam("report", document["run_dir"], "--markdown", "report.md", "--html", "page.html")
     assert (code, "wrote page.html (6 questions" in err) == (0, True), err
     assert (tmp_path / "report.md").read_text() == Path(document["run_dir"], "report.md").read_text()
-    for words in ("Components: F1", "By group", "CQP#E", "Warning: "):
+    for words in ("Component F1", "By group", "CQP#E", "Warning: "):
         assert words in out
     (by_length,) = json.loads(medexam("report", "runs", "--by", "length", "--json")[1])
     lengths = by_length["metrics"]["by"]["length"].values()
@@ -99,7 +99,7 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, r
     code, out, err = medexam("report", "runs")
     assert (code, err) == (0, "")
     assert "Exam score" in out
-    assert "Components: F1" in out
+    assert "Component F1" in out
     assert "report each of them separately" in refused("report", "runs", "--html", "report")
     assert "or use --html or --markdown" in refused("report", words["run_dir"], "--plots", "plots")
     assert "leave that run or --layout out" in refused("report", words["run_dir"], "--layout", "headqa-v1")

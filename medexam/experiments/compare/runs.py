@@ -217,8 +217,9 @@ def _compare_own(benchmark: Benchmark[Any, Any], items: Sequence[Item], scores: 
     names = [name for name in scores[0] if all(name in own for own in scores)]
     rows = {name: np.array([[own[name].get(item.key, np.nan) for item in items] for own in scores]) for name in names}
     units = dict.fromkeys(names, Unit.OWN)
-    clusters = [benchmark.cluster(item) for item in items]
-    sheet = Sheet([item.key for item in items], clusters, rows, units=units, clusters_tell=False)
+    keys, clusters = [item.key for item in items], [benchmark.cluster(item) for item in items]
+    # If all are of one cluster, it tells nothing.
+    sheet = Sheet(keys, clusters if len(set(clusters)) > 1 else keys, rows, units=units)
     pairs = compare_all(sheet) if names else []
     return pairs if any(pairs) else []
 

@@ -39,15 +39,17 @@ def write_parquet(
     One row for each item that has a prediction, in their order, with the benchmark's columns and one for each metric of
     the user's own.
     """
-    names = {**benchmark.columns(scored.items), **{OWN + name: "double" for name in scored.own}}
+    scores = {f"score_{name}": each for name, each in scored.items.items()}
+    scores |= {OWN + name: each for name, each in scored.own.items()}
+    names = {**benchmark.columns, **dict.fromkeys(scores, "double")}
     types = {name: pa.type_for_alias(arrow.strip("[]")) for name, arrow in names.items()}
     schema = pa.schema({name: pa.list_(each) if "[" in names[name] else each for name, each in types.items()})
     row_items = (item for item in items.questions if item.key in predictions)
     rows = (
         _row(predictions[item.key])
         | evidence_cells(predictions[item.key], item)
-        | benchmark.row(item, items.golds[item.key], predictions[item.key], scored.items)
-        | {OWN + name: scores.get(item.key) for name, scores in scored.own.items()}
+        | benchmark.row(item, items.golds[item.key], predictions[item.key])
+        | {name: each.get(item.key) for name, each in scores.items()}
         for item in row_items
     )
     target = folder.path / PARQUET

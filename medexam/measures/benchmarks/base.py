@@ -41,6 +41,8 @@ class Benchmark(ABC, Generic[I, G]):
     """Whether a report on several runs shows the breakdowns of each."""
     facets: Mapping[str, str]
     """Name in `place` -> what tables and a page's filters call it."""
+    columns: Mapping[str, str]
+    """Column of `predictions.parquet` -> Arrow's type, in brackets: a list. Those of measures come beside them."""
 
     @abstractmethod
     def load(self, spec: DatasetSpec) -> ItemSet[I, G]:
@@ -79,13 +81,9 @@ class Benchmark(ABC, Generic[I, G]):
                 return False
         return True
 
-    @abstractmethod
-    def columns(self, scores: ItemScores) -> Mapping[str, str]:
-        """Map each column of `predictions.parquet` to Arrow's type, in brackets: a list; `scores` as in `ScoredRun`."""
-
-    @abstractmethod
-    def row(self, item: I, gold: Any, prediction: Prediction, scores: ItemScores) -> dict[str, Any]:
+    def row(self, item: I, gold: Any, prediction: Prediction) -> dict[str, Any]:
         """Return the values of those `columns` for one item that are not those of every prediction."""
+        return {**self.place(item), "language": item.language, "gold": self.expected(gold)}
 
     @abstractmethod
     def place(self, item: I) -> dict[str, Any]:
@@ -97,4 +95,4 @@ class Benchmark(ABC, Generic[I, G]):
 
     def item_scores(self, items: ItemSet[I, G], predictions: Predictions) -> ItemScores:
         """Return the scores of single items, as `ScoredRun` has them."""
-        return {}
+        return {} if self.right_or_wrong else self.score(items, predictions).items

@@ -6,7 +6,7 @@ from typing import Any
 from medexam.datasets import load_exam_set
 from medexam.measures.benchmarks.base import USAGE, Benchmark, Predictions
 from medexam.measures.evidence.kinds import EVIDENCE_COLUMNS
-from medexam.measures.results import ItemScores, ScoredRun
+from medexam.measures.results import ScoredRun
 from medexam.measures.scoring import compute_metrics
 from medexam.predictions import Prediction, Status
 from medexam.predictions.prediction import Answered
@@ -21,6 +21,20 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
     right_or_wrong = True
     clusters = "exams"
     facets = MappingProxyType({"discipline": "Discipline", "year": "Year"})
+    columns = MappingProxyType(
+        {
+            **dict.fromkeys(("question", "exam", "discipline", "language"), "string"),
+            **dict.fromkeys(("year", "number", "option_count", "gold"), "int32"),
+            "also_right": "[int32]",
+            **dict.fromkeys(("program", "model", "status", "reason", "reply", "rationale"), "string"),
+            **dict.fromkeys(("has_image", "right"), "bool"),
+            "answer": "int32",
+            **USAGE,
+            **EVIDENCE_COLUMNS,
+        }
+    )
+    """Numbers are as printed; `also_right` holds those of further right options. `right` is false for a question
+    without an answer and null for one whose asking failed, so that its mean is the accuracy."""
 
     def __init__(self, name: str, scoring: Scoring | None = None) -> None:
         self.name, self.scoring = name, scoring
@@ -46,31 +60,11 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
         """Return the printed number of the right option."""
         return gold.number
 
-    def columns(self, scores: ItemScores) -> dict[str, str]:
-        """List exam, gold, answer and evidence of each question; numbers are as printed.
-
-        `right` is false for a question without an answer and null for one whose asking failed, so that its mean is the
-        accuracy. `also_right` holds the numbers of further right options.
-        """
-        return {
-            **dict.fromkeys(("question", "exam", "discipline", "language"), "string"),
-            **dict.fromkeys(("year", "number", "option_count", "gold"), "int32"),
-            "also_right": "[int32]",
-            **dict.fromkeys(("program", "model", "status", "reason", "reply", "rationale"), "string"),
-            **dict.fromkeys(("has_image", "right"), "bool"),
-            "answer": "int32",
-            **USAGE,
-            **EVIDENCE_COLUMNS,
-        }
-
-    def row(self, item: Question, gold: Gold, prediction: Prediction, scores: ItemScores) -> dict[str, Any]:
+    def row(self, item: Question, gold: Gold, prediction: Prediction) -> dict[str, Any]:
         """Return the values of `columns` that are not those of every prediction."""
-        return {
-            **self.place(item),
-            "language": item.language,
+        return super().row(item, gold, prediction) | {
             "option_count": len(item.options),
             "has_image": item.image is not None,
-            "gold": gold.number,
             "also_right": list(gold.others),
             "right": None if prediction.status is Status.FAILED else gold.accepts(prediction.answer),
         }

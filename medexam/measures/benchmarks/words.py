@@ -2,9 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import import_module
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +10,7 @@ from medexam.datasets import load_task_set
 from medexam.datasets.examples import load_example_set
 from medexam.measures.benchmarks.base import USAGE, Benchmark, Predictions
 from medexam.measures.results import ItemScores, ScoredRun, Scores
-from medexam.measures.spans import comparable_words, score_span
+from medexam.measures.spans import score_span
 from medexam.measures.words import (
     group_tasks,
     mean_measure,
@@ -29,7 +27,6 @@ from medexam.text import plain_letters
 
 WHOLE = "whole questions"
 """The subset of stems that end in a question mark and name no options."""
-WITHOUT_REPEATS = "without questions that stand in train"
 _NAMES_OPTIONS = re.compile(
     r"\b(following|of (these|those)|options?|statements?|siguientes?|opcion(es)?|afirmacion(es)?|senale|indique"
     r"|seguintes?|opcions?|afirmacions?|sinale|seguent[ei]|opzion[ei]|affermazion[ei]|indichi"
@@ -44,6 +41,16 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
     """
 
     facets = MappingProxyType({"group": "Group"})
+    columns = MappingProxyType(
+        {
+            **dict.fromkeys(("question", "group", "language"), "string"),
+            "gold": "[string]",
+            **dict.fromkeys(("program", "model", "status", "reason", "text", "alignment", "reply"), "string"),
+            **dict.fromkeys(("start", "end"), "int32"),
+            **USAGE,
+            **dict.fromkeys(("failure_kind", "failure_message"), "string"),
+        }
+    )
     report_each = True
 
     def __init__(self, name: str) -> None:
@@ -91,9 +98,7 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
 
     def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
         """Map names to the tasks that a reader may want to look at alone; one without a task is not shown."""
-        fresh = [task for task in items.questions if not items.golds[task.key].repeats_training]
-        parts = {WITHOUT_REPEATS: fresh} if len(fresh) < len(items.questions) else {}
-        return parts | split_by_support(items.questions, predictions)
+        return split_by_support(items.questions, predictions)
 
     def cluster(self, item: Task) -> str:
         """Return the whole question that a task is a variant of."""
@@ -103,27 +108,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
         """Return the right answer's texts."""
         return list(gold.answers)
 
-    def columns(self, scores: ItemScores) -> dict[str, str]:
-        """List group, gold and answer of each task; then one column for each measure that is a mean over tasks."""
-        return {
-            **dict.fromkeys(("question", "group", "language"), "string"),
-            "gold": "[string]",
-            **dict.fromkeys(("program", "model", "status", "reason", "text", "alignment", "reply"), "string"),
-            **dict.fromkeys(("start", "end"), "int32"),
-            **USAGE,
-            **dict.fromkeys(("failure_kind", "failure_message"), "string"),
-            **{f"score_{name}": "double" for name in scores},
-        }
-
-    def row(self, item: Task, gold: TaskGold, prediction: Prediction, scores: ItemScores) -> dict[str, Any]:
-        """Return the values of `columns` for one task; a score is None if the task has none."""
-        return {
-            "group": item.group,
-            "language": item.language,
-            "gold": self.expected(gold),
-            **{f"score_{name}": each.get(item.key) for name, each in scores.items()},
-        }
-
     def place(self, item: Task) -> dict[str, Any]:
         """Return the task's format or variant."""
         return {"group": item.group}
@@ -131,10 +115,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
     def wording(self, item: Task, gold: TaskGold) -> dict[str, Any]:
         """Return the question, what else is shown with it, and what is expected."""
         return {"stem": item.question, "shown": [list(pair) for pair in _shown(item, gold)]}
-
-    def item_scores(self, items: TaskSet, predictions: Predictions) -> ItemScores:
-        """Return the scores of each measure that is a mean over tasks."""
-        return self.score(items, predictions).items
 
 
 def _shown(task: Task, gold: TaskGold) -> Iterator[tuple[str, str]]:
@@ -186,18 +166,7 @@ class SpanBenchmark(ShortAnswerBenchmark):
 
 
 class OpenExamBenchmark(ShortAnswerBenchmark):
-    """Exam questions without their options: F1, exact match and BLEU against the right option's text."""
-
-    def score_item(self, item: Task, gold: TaskGold, prediction: Prediction) -> dict[str, float]:
-        """Compare the answer's words with the right option's; without NLTK there is no `bleu`."""
-        scores = super().score_item(item, gold, prediction)
-        bleu = load_bleu()
-        return scores if isinstance(bleu, str) else scores | {"bleu": bleu(prediction.text or "", gold.answers)}
-
-    def details(self, items: TaskSet, predictions: Predictions) -> dict[str, Any]:
-        """Count the same, and note if BLEU is not installed."""
-        bleu = load_bleu()
-        return super().details(items, predictions) | {"notes": (bleu,) if isinstance(bleu, str) else ()}
+    """Exam questions without their options: F1 and exact match against the right option's text."""
 
     def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
         """Map the same names, and `whole questions`, which can be answered without options."""
@@ -237,25 +206,3 @@ def compare_words(gold: TaskGold, prediction: Prediction, *, spanish: bool) -> d
 def is_whole_question(stem: str) -> bool:
     """Return whether a stem can be answered without options: it ends in a question mark and names none."""
     return stem.rstrip(" \"'»”)").endswith("?") and _NAMES_OPTIONS.search(plain_letters(stem)) is None
-
-
-@cache
-def load_bleu() -> Callable[[str, Sequence[str]], float] | str:
-    """Load NLTK's sentence BLEU over the words that F1 compares, of an answer and its references; from 0 to 1.
-
-    Smoothing method 1. Of an answer of fewer than four words, n-grams up to its length count, so that an equal one has
-    1. If NLTK is not installed it is a note that says so.
-    """
-    try:
-        bleu = import_module("nltk.translate.bleu_score")
-    except ImportError:
-        return "BLEU needs nltk, which is not installed: pip install nltk"
-    smoothing = bleu.SmoothingFunction().method1
-
-    def score(answer: str, references: Sequence[str]) -> float:
-        if not (words := comparable_words(answer)):
-            return 0.0
-        reference_words = [comparable_words(reference) for reference in references]
-        return float(bleu.sentence_bleu(reference_words, words, smoothing_function=smoothing, auto_reweigh=True))
-
-    return score
