@@ -73,10 +73,26 @@ def test_a_file_is_read_right_or_its_owner_is_asked(init, medexam, name) -> None
     assert case.get("context", "") in (exams.questions[0].context or "")
 
 
-def test_run_says_how_it_reads_a_file_in_a_line_for_each_column(init, medexam) -> None:
-    _, _, opened, out = init("c_meta")
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("c_meta", ("Explanation  explanation", "Difficulty   ignored: its name is harmless", "question     stem")),
+        ("c_map", ("answer           answer", "answer_idx       ignored: says what the answer says")),
+    ],
+)
+def test_run_says_how_it_reads_a_file_in_a_line_for_each_column(init, medexam, name, lines) -> None:
+    case, _, opened, out = init(name)
     assert opened == []
-    _, _, err = medexam("plan", "q.csv")
-    for line in ("Explanation  explanation", "Difficulty   ignored: by its name", "question     stem"):
+    code, _, err = medexam("plan", case["main"], "--set", "model.engine=scripted")
+    for line in lines:
         assert line in out
-        assert f"medexam: {line}" in err
+        assert f"medexam: {line}" in err, code
+
+
+def test_a_column_that_comes_later_is_refused_by_the_spec_that_was_written(init) -> None:
+    case, tree, _, _ = init("c_meta")
+    path = Path(tree["path"])
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([f"{lines[0]},new", *(f"{line},x" for line in lines[1:])]), encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"column 'new' is neither read nor listed in columns\.ignored"):
+        _load(tree, case.get("edit", {}))

@@ -97,20 +97,6 @@ def test_what_is_doubtful_stands_open_and_one_line_decides_it(propose, case) -> 
     assert found.items() <= _right(case).items() or case["name"] == "no name that is known"
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [{"question": s, "answer": LETTERS[g]} for s, g in zip(STEMS, GOLDS, strict=True)],
-        [{"question": s, "things": list(o), "answer": "x y"} for s, o in zip(STEMS, OPTIONS, strict=True)],
-        [{"question": f"{s} {n}", "answer": o[0]} for n in range(5) for s, o in zip(STEMS[:3], OPTIONS, strict=False)],
-    ],
-)
-def test_what_looks_like_a_choice_is_not_taken_for_words(propose, rows) -> None:
-    tree, _, opened = propose(rows)
-    assert tree["kind"] == "choice"
-    assert any("or set kind: short_answer" in line for line in opened if line.startswith("options:"))
-
-
 def test_other_columns_or_another_kind_are_asked_for_where_every_row_is_bad(propose) -> None:
     rows = [{"question": s, "context": PASSAGE, "answer": o[g]} for s, o, g in zip(STEMS, OPTIONS, GOLDS, strict=True)]
     _, out, (line,) = propose(rows, "--kind", "spans")
@@ -163,12 +149,6 @@ def test_a_key_in_another_file_is_joined(propose, tmp_path, name, text, on) -> N
     said = r"holds 5 answers, and \S+ 6 rows" if on is None else "line 2, column answer of the key: is empty"
     with pytest.raises(DatasetError, match=said):
         _load(tree)
-
-
-def test_the_key_and_the_file_may_call_their_column_differently(load, tmp_path) -> None:
-    (tmp_path / "key.csv").write_text("No,Correct\n" + "".join(f"{n},{g + 1}\n" for n, g in enumerate(GOLDS)))
-    key = {"path": tmp_path / "key.csv", "on": ["id", "No"]}
-    assert _said(load(NO_KEY, columns={"options": list(LETTERS)}, answers=key)) == TRUE
 
 
 @pytest.mark.parametrize(

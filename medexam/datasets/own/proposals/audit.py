@@ -158,7 +158,7 @@ def _account_for(
     if (is_topic and sum(map(_is_sentence, texts)) < HALF * len(texts)) or (
         _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words
     ):
-        return Account(path, "ignored: by its name")
+        return Account(path, "ignored: its name is harmless")
     return Account(path, examples, is_open=True)
 
 
@@ -252,7 +252,7 @@ def _ask_void(draft: Proposal) -> None:
         ]
         facts = f"{'; '.join(lists)} of {len(draft.table.rows):,} rows"
         draft.accounts = [
-            replace(each, reading="ignored: leave_out says", is_open=False) if each.column in marks else each
+            replace(each, reading="ignored: leave_out decides", is_open=False) if each.column in marks else each
             for each in draft.accounts
         ]
         example = next(iter(marks))
