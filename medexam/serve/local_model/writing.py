@@ -5,7 +5,6 @@ are looked for in the reply alone.
 """
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -124,11 +123,8 @@ def _count_thinking(model: LocalModel, job: ReplyJob, tokens: list[int], text: s
 
 def _count_until(model: LocalModel, job: ReplyJob, tokens: list[int], marks: Sequence[str]) -> int:
     """Count the tokens that it takes until one of these marks is complete."""
-
-    def holds(count: int) -> bool:
-        return cut_at_stop(model.decode(job.prompt, tokens[:count]), marks)[1]
-
-    return bisect_left(range(len(tokens)), True, lo=1, key=holds)
+    texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
+    return next((count for count, text in enumerate(texts, start=1) if cut_at_stop(text, marks)[1]), len(tokens))
 
 
 def _drawing_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:
