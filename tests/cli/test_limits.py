@@ -13,6 +13,7 @@ import yaml
 from wire_server import Wire, serving
 
 from medexam.retrievers import load_corpus
+from medexam.serve import TIMING
 
 COST = 400
 """Tokens of a question, by the server."""
@@ -28,6 +29,8 @@ class Slow(Wire):
     most: int = 0
     usage: int = 0
     open: int = 0
+    broken: int = 0
+    """How many replies are still to be broken off."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -44,6 +47,9 @@ class Slow(Wire):
         with self.lock:
             self.open -= 1
             self.usage += COST
+            if self.broken:
+                self.broken -= 1
+                reply["choices"][0] |= {"finish_reason": "error", "native_finish_reason": "network_error"}
         reply["usage"] = {"prompt_tokens": COST - 1, "completion_tokens": 1, "total_tokens": COST}
         return status, reply
 
@@ -80,6 +86,16 @@ def test_what_is_in_flight_counts_with_what_it_may_cost(medexam, write, wire, fl
     last = err.splitlines()[-1]
     assert f"the limit {flag} is reached" in last
     assert re.search(rf"; spent: \d+ calls, {wire.usage:,} tokens, \$0\.\d+, \d+\.\d minutes; medexam run", last)
+
+
+def test_replies_that_were_broken_off_are_paid_too(medexam, write, wire, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setattr(TIMING, "first_wait_s", 0.01)
+    wire.broken = 2
+    path = write(model={"engine": "litellm", "name": "openai/tiny", "endpoints": [wire.address], "price": [1, 1]})
+    code, _, err = medexam("run", path, "--max-tokens", 6000)
+    assert (code, wire.broken, wire.usage <= 6000) == (3, 0, True)
+    assert f"calls, {wire.usage:,} tokens, $0." in err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("retry_after", ["926", None])

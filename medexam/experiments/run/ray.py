@@ -113,9 +113,9 @@ class RayExecutor(SpreadExecutor):
         """Return what answers, as that machine said."""
         return self._infos.get(planned.cell.model if name is None else planned.cell.models[name])
 
-    async def run_part(self, folder: Path, part: int, parts: int) -> None:
+    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard as a task."""
-        await self._call(folder, ask_shard, folder, part, parts, self._sharers)
+        return dict(await self._call(folder, ask_shard, folder, part, parts, self._sharers))
 
     def kill(self) -> None:
         """End the tasks."""

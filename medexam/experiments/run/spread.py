@@ -72,8 +72,8 @@ class SpreadExecutor(LocalExecutor):
         self._lines: set[str] = set()
         """What shards have told the user; others tell the same."""
 
-    async def run_part(self, folder: Path, part: int, parts: int) -> None:
-        """Run one shard to its end; raises `ShardLostError` where its process dies."""
+    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
+        """Run one shard, and return what `ask_shard` does; raises `ShardLostError` where its process dies."""
         raise NotImplementedError
 
     def kill(self) -> None:
@@ -143,8 +143,7 @@ class SpreadExecutor(LocalExecutor):
         stop = part.folder / SHARDS / STOP
         for _ in range(_STARTS):
             try:
-                await self.run_part(part.folder, part.number, len(self._parts))
-                part.end = _read_end(part)
+                part.end = await self.run_part(part.folder, part.number, len(self._parts))
             except ShardLostError as error:
                 message = str(error)
             else:
@@ -179,16 +178,6 @@ class SpreadExecutor(LocalExecutor):
                     _log.warning("%s", text)
 
 
-def _read_end(part: _Part) -> dict[str, Any]:
-    """Read how a shard ended; raises `ShardLostError`, with its last line, where its process died before."""
-    place = part.folder / SHARDS / str(part.number)
-    with suppress(FileNotFoundError):
-        return dict(json.loads(place.with_suffix(".json").read_bytes()))
-    errors_path = place.with_suffix(".err")
-    lines = errors_path.read_text(errors="replace").strip().splitlines() if errors_path.exists() else []
-    raise ShardLostError(hide_secrets(lines[-1]) if lines else "it said nothing")
-
-
 class ProcessExecutor(SpreadExecutor):
     """Shards as processes of this machine; keys reach them through their environment, as they reached this one."""
 
@@ -196,7 +185,7 @@ class ProcessExecutor(SpreadExecutor):
         super().__init__(number)
         self._processes: dict[int, asyncio.subprocess.Process] = {}
 
-    async def run_part(self, folder: Path, part: int, parts: int) -> None:
+    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard's module."""
         options: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
@@ -205,7 +194,8 @@ class ProcessExecutor(SpreadExecutor):
         path = os.pathsep.join(path or os.curdir for path in sys.path)
         threads = str(max(1, usable_cores() // parts))
         # A file and no pipe: what a process starts may outlive it, and would hold the pipe open.
-        with (folder / SHARDS / f"{part}.err").open("ab") as stream:
+        place = folder / SHARDS / str(part)
+        with place.with_suffix(".err").open("ab") as stream:
             process = self._processes[part] = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", _MODULE, str(folder), str(part), str(parts)),
                 stdin=DEVNULL,
@@ -216,6 +206,10 @@ class ProcessExecutor(SpreadExecutor):
                 **options,
             )
         await process.wait()
+        with suppress(FileNotFoundError):
+            return dict(json.loads(place.with_suffix(".json").read_bytes()))
+        lines = place.with_suffix(".err").read_text(errors="replace").strip().splitlines()
+        raise ShardLostError(hide_secrets(lines[-1]) if lines else f"exit code {process.returncode}")
 
     def kill(self) -> None:
         """Kill those that live."""
