@@ -19,12 +19,12 @@ from medexam.specs.loading import SpecSource
 
 
 class RayCluster(TypedDict, total=False):
-    """Where Ray's workers are; empty starts a cluster on this machine."""
+    """Which Ray cluster asks; empty starts one on this machine."""
 
     address: str
     """The cluster's head, `HOST:PORT`."""
     number: int
-    """How many workers, the machines in turn; one on each by default."""
+    """How many shards; one on each machine by default."""
 
 
 RunSource = str | Path | Run
@@ -77,7 +77,7 @@ def run(
     unanswered that a server refused in three runs in a row. `keep_items` False leaves the questions out of the folders,
     where a licence forbids them. `limits` end the asking, such as
     `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; `{"address":
-    "10.0.0.1:6379"}` has the workers of that Ray cluster ask. `track` is an MLflow store; True: the one beside the
+    "10.0.0.1:6379"}` has the machines of that Ray cluster ask. `track` is an MLflow store; True: the one beside the
     runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.
     """
