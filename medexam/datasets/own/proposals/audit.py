@@ -46,6 +46,9 @@ _SPEAKS = re.compile(
     rf"(?:(?:the|la|der|die|an?)\W+)?{_PICTURE}\b|\b{_PICTURE}\W+(?:below|above|shown|attached|adjunta|\d)"
 )
 """What speaks of a picture."""
+_SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
+_PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
+"""What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
 _MARKED = re.compile(
     r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
     r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
@@ -104,7 +107,9 @@ def _account(draft: Proposal) -> list[Account]:
     used = {
         column: field for field, value in draft.columns.items() if field in STANDARD for column in columns_in(value)
     }
-    row_by_number = {row.question.number: row for row in draft.rows if isinstance(row, Row)}
+    numbers = {row.number for row in draft.sample.table.rows}
+    rows = (row for row in draft.rows if isinstance(row, Row))
+    row_by_number = {row.question.number: row for row in rows if row.question.number in numbers}
     cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
     for row in draft.sample.table.rows:
         if isinstance(row.record, str):
@@ -113,9 +118,9 @@ def _account(draft: Proposal) -> list[Account]:
             for path, values in _leaves(row.record[column], column).items():
                 cells[path].append((row.number, values))
     accounts = []
-    for path, rows in cells.items():
+    for path, values_by_row in cells.items():
         outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
-        filled = [(number, values) for number, values in rows if values]
+        filled = [(number, values) for number, values in values_by_row if values]
         is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
         if path == KEYED or (outer is not None and not is_inner):
             accounts.append(Account(path, used.get(outer or "", "answer")))
@@ -295,7 +300,7 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     odd = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
     if odd:
         yield "texts", f"{len(odd):,} texts are not clean, such as that of row {odd[0][0]}, which has {odd[0][1]!r:.40}"
-    spoken = [row.question.number for row in rows if not row.question.image and _SPEAKS.search(row.question.stem)]
+    spoken = [row.question.number for row in rows if _speaks_of_picture(row)]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labelled = [row.question for row in rows if _begin_with_labels(row)]
@@ -314,9 +319,14 @@ def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
     question = row.question
     options = "\n".join(option.text for option in question.options)
     for pattern, text in ((_UNCLEAN, "\n".join([question.stem, question.context or "", options])), (_MARKED, options)):
-        match = pattern.search(text)
+        match = pattern.search(text) if _SUSPECT.search(text) else None
         if match is not None:
             yield match
+
+
+def _speaks_of_picture(row: Row) -> bool:
+    stem = row.question.stem.lower()
+    return not row.question.image and any(part in stem for part in _PICTURED) and _SPEAKS.search(stem) is not None
 
 
 def _golds_of(row: Row) -> set[str]:
