@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
+from importlib import util
 
 from medexam.errors import SpecError
 from medexam.experiments.plan.cells import AnyCell
@@ -19,7 +19,7 @@ def check_installed(cells: Sequence[AnyCell]) -> None:
     """Raise `SpecError` if a package is missing that a cell needs to ask its pending questions."""
     for planned in cells:
         for extra in _extras_of(planned):
-            missing = [package for module, package in _MODULES[extra].items() if find_spec(module) is None]
+            missing = [package for module, package in _MODULES[extra].items() if util.find_spec(module) is None]
             if missing and (extra == "local" or _looks_up(planned)):
                 raise SpecError(
                     f"{planned.run_id} needs {', '.join(missing)}, so nothing is asked: pip install 'medexam[{extra}]'"

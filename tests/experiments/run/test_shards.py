@@ -16,7 +16,8 @@ from stored_runs import without_times
 from waiting import until
 
 QUESTIONS = 120
-SHARD = (sys.executable, "-m", "medexam.experiments.run.shard")
+SCALING = Path(__file__).parents[3] / "docs" / "scaling.md"
+SHARD = (sys.executable, "-m", SCALING.read_text().partition("--wrap 'python -m ")[2].split()[0])
 SLOW = """
 import asyncio
 from pathlib import Path
