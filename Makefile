@@ -19,7 +19,7 @@ PARALLEL ?= -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 SHUFFLED = $(if $(SEED),-p randomly --randomly-seed=$(SEED))
 PYTEST = $(BIN)/python -m pytest
 # What `make check` runs: the wings below the runs, and the house; no model, server, browser or cluster, and no whole commands.
-FAST_FILES = tests/datasets tests/metrics tests/programs tests/signatures tests/specs $(wildcard tests/test_*.py)
+FAST_FILES = tests/datasets tests/measures tests/programs tests/signatures tests/specs $(wildcard tests/test_*.py)
 FAST = not (model or data or whole or browser or ray or slurm or vllm or vllm_env or nightly)
 SELF = PYTHONPATH=.:tests:tests/serve:companions/tests $(BIN)/python -m
 

@@ -78,7 +78,6 @@ class Scores(FrozenModel):
     n: int
     """Questions scored, unanswered ones included."""
     right: int | None = None
-    """None if answers are more or less right."""
     wrong: int | None = None
     """None if answers are more or less right."""
     unanswered: int
@@ -122,23 +121,19 @@ class Metrics(Scores):
     own: Measures = Field(default_factory=dict)
     """What the user's own metrics say."""
     prompt_tokens: int | None
-    """Sum over the predictions that report it; None if none does."""
     completion_tokens: int | None
-    """Sum over the predictions that report it; None if none does."""
+    """Sums over the predictions that report them; None if none does."""
     thinking_tokens: int | None = None
     """Those of the completions' that are thinking; None if no prediction reports it."""
     prompt_tokens_counted: int | None = None
-    """Predictions that `prompt_tokens` counts. None unless others with a reply do not report them."""
     completion_tokens_counted: int | None = None
-    """Predictions that `completion_tokens` counts. None unless others with a reply do not report them."""
+    """Predictions that these sums count. None unless others with a reply do not report them."""
     latency_p50_s: float | None
-    """Median of the scored predictions' `latency_s`; None if no model was asked."""
     latency_p95_s: float | None
-    """95th percentile of the same."""
+    """Median and 95th percentile of the scored predictions' `latency_s`; None if no model was asked."""
     answering_p50_s: float | None = None
-    """Median of `latency_s` without `waiting_s`. None where no prediction tells them apart."""
     answering_p95_s: float | None = None
-    """95th percentile of the same."""
+    """The same of `latency_s` without `waiting_s`. None where no prediction tells them apart."""
 
     @property
     def complete(self) -> bool:

@@ -55,7 +55,7 @@ def report_blocks(runs: Sequence[StoredRun], extra: Sequence[Block] = (), by: Se
     each = [
         replace(table, title=f"{run.title}: {table.title}")
         for run in runs
-        if run.benchmark.report_each
+        if not run.benchmark.right_or_wrong
         for table in facet_tables(run)
     ]
     matrix_tables = facet_matrices(runs, by) if by else []

@@ -37,8 +37,6 @@ class Benchmark(ABC, Generic[I, G]):
     """What a wrong answer costs, where the data set declares it; None: answers are right or wrong, or more or less."""
     clusters: str = "questions"
     """What the intervals resample if there are five or more."""
-    report_each: bool = False
-    """Whether a report on several runs shows the breakdowns of each."""
     facets: Mapping[str, str]
     """Name in `place` -> what tables and a page's filters call it."""
     columns: Mapping[str, str]

@@ -51,7 +51,6 @@ class WordsBenchmark(Benchmark[Task, Mapping[str, TaskGold]]):
             **dict.fromkeys(("failure_kind", "failure_message"), "string"),
         }
     )
-    report_each = True
 
     def __init__(self, name: str) -> None:
         self.name = self.family = name
