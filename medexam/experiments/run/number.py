@@ -36,21 +36,19 @@ def choose_number(cells: Sequence[AnyCell], workers: Wanted) -> tuple[int, str]:
 
 def _why_one_alone(planned: AnyCell) -> str:
     """Name what a cell has that several processes of a machine cannot share; empty if nothing."""
-    model = planned.cell.model
-    if model.ask_engine("works_in_folder"):
-        return f"engine {model.engine} submits and waits in one process"
-    if model.loads_weights:
-        return "engine embedded holds the model in the process that asks"
-    if model.start:
-        return "model.start starts a server for one process; several processes need one of `medexam serve`"
-    if planned.cell.program.local_reader is not None:
-        return "program.reader reads passages in the process that asks"
-    return ""
+    for model in planned.models:
+        if model.ask_engine("works_in_folder"):
+            return f"engine {model.engine} submits and waits in one process"
+        if model.loads_weights:
+            return "engine embedded holds the model in the process that asks"
+        if model.start:
+            return "model.start starts a server for one process; several processes need one of `medexam serve`"
+    return "program.reader reads passages in the process that asks" if planned.cell.program.local_reader else ""
 
 
 def _why_rather_one(planned: AnyCell) -> str:
     """Name what a cell has that every process would hold once more; empty if nothing."""
-    if planned.cell.model.is_own:
+    if any(model.is_own for model in planned.models):
         return "an engine of your own may hold the model"
     if planned.retrieval is not None and planned.retrieval.settings.query == "written":
         return "each process would open the index"
