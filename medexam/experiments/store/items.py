@@ -72,7 +72,8 @@ def read_items(folder: RunFolder, keys: frozenset[str] | None = None, *, texts: 
     path = folder.path / ITEMS
     try:
         with path.open("rb") as stream:
-            return _read_rows(_ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path), keys, texts)
+            items_file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
+            return _read_rows(items_file, None, texts) if keys is None else _read_some(items_file, keys, texts)
     except FileNotFoundError as error:
         raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -89,8 +90,7 @@ class _ItemsFile:
     path: Path = field(compare=False)
 
 
-@keep(worth=lambda _: True)
-def _read_rows(items_file: _ItemsFile, keys: frozenset[str] | None, texts: bool) -> AnySet:
+def _read_some(items_file: _ItemsFile, keys: frozenset[str] | None, texts: bool) -> AnySet:
     pictures: dict[str, str] = {}
     questions, golds = [], {}
     with open_parquet(items_file.path) as file:
@@ -124,6 +124,10 @@ def _read_rows(items_file: _ItemsFile, keys: frozenset[str] | None, texts: bool)
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
     expected: Any = AnswerKey(golds) if form == "choice" else golds
     return ItemSet(**described, questions=tuple(questions), golds=expected)
+
+
+_read_rows = keep(worth=lambda _: True)(_read_some)
+"""Whole files are read once within `reads_kept`; a part of one is let go by who asked for it."""
 
 
 def _write_items(folder: Path, items: AnySet) -> None:

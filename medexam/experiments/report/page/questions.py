@@ -25,7 +25,7 @@ from medexam.measures.evidence.kinds import evidence_entry
 from medexam.measures.shown import name_measure
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import ModelCall
-from medexam.questions import Gold
+from medexam.questions import AnySet, Gold
 from medexam.tables import percent, six_digits
 from medexam.text import writable
 
@@ -121,7 +121,13 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
         notes.append(note)
         del rights
-    replies = [_read(run, name, frozenset(keys)) for run, name in zip(runs, names, strict=True)]
+    sets, replies = dict[object, AnySet](), list[RunAnswers]()
+    for run, name in zip(runs, names, strict=True):
+        # Runs of the same questions share them, and only here: they are much of a page's memory.
+        record, pictures = run.record, run.record.cell.program.pictures
+        asked = record.dataset_fingerprint, record.dataset_golds, record.questions, str(pictures)
+        sets[asked] = sets.get(asked) or load_items(run.folder, frozenset(keys))
+        replies.append(_read(run, name, sets[asked], frozenset(keys)))
     keys = [key for key in keys if any(key in run.items for run in replies)]
     longest = _limit_texts(replies)
     if longest < LONGEST_TEXT:
@@ -182,10 +188,9 @@ def _evenly(keys: Sequence[str], count: int) -> list[str]:
     return [keys[place * len(keys) // count] for place in range(count)]
 
 
-def _read(run: StoredRun, name: str, keys: frozenset[str]) -> RunAnswers:
+def _read(run: StoredRun, name: str, items: AnySet, keys: frozenset[str]) -> RunAnswers:
     """Read what a run was asked and answered of the questions of these keys."""
-    benchmark, items = run.benchmark, load_items(run.folder, keys)
-    predictions = run.folder.read_predictions(keys)
+    benchmark, predictions = run.benchmark, run.folder.read_predictions(keys)
     scores: dict[str, list[tuple[str, str]]] = {}
     for measure, score_by_key in benchmark.item_scores(items, predictions).items():
         for key, score in score_by_key.items():
