@@ -160,6 +160,7 @@ def pair_runs(
     need not be computed. Raises `DatasetError` if the runs share no measure.
     """
     keys = [item.key for item in items.questions]
+    places = [benchmark.place(item) for item in items.questions]
     clusters = [benchmark.cluster(item) for item in items.questions]
     scores: dict[str, Any] = {}
     answers = None
@@ -193,15 +194,11 @@ def pair_runs(
         answers,
         unread=np.array([[run.outcomes[key].reason in UNREAD for key in keys] for run in runs]),
         facets={
-            facet: [_name_group(benchmark.place(each)[facet]) for each in items.questions] for facet in benchmark.facets
+            facet: [None if each[facet] is None else str(each[facet]) for each in places] for facet in benchmark.facets
         },
         units={POINTS: Unit.POINTS},
     )
     return Paired(tuple(metrics), sheet, tuple(map(Pair, compare_all(sheet))), name)
-
-
-def _name_group(group: object) -> str | None:
-    return None if group is None else str(group)
 
 
 def _legible(sheet: Sheet) -> list[Measured]:
