@@ -128,11 +128,11 @@ class ItemTable:
         is_scored = self.outcomes <= UNANSWERED
         gains = np.array([self.scoring.cancelling, -1.0, 0.0])[self.outcomes[is_scored]]
         clusters = np.unique(self.exams[is_scored], return_inverse=True)[1]
-        (found, over), (points, _) = resample(np.column_stack([gains, gains]), clusters, (False, True))
-        ends = found and (found[0] / self.scoring.cancelling, found[1] / self.scoring.cancelling)
+        (ends, over), (points, _) = resample(np.column_stack([gains, gains]), clusters, (False, True))
+        exam_score = ends and (ends[0] / self.scoring.cancelling, ends[1] / self.scoring.cancelling)
         measures = {
             name: scores.measures[name].model_copy(update={"interval": interval, "resampled": over})
-            for name, interval in (("exam_score", ends), ("points", points))
+            for name, interval in (("exam_score", exam_score), ("points", points))
             if name in scores.measures
         }
         return scores.model_copy(update={"measures": scores.measures | measures})

@@ -169,8 +169,8 @@ class OpenExamBenchmark(ShortAnswerBenchmark):
 
     def subsets(self, items: TaskSet, predictions: Predictions) -> dict[str, list[Task]]:
         """Map the same names, and `whole questions`, which can be answered without options."""
-        whole = [task for task in items.questions if is_whole_question(task.question)]
-        return {WHOLE: whole} | super().subsets(items, predictions)
+        without_options = [task for task in items.questions if is_whole_question(task.question)]
+        return {WHOLE: without_options} | super().subsets(items, predictions)
 
 
 class ExampleBenchmark(WordsBenchmark):

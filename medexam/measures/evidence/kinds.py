@@ -94,14 +94,14 @@ def evidence_entry(prediction: Prediction) -> dict[str, Any]:
     """Return what the page shows of a prediction's evidence, JSON-ready; a value of None is left out."""
     failure, scores = prediction.failure, prediction.option_scores
     # A passage is its id, source and score, and whether a verifier kept it.
-    shown = [
+    passage_rows = [
         [each.id, each.source, six_digits(each.score), *(() if each.kept is None else (each.kept,))]
         for each in prediction.passages or ()
     ]
     entry: dict[str, Any] = {
         "scores": scores and [[number, six_digits(score)] for number, score in scores.items()],
         **{name: getattr(prediction, name) for name in ("score_unit", "score_norm", "supported", "cited")},
-        "passages": None if prediction.passages is None else shown,
+        "passages": None if prediction.passages is None else passage_rows,
         "passages_cut": prediction.passages_cut or None,
         "failure": failure and f"{failure.kind}: {failure.message}",
     }

@@ -103,9 +103,9 @@ def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None]
     parts: dict[int, list[tuple[float, ...]]] = {}
     for orders, right in zip(questions, rights, strict=True):
         columns = list(zip(*(softmax(list(order.values())) for order in orders), strict=True))
-        chosen, shown = [_choose(order) for order in orders], list(zip(*orders, strict=True))
-        for place, (numbers, shares) in enumerate(zip(shown, columns, strict=True), start=1):
-            sums = fsum(shares), sum(map(int.__eq__, numbers, chosen)), numbers.count(right)
+        choices, columns_of_numbers = [_choose(order) for order in orders], list(zip(*orders, strict=True))
+        for place, (numbers, shares) in enumerate(zip(columns_of_numbers, columns, strict=True), start=1):
+            sums = fsum(shares), sum(map(int.__eq__, numbers, choices)), numbers.count(right)
             label = place if by_place else numbers[0]
             parts.setdefault(label, []).append(tuple(value / len(orders) for value in sums))
     names = ("mean_probability", "chosen", "gold")

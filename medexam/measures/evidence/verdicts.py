@@ -12,10 +12,10 @@ def measure(rows: Rows) -> Figures | None:
     `supported` and `unsupported`: the questions of each verdict on the answer, how many of their answers were
     `withdrawn`, and the accuracy of those that stand.
     """
-    judged = [
+    candidates = [
         (one, gold, [passage.kept for passage in one.passages or () if passage.kept is not None]) for one, gold in rows
     ]
-    cases = [case for case in judged if case[0].supported is not None or case[2]]
+    cases = [case for case in candidates if case[0].supported is not None or case[2]]
     if not cases:
         return None
     figures: Figures = {
