@@ -234,12 +234,13 @@ def label_rows(runs: Sequence[StoredRun]) -> dict[str, list[str]]:
         rows["Model"] = [run.model or NONE for run in runs]
     if len({run.record.cell.dataset.label for run in runs}) > 1:
         rows["Data set"] = [run.record.cell.dataset.label for run in runs]
-    for header, find_cells in (
+    further: list[tuple[str, Callable[[], list[str]]]] = [
         ("Program", lambda: distinct_labels(rows["Program"], [run.record.cell for run in runs])),
         ("Experiment", lambda: [run.record.cell.name for run in runs]),
         ("Run", lambda: [run.folder.name for run in runs]),
         ("Run", lambda: [str(run.folder.path) for run in runs]),
-    ):
+    ]
+    for header, find_cells in further:
         if len(set(zip(*rows.values(), strict=True))) < len(runs) and len(set(cells := find_cells())) > 1:
             rows[header] = cells
     return rows
