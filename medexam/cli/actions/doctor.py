@@ -1,8 +1,9 @@
 """What `medexam doctor` does: examine servers, hosted models, nodes of a job or this machine, and print the records."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -46,7 +47,7 @@ def examine(
     lines = [*(line for one in diagnoses for line in _lines(one, several=len(diagnoses) > 1))]
     lines += compare_servers(diagnoses)
     if as_json:
-        documents = {"endpoints": [], "models": []}
+        documents: dict[str, list[Mapping[str, Any]]] = {"endpoints": [], "models": []}
         for one in diagnoses:
             documents["endpoints" if one.place.startswith("http") else "models"].append(flatten(one))
         print_json({**documents, "advice": lines, "command": write_command(diagnoses)})

@@ -226,7 +226,7 @@ def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
     """Return a diagnosis as JSON: its record's own fields, what they mean in words, the fault and the advice."""
     record = diagnosis.record
     fields = {} if record is None else record.model_dump(mode="json")
-    words = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
+    words: dict[str, Any] = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
     rest = diagnosis.model_dump(mode="json", exclude={"record"})
     if isinstance(record, Capabilities):
         words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}

@@ -207,7 +207,8 @@ class HostedProbe:
                     generation = await engine.chat({"messages": DIALOGUE, "temperature": 0, limit: HOSTED_TOKENS})
                 except (InvalidRequestError, UnsupportedFeatureError) as refusal:
                     _check_redirect(refusal)
-                    pending.sort(key=lambda candidate, words=refusal.message: not any(n in words for n in candidate))
+                    named = [candidate for candidate in pending if any(name in refusal.message for name in candidate)]
+                    pending = named + [candidate for candidate in pending if candidate not in named]
                     continue
                 except CURABLE as error:
                     raise engine.lost(error) from error

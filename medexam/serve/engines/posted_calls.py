@@ -135,7 +135,7 @@ def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
                 for field, text in (piece.get("function") or {}).items():
                     calls[place]["function"][field] += text or ""
         elif isinstance(value, str | list) and name != "role":
-            message[name] = (message.get(name) or type(value)()) + value
+            message[name] = message[name] + value if message.get(name) else value
 
 
 class _ReportedError(Exception):
