@@ -117,6 +117,10 @@ class Dialogue(NamedTuple):
         """Return the same, asked under another seed."""
         return self._replace(sampling=self.sampling.with_seed(seed))
 
+    def with_samples(self, count: int) -> "Dialogue":
+        """Return the same, asked for `count` replies at once."""
+        return self._replace(sampling=self.sampling._replace(samples=count))
+
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""

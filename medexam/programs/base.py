@@ -37,9 +37,8 @@ class SharedPrompt:
         """Return the reply of run `number`, asking for those of all runs where none was asked for yet."""
         key = dialogue.key
         if key not in self.replies:
-            sampling = dialogue.sampling._replace(samples=self.count)
             try:
-                self.replies[key] = await ask_model(lm, dialogue._replace(sampling=sampling))
+                self.replies[key] = await ask_model(lm, dialogue.with_samples(self.count))
             except ContextWindowExceededError as error:
                 self.replies[key] = error
         replies = self.replies[key]

@@ -25,7 +25,7 @@ from medexam.plugins import load_object
 from medexam.programs.base import NO_INPUTS, AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import GuidedAdapter, asked_options
-from medexam.programs.lm import Calls, OnlyModel, recorded_calls, refuse_models
+from medexam.programs.lm import Calls, EngineLM, OnlyModel, recorded_calls, refuse_models
 from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.passages import PassageFinder
@@ -254,7 +254,8 @@ _KNOWN_ADAPTERS = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
 
 
 def awaits_itself(module: Any) -> bool:
-    """Return whether a module is awaited: it has nothing but `aforward`, or is one of DSPy's own predictors.
+    """Return whether a module is awaited: it has nothing but `aforward`, or is one of DSPy's own predictors that asks a
+    model of ours.
 
     Any other is called as `dspy.Evaluate` calls it, by `module(**inputs)`, which may block.
     """
@@ -263,7 +264,9 @@ def awaits_itself(module: Any) -> bool:
     if not isinstance(module, dspy.Module) or patched:
         return False
     is_called = any("__call__" in vars(one) for one in kind.__mro__[: kind.__mro__.index(dspy.Module)])
-    return kind in (dspy.Predict, dspy.ChainOfThought) or not (is_called or hasattr(kind, "forward"))
+    if kind in (dspy.Predict, dspy.ChainOfThought):
+        return all(isinstance(predictor.lm or dspy.settings.lm, EngineLM) for predictor in module.predictors())
+    return not (is_called or hasattr(kind, "forward"))
 
 
 async def call_module(module: Any, inputs: Mapping[str, Any]) -> Any:

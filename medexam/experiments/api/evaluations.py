@@ -159,7 +159,15 @@ class Evaluate(dspy.Evaluate):
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
         in_flight = num_threads or self.num_threads
         priced = self._limits.cost is not None
-        calls = ExampleCalls(program, metric, self.fault_score, {}, priced=priced, price=self._price)
+        calls = ExampleCalls(
+            program,
+            metric,
+            self.fault_score,
+            {},
+            provides_traceback=bool(self.provide_traceback),
+            priced=priced,
+            price=self._price,
+        )
         runs_dir = self._runs_dir or default_runs_dir()
         plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
         shows = self.display_progress if display_progress is None else display_progress

@@ -6,6 +6,7 @@ are scored. A reply that could not be parsed is a result: the example is not ans
 
 import asyncio
 import inspect
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from medexam.programs.own import call_in_thread, call_module
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 
+logger = logging.getLogger(__name__)
 Metric = Callable[..., Any]
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
 """Exceptions of a model or tool that is out of reach, from the module or from a library."""
@@ -59,6 +61,8 @@ class ExampleCalls:
     """The score of an example whose module or metric raised; None: it is not scored."""
     examples: Mapping[str, dspy.Example]
     """By key."""
+    provides_traceback: bool = False
+    """Whether the traceback of an exception is logged as it comes."""
     priced: bool = False
     """Whether dollars are limited, so that the model's price has to be known."""
     price: tuple[float, float] | None = None
@@ -91,6 +95,8 @@ class ExampleProgram(dspy.Module):
                 prediction = await self._predict(example, recorded)
                 score = None if isinstance(prediction, Unread) else await self._score(example, prediction)
             except ProgramFaultError as fault:
+                if calls.provides_traceback:
+                    logger.error("%s: %s", question.key, fault.traceback or fault)
                 if calls.failure_score is None or isinstance(fault.__cause__, _TRANSPORT):
                     raise
                 calls.evaluated[question.key] = Evaluated(dspy.Prediction(), calls.failure_score)
