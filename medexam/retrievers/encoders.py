@@ -134,22 +134,28 @@ class SentenceEncoder:
 
     def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
         """Encode texts as vectors `[n, dimension]`; row i is text i."""
-        return self._encode(self._model.encode_query, list(texts), progress)
+        return self._encode(self._model.encode_query, list(texts), self.record.query_tokens, progress)
 
     def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
         """Encode passages as vectors `[n, dimension]`; row i is passage i."""
         inputs = [(p.title, p.content) if self._pairs else p.text for p in passages]
-        return self._encode(self._model.encode_document, inputs, progress)
+        return self._encode(self._model.encode_document, inputs, self.record.passage_tokens, progress)
 
-    def _encode(self, encode: Any, inputs: list[Any], progress: Progress | None) -> "Vectors":
-        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once."""
+    def _encode(self, encode: Any, inputs: list[Any], max_length: int, progress: Progress | None) -> "Vectors":
+        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once.
+
+        The model sorts by characters what it is given, so it is given one batch at a time. `max_length` is the number
+        of tokens at which inputs are cut; 0 if none are.
+        """
         import numpy as np
 
         vectors = np.empty((len(inputs), self.record.dimension), dtype=np.float32)
-        order = sorted(range(len(inputs)), key=lambda row: -len("".join(inputs[row])))
+        # Neither tokenizer nor model may be used by two threads at once; the lock is let go between batches.
+        with self._lock:
+            lengths = self._lengths(inputs, max_length)
+        order = sorted(range(len(inputs)), key=lambda row: -lengths[row])
         for start in range(0, len(order), self._batch):
             rows = order[start : start + self._batch]
-            # The model may not be used by two threads at once; the lock is let go between batches.
             with self._lock:
                 batch = [inputs[row] for row in rows]
                 vectors[rows] = encode(batch, batch_size=self._batch, show_progress_bar=False)
@@ -164,6 +170,18 @@ class SentenceEncoder:
                 f"{self.record.precision} is too small for them: use float32"
             )
         return vectors
+
+    def _lengths(self, inputs: list[Any], max_length: int) -> list[int]:
+        """Count how long each input is, near enough to sort by: in tokens, or characters if nothing counts tokens."""
+        from transformers import PreTrainedTokenizerBase
+
+        texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
+        tokenizer = getattr(self._model, "tokenizer", None)
+        if not texts or not isinstance(tokenizer, PreTrainedTokenizerBase):
+            return [len(text) for text in texts]
+        truncation: dict[str, Any] = {"truncation": True, "max_length": max_length} if max_length else {}
+        tokens = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, verbose=False, **truncation)
+        return [len(ids) for ids in tokens["input_ids"]]
 
 
 def build_encoder(

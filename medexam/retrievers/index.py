@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -52,7 +53,8 @@ _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")
 BLOCK = 256
 """Passages that are encoded together: each has the same neighbours, whoever encodes its part."""
-_MOST_PARTS = 1000
+_MOST_PARTS = 100
+"""So an interruption costs at most a hundredth of a build, or a block."""
 _RECALL_QUERIES = 200
 _QUERY_WORDS = 16
 
@@ -130,7 +132,7 @@ def encode_parts(
 ) -> None:
     """Write the parts of a corpus that are missing in an index folder, or of all of them every `workers`-th.
 
-    Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one part.
+    Passages are read, encoded and written in blocks, so that a corpus of any size takes the memory of one block.
     `progress` is called with the number of passages that have a vector. Raises `DatasetError` where the corpus has
     changed since it was loaded, and `IndexBuildError` where the folder cannot be written.
     """
@@ -144,8 +146,9 @@ def encode_parts(
             progress(finished + count)
 
     for number, name in enumerate(build.parts):
-        part = list(islice(passages, build.part_size))
+        part = islice(passages, build.part_size)
         if number % workers != worker or (folder / name).is_file():
+            deque(part, maxlen=0)
             continue
         with (
             _disk_errors(folder),
@@ -153,7 +156,7 @@ def encode_parts(
             pa.OSFile(str(draft), "wb") as file,
             pa.ipc.new_stream(file, schema) as stream,
         ):
-            for block in (part[start : start + BLOCK] for start in range(0, len(part), BLOCK)):
+            while block := list(islice(part, BLOCK)):
                 vectors = np.ascontiguousarray(encoder.encode_passages(block, report), dtype=np.float32)
                 if vectors.shape != (len(block), encoder.record.dimension):
                     raise ValueError(f"{encoder.record.label} returned {vectors.shape} for {len(block)} passages")

@@ -307,5 +307,7 @@ def serve_ui(tracking_uri: str, *, host: str, port: int) -> NoReturn:
         command += ["--artifacts-destination", (path.parent / "mlartifacts").as_uri()]
     # A lower level would show how uvicorn is interrupted.
     command += ["--host", host, "--port", str(port), "--uvicorn-opts", "--log-level=critical"]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
+    # A module in the user's folder must not stand for one of MLflow's.
+    safe = {"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore"}
+    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **safe}
     os.execve(sys.executable, command, environment)  # noqa: S606 - no shell is meant
