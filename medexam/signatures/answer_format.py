@@ -35,8 +35,7 @@ def render_answer(number: int | str, form: AnswerForm = "braces") -> str:
 def answer_opening(form: AnswerForm) -> str:
     """Return the text before the number: `{Answer: `.
 
-    It ends with the space, so that tokenizers that split digits off write the number as one token after it; engines
-    check this for the tokenizer at hand.
+    It ends with the space, so that tokenizers that split digits off write the number as one token after it.
     """
     return f"{_BRACKETS[form][0]}Answer: "
 
@@ -66,8 +65,7 @@ def parse_answer(reply: str, options: Collection[int], *, reasoned: bool = False
 def find_answers(reply: str) -> list[tuple[int, int, int]]:
     """Return every answer that `plain_forms(reply)` states as (start, end, number), in reading order.
 
-    The numbers need not be legal options. An answer that its sentence denies, doubts, asks, strikes out or shows as an
-    example is none.
+    The numbers need not be legal options. What its sentence denies, doubts, asks, strikes out or exemplifies is none.
     """
     text = drop_struck(plain_forms(reply))
     matches = [*_MARK.finditer(text)]
@@ -76,12 +74,13 @@ def find_answers(reply: str) -> list[tuple[int, int, int]]:
     for match, end in zip(matches, [*(match.start() for match in matches[1:]), len(text)], strict=False):
         before = text[max(last_end, match.start() - _CONTEXT) : match.start()]
         number = match[match.lastindex or 0]
-        if not (last_end and pattern("linked").fullmatch(before)):
-            behind = text[match.end() : min(end, match.end() + _CONTEXT)]
-            sibling_is_denied = bool(last_end) and not is_stated and not re.search(r"[.!?\n]", before)
-            is_stated = _is_stated(before, behind, number) and not (
-                sibling_is_denied and pattern("described").match(behind)
-            )
+        behind = text[match.end() : min(end, match.end() + _CONTEXT)]
+        is_linked = last_end > 0 and pattern("linked").fullmatch(before) is not None
+        follows_denied = last_end > 0 and not is_stated and not re.search(r"[.!?\n]", before)
+        is_own = _is_stated("" if is_linked else before, behind, number)
+        if is_linked and is_stated and not is_own:
+            answers.pop()
+        is_stated = is_own and not (follows_denied and (is_linked or pattern("described").match(behind)))
         if is_stated:
             answers.append((match.start(), match.end(), int(number)))
         last_end = match.end()
@@ -146,6 +145,8 @@ def _is_stated(before: str, after: str, number: str) -> bool:
 
 def _denies(clause: str) -> bool:
     """Return whether a clause of a few words, or one that begins so, denies the answer before it."""
-    if any(map(str.isdigit, clause)) or not (len(clause.split()) < 4 or pattern("about_it").match(clause)):
+    is_about = pattern("about_it").match(clause) is not None
+    if any(map(str.isdigit, clause)) or not (is_about or len(clause.split()) < 4):
         return False
-    return names(clause, "wrong") or (names(clause, "denial") and names(clause, "correct"))
+    is_right = names(clause, "correct") or (is_about and names(clause[-6:], "denial"))
+    return names(clause, "wrong") or (names(clause, "denial") and is_right)
