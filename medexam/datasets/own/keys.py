@@ -67,7 +67,11 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     if column is not None:
         check_columns((column,), table, "answers.on")
     names, answers = _read_key(key, other)
-    joined = _find_shared(table, names) if column is None else (column, other if other in names else "")
+    joined = (
+        _find_shared(table, names)
+        if column is None
+        else (column, other if other is not None and other in names else "")
+    )
     if joined is None:
         if len(answers) != len(table.rows):
             raise DatasetError(
@@ -76,6 +80,8 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
             )
         return _with_answers(table, answers)
     column, other = joined
+    if other not in names:
+        raise DatasetError(f"{source}: holds answers alone, which no column joins: leave out answers.on")
     by_name: dict[str, Any] = {}
     for name, answer in zip(names[other], answers, strict=True):
         if by_name.setdefault(name, answer) != answer:

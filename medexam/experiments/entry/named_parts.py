@@ -36,8 +36,9 @@ def read_spec(spec: SpecSource, tell: Callable[[str], None] | None = None) -> Do
         raise SpecError(
             f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
         )
-    for line in proposal.notes if tell is not None else ():
-        tell(line)
+    if tell is not None:
+        for line in proposal.notes:
+            tell(line)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
     return {"name": name, "dataset": yaml.safe_load("\n".join(dataset_lines(proposal, path.absolute())))}
 

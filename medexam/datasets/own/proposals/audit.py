@@ -137,7 +137,7 @@ def _account_for(
     path: str, rows: Sequence[tuple[int, list[Any]]], row_by_number: Mapping[int, Row], draft: Proposal
 ) -> Account:
     words = {word for part in path.split(".") for word in plain_name(part).split("_")}
-    kind = lambda name: bool(words & KINDS[name])  # noqa: E731
+    kinds = {name for name, hints in KINDS.items() if words & hints}
     texts = [" ".join(map(str, values)) for _, values in rows]
     length = sum(len(text.split()) for text in texts) / max(1, len(texts))
     different = list(dict.fromkeys(texts))
@@ -145,17 +145,21 @@ def _account_for(
     if not rows:
         later = draft.full_sample.filled(path)[:1]
         return Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else Account(path, "ignored: empty")
-    if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and not kind("void"):
+    if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
         return Account(path, "ignored: says no in all rows")
-    if kind("media") or any(_FILE.search(text) or plain_name(text) in KINDS["media"] for text in different):
+    if "media" in kinds or any(_FILE.search(text) or plain_name(text) in KINDS["media"] for text in different):
         return Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
-    if kind("explanation"):
+    if "explanation" in kinds:
         return Account(path, "ignored: an explanation")
     in_all = len(rows) >= len(draft.sample.table.rows) and not draft.sample.is_numbered
     is_number = all(isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value)) for _, vs in rows for value in vs)
-    is_topic = kind("harmless") and length <= _LONGEST_TOPIC
-    is_topic = is_topic and (not kind("needed") or is_number or _ends_harmless(path))
-    if len(different) == 1 and in_all and (length <= _LONGEST_CONSTANT or (kind("harmless") and not kind("needed"))):
+    is_topic = "harmless" in kinds and length <= _LONGEST_TOPIC
+    is_topic = is_topic and ("needed" not in kinds or is_number or _ends_harmless(path))
+    if (
+        len(different) == 1
+        and in_all
+        and (length <= _LONGEST_CONSTANT or ("harmless" in kinds and "needed" not in kinds))
+    ):
         return Account(path, f"ignored: {different[0]:.40} in all rows")
     questions = row_by_number
     if rows and all(number in questions and _repeats(values, questions[number]) for number, values in rows):
