@@ -1,9 +1,7 @@
-"""Looking up texts while a question is asked, as a step among its calls."""
+"""Looking up texts while a question is asked."""
 
 from collections.abc import Sequence
 from typing import Protocol
-
-import dspy
 
 from medexam.retrievers.base import Hit
 
@@ -18,22 +16,3 @@ class PassageSearch(Protocol):
     async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find the same without blocking; queries that come together from several questions share a pass."""
         ...
-
-
-class LookUp(dspy.Module):
-    """A step that asks no model: called with `queries=`, it returns `found`, the hits of each."""
-
-    asks_model = False
-
-    def __init__(self, search: PassageSearch, k: int) -> None:
-        super().__init__()
-        self._search = search
-        self._k = k
-
-    def forward(self, queries: Sequence[str]) -> dspy.Prediction:
-        """Look up."""
-        return dspy.Prediction(found=self._search.search(queries, self._k))
-
-    async def aforward(self, queries: Sequence[str]) -> dspy.Prediction:
-        """Look up without blocking."""
-        return dspy.Prediction(found=await self._search.asearch(queries, self._k))
