@@ -65,9 +65,9 @@ class Sampling(NamedTuple):
         """The seed under which the first reply is drawn; None where nothing is drawn."""
         return self.seed if self.temperature else None
 
-    def with_seed(self, seed: int | None) -> "Sampling":
-        """Return the same under another seed."""
-        return self._replace(seed=seed)
+    def changed(self, **fields: Any) -> "Sampling":
+        """Return the same with other `fields`."""
+        return self._replace(**fields)
 
     def drawing(self) -> dict[str, Any]:
         """Return the fields of a completions request that decide which of the possible tokens is taken."""
@@ -115,16 +115,16 @@ class Dialogue(NamedTuple):
 
     def with_seed(self, seed: int | None) -> "Dialogue":
         """Return the same, asked under another seed."""
-        return self._replace(sampling=self.sampling.with_seed(seed))
+        return self._replace(sampling=self.sampling.changed(seed=seed))
 
     def with_samples(self, count: int) -> "Dialogue":
         """Return the same, asked for `count` replies at once."""
-        return self._replace(sampling=self.sampling._replace(samples=count))
+        return self._replace(sampling=self.sampling.changed(samples=count))
 
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""
-        unseeded = self._replace(sampling=self.sampling.with_seed(None), fields=dict(self.fields), source=None)
+        unseeded = self._replace(sampling=self.sampling.changed(seed=None), fields=dict(self.fields), source=None)
         return json.dumps(unseeded, default=str, sort_keys=True)
 
     @property

@@ -52,7 +52,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         chat = [_checked(message) for message in self.format(signature, demos, inputs)]
         transcript, probabilities = "", {}
         texts: dict[str, str] = {}
-        chosen: set[str] = set()
+        choice_names: set[str] = set()
         for name, field in signature.output_fields.items():
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
@@ -67,12 +67,12 @@ class GuidedAdapter(dspy.ChatAdapter):
             # Servers differ in whether the text at which they stopped is part of the reply.
             text = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
             texts[name] = text
-            chosen |= {name} if choices else set()
+            choice_names |= {name} if choices else set()
             transcript = f"{opening}{text}\n\n"
-        outputs = self._read(signature, transcript, texts, chosen)
+        outputs = self._read(signature, transcript, texts, choice_names)
         return [{**outputs, **({"probabilities": probabilities} if self._weighs else {})}]
 
-    def _read(self, signature: Signature, transcript: str, texts: Mapping[str, str], chosen: Set[str]) -> Fields:
+    def _read(self, signature: Signature, transcript: str, texts: Mapping[str, str], choice_names: Set[str]) -> Fields:
         """Parse all outputs; where one does not parse, those that were chosen keep their values and it is None.
 
         Raises `dspy.AdapterParseError` if none was chosen.
@@ -80,7 +80,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         try:
             parsed: Fields = self.parse(signature, transcript)
         except dspy.AdapterParseError:
-            if not chosen:
+            if not choice_names:
                 raise
         else:
             return parsed

@@ -392,8 +392,8 @@ class EngineLM(dspy.LM):
 
     def _plain(self, prompt: Any, messages: list[dict[str, Any]] | None, kwargs: Mapping[str, Any]) -> Dialogue | None:
         """Return a call of texts as a dialogue; None where it says more, or DSPy's listeners are to hear of it."""
-        given = {**self.kwargs, **kwargs}
-        settings = {name: value for name, value in given.items() if value is not None and name != "cache"}
+        all_options = {**self.kwargs, **kwargs}
+        settings = {name: value for name, value in all_options.items() if value is not None and name != "cache"}
         turns = messages if messages is not None or not isinstance(prompt, str) else [_user(prompt)]
         if turns is None or settings.keys() - _SAMPLING or self.callbacks or is_heard():
             return None

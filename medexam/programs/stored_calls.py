@@ -29,18 +29,20 @@ class _StoredReplies:
     def __init__(self, calls: Sequence[ModelCall], like: object) -> None:
         self._waiting = [call for call in calls if call.has_reply]
         # What DSPy's adapters look up, under DSPy's names.
-        sent = {name for call in calls for name in call.fields}
-        self.supports_function_calling: bool = getattr(like, "supports_function_calling", False) or "tools" in sent
+        field_names = {name for call in calls for name in call.fields}
+        self.supports_function_calling: bool = (
+            getattr(like, "supports_function_calling", False) or "tools" in field_names
+        )
         self.supports_response_schema: bool = (
-            getattr(like, "supports_response_schema", False) or "response_format" in sent
+            getattr(like, "supports_response_schema", False) or "response_format" in field_names
         )
         self.supported_params = frozenset(getattr(like, "supported_params", ()))
 
     def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to these words, under this seed if several are stored."""
-        sent = ModelCall.of(dialogue)
-        equal_calls = [call for call in self._waiting if call.words_sent == sent.words_sent]
-        same = [call for call in equal_calls if call.sampling.get("seed") == sent.sampling.get("seed")]
+        record = ModelCall.of(dialogue)
+        equal_calls = [call for call in self._waiting if call.words_sent == record.words_sent]
+        same = [call for call in equal_calls if call.sampling.get("seed") == record.sampling.get("seed")]
         for call in (*same, *equal_calls):
             self._waiting.remove(call)
             return [call.generation()]

@@ -74,8 +74,12 @@ class EncoderRecord(FrozenModel):
 
     def differences(self, other: "EncoderRecord") -> str:
         """Return what is not the same, as `revision a, not b; ...`; empty if nothing is."""
-        mine, others = self.identity, other.identity
-        return "; ".join(f"{name} {mine[name]}, not {others[name]}" for name in mine if mine[name] != others[name])
+        own_identity, others = self.identity, other.identity
+        return "; ".join(
+            f"{name} {own_identity[name]}, not {others[name]}"
+            for name in own_identity
+            if own_identity[name] != others[name]
+        )
 
 
 class Encoder(Protocol):

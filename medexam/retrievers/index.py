@@ -86,8 +86,8 @@ class Build(FrozenModel):
     def differences(self, fingerprint: str | None, encoder: EncoderRecord | None) -> str:
         """Say what other corpus or encoder it is built of; empty if it is of these, and None compares nothing."""
         if fingerprint is not None and self.corpus.fingerprint != fingerprint:
-            mine = self.corpus.fingerprint
-            return f"for corpus {self.corpus.name} with fingerprint {mine[:16]}, not {fingerprint[:16]}"
+            own_fingerprint = self.corpus.fingerprint
+            return f"for corpus {self.corpus.name} with fingerprint {own_fingerprint[:16]}, not {fingerprint[:16]}"
         differences = "" if encoder is None else self.encoder.differences(encoder)
         return differences and f"with another encoder: {differences}"
 
@@ -303,8 +303,8 @@ def _measure_recall(build: Build, encoder: Encoder, folder: Path) -> float:
     passages = _to_passages(rows.remove_columns(VECTOR)[places])
     texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
     queries, depth = encoder.encode_queries(texts), min(10, len(vectors))
-    found = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, queries, depth)[1]
-    pairs = zip(search_exhaustively(vectors, queries, depth)[1].tolist(), found.tolist(), strict=True)
+    places = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, queries, depth)[1]
+    pairs = zip(search_exhaustively(vectors, queries, depth)[1].tolist(), places.tolist(), strict=True)
     return round(float(np.mean([len({*best} & {*others}) / depth for best, others in pairs])), 4)
 
 

@@ -105,12 +105,12 @@ def drop_idioms(text: str) -> str:
     return pattern("interjection").sub("", pattern("in_format").sub("", pattern_of("idiom").sub("", text)))
 
 
-def is_taken_back(rest: str) -> bool:
+def is_taken_back(remainder: str) -> bool:
     """Return whether what follows an answer takes it back."""
-    rest = rest.lower()
-    if (about := pattern("of_it").match(rest)) and _denies(about[0]):
+    remainder = remainder.lower()
+    if (about := pattern("of_it").match(remainder)) and _denies(about[0]):
         return True
-    return names(rest, "retraction") or pattern("taken_back").match(rest) is not None
+    return names(remainder, "retraction") or pattern("taken_back").match(remainder) is not None
 
 
 def _is_stated(before: str, after: str, number: str) -> bool:

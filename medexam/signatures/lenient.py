@@ -42,9 +42,9 @@ def read_leniently(reply: str, options: Mapping[int, str], *, reasoned: bool = F
     statements = [*islice(_statements(reply, write, reasoned=reasoned), 1 if reasoned else None)]
     if not statements:
         return None
-    (place, _, is_ended, rest), begins = statements[0], statements[-1][1]
-    is_lost = cut and not (rest.strip() if begins else is_ended and not rest.strip())
-    if is_lost or len({one for one, *_ in statements}) > 1 or is_taken_back(rest):
+    (place, _, is_ended, remainder), begins = statements[0], statements[-1][1]
+    is_lost = cut and not (remainder.strip() if begins else is_ended and not remainder.strip())
+    if is_lost or len({one for one, *_ in statements}) > 1 or is_taken_back(remainder):
         return None
     return [*options][place] if place < len(options) else None
 
@@ -58,7 +58,7 @@ def _statements(reply: str, write: Callable[[str], str], *, reasoned: bool) -> I
     while pieces and not _plain(pieces[-1]):
         pieces.pop()
     is_list = len({match[1] for match in map(pattern("item").match, pieces) if match}) > 1
-    rest: str | None = None
+    remainder: str | None = None
     for number, piece in reversed([*enumerate(pieces)]):
         is_first, is_last = number == 0 and not reasoned, number == len(pieces) - 1
         lower = piece.lower()
@@ -73,8 +73,8 @@ def _statements(reply: str, write: Callable[[str], str], *, reasoned: bool) -> I
             if place is None or (is_bare and (is_item or (reasoned and names(signs[start:end], "correct")))):
                 continue
             is_ended = signs[:end].rstrip(" \"')]}")[-1:] == "."
-            rest = "\n".join([signs[end:], *pieces[number + 1 :]]) if rest is None else rest
-            yield place, begins, is_ended, rest
+            remainder = "\n".join([signs[end:], *pieces[number + 1 :]]) if remainder is None else remainder
+            yield place, begins, is_ended, remainder
 
 
 @lru_cache(maxsize=1)
@@ -177,10 +177,10 @@ def _writer(options: tuple[tuple[int, str], ...]) -> Callable[[str], str]:
     texts = sorted(filter(None, places), key=len, reverse=True)
     every = "|".join(map(re.escape, texts)) or "(?!)"
     long = "|".join(re.escape(text) for text in texts if len(text) > 1 and not text.isdigit()) or "(?!)"
-    beside = rf"[^\W{CJK}]"  # What makes a word with its neighbour; a Chinese sign does not.
+    neighbour = rf"[^\W{CJK}]"  # What makes a word with its neighbour; a Chinese sign does not.
     option_pattern = re.compile(
-        rf"(?<!{beside})(?P<alone>{long})(?!{beside})"
-        rf"|(?x:{pattern('sign').pattern})(?:(?P<gap>{pattern('gap').pattern})(?P<text>{every})(?!{beside}))?",
+        rf"(?<!{neighbour})(?P<alone>{long})(?!{neighbour})"
+        rf"|(?x:{pattern('sign').pattern})(?:(?P<gap>{pattern('gap').pattern})(?P<text>{every})(?!{neighbour}))?",
         re.IGNORECASE,
     )
 

@@ -25,13 +25,15 @@ def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str
     """
     shipped = WORDS / f"{source}{suffix}.yaml"
     is_name = str(source) == Path(source).name
-    added = {} if is_name and shipped.is_file() else {path.name: path for path in find_added("words").values()}
+    added_files = {} if is_name and shipped.is_file() else {path.name: path for path in find_added("words").values()}
     try:
-        if is_name and (file := shipped if shipped.is_file() else added.get(shipped.name)):
+        if is_name and (file := shipped if shipped.is_file() else added_files.get(shipped.name)):
             return file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
         return read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
-        files = [entry.name for entry in (*WORDS.iterdir(), *added.values()) if entry.name.endswith(f"{suffix}.yaml")]
+        files = [
+            entry.name for entry in (*WORDS.iterdir(), *added_files.values()) if entry.name.endswith(f"{suffix}.yaml")
+        ]
         sets = sorted(name.removesuffix(f"{suffix}.yaml") for name in files if bool(suffix) == ("_examples" in name))
         raise SpecError(
             f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {', '.join(sets)}"

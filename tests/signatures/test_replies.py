@@ -18,12 +18,16 @@ from medexam.signatures import find_answers, parse_answer, read_leniently, rende
 from reply_grammar import build_reply
 
 CASES_FOLDER = Path(__file__).parents[1] / "cases"
-CASES = [json.loads(line) for line in (CASES_FOLDER / "replies.jsonl").read_text().splitlines()]
+
+
+def read_lines(name):
+    return [json.loads(line) for line in (CASES_FOLDER / f"{name}.jsonl").read_text().splitlines()]
+
+
 OPTIONS = ["Are all-or-none.", "Are hyperpolarizing.", "Are graded potentials.", "Cannot be summed."]
 FOUR = (1, 2, 3, 4)
 
 
-MARKED = [json.loads(line) for line in (CASES_FOLDER / "marked_replies.jsonl").read_text().splitlines()]
 HORMONES = ["Insulin", "Glucagon", "Aldosterone", "Adrenaline"]
 
 
@@ -109,64 +113,6 @@ def test_an_answer_is_always_a_legal_option(reply: str) -> None:
     assert parse_answer(reply, FOUR) in {None, *FOUR}
     for start, end, _ in find_answers(reply):
         assert "answer" in reply[start:end].lower()
-
-
-UNITS = [
-    *(
-        "\n",
-        " ",
-        "\t",
-        "\n ",
-        " \n",
-        "{",
-        "}",
-        "<",
-        "[",
-        "(",
-        "?",
-        "! ",
-        ": ",
-        ", ",
-        "; ",
-        "- ",
-        "'",
-        "~~",
-        "~~a",
-        "<del>",
-        "*",
-        "_",
-        "$",
-    ),
-    *(
-        "\\",
-        "\\boxed{",
-        "\\text{a",
-        "<b>",
-        "</answer>",
-        "<think>",
-        "</think>",
-        "<|channel|>",
-        "<|im_end|>",
-        "{Answer: ",
-        "{Answer: 3}",
-    ),
-    *(
-        "3",
-        "3 ",
-        "3. ",
-        "A ",
-        "a) ",
-        "1. No.\n",
-        "Insulin, ",
-        "The answer is 3. ",
-        "Answer: 3\n",
-        "not ",
-        "if ",
-        "e.g. ",
-        "because ",
-    ),
-    *("答案是3。", "Ответ: ", "Question 3: ", "wait"),
-]
 
 
 @pytest.mark.parametrize("unit", UNITS)

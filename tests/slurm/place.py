@@ -71,8 +71,13 @@ class Place:
                 continue
         return found
 
-    def is_gone(self, job: str) -> None:
-        """Cancelled, out of the registry, and no process or key left."""
+    def leaves_registry(self) -> None:
+        """Wait until no server is registered."""
+        self.cluster.wait_for(lambda: not self.registry.read(), "the registry to be empty")
+
+    def cancel(self, job: str) -> None:
+        """Cancel the job: it is out of the registry then, and no process or key is left."""
+        self.cluster.ask("scancel", job)
         self.cluster.wait_for(lambda: self.cluster.state(job) == "CANCELLED", f"job {job} cancelled")
         self.cluster.wait_for(lambda: not self.cluster.ask("squeue", "--noheader"), "an empty queue")
         self.cluster.wait_for(lambda: not self.processes(), "no process left")

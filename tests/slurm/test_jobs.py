@@ -50,8 +50,7 @@ def test_a_job_serves_registers_and_takes_itself_out_when_it_is_cancelled(place:
     for text in (job_script, place.cluster.ask("scontrol", "show", "job", job), submitted.stdout, submitted.stderr):
         assert key not in text
         assert "of-the-submitter" not in text
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
     assert "stopped\n" in place.told(job)
     assert list((place.logs / f"medexam-job-{job}").glob("start-0.0/n1/vllm-*.log"))
 
@@ -60,48 +59,43 @@ def test_a_job_comes_back_after_its_walltime_and_when_it_is_requeued(place: Plac
     job = place.serve(model, *options("time=00:10:00")).stdout.splitlines()[0]
     first = place.registered(job)
     place.warn(job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    place.leaves_registry()
     second = place.registered(job)
     assert second.pid != first.pid
     place.cluster.wait_for(lambda: place.told(job).count("healthy; runs find the key") == 2, "the word of both starts")
     place.cluster.ask("scontrol", "requeue", job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    place.leaves_registry()
     third = place.registered(job)
     assert third.pid != second.pid
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
 
 
 def test_slurm_itself_warns_at_the_walltime(place: Place, model: str) -> None:
     job = place.serve(model, *options("time=00:01:00", "signal=B:USR1@15")).stdout.splitlines()[0]
     first = place.registered(job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    place.leaves_registry()
     assert place.registered(job).pid != first.pid
     assert place.cluster.state(job) == "RUNNING", "queued again before its time was over"
     assert "TIME LIMIT" not in place.told(job)
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
 
 
-def test_a_job_comes_back_after_a_more_urgent_one(place: Place, model: str) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sbatch", "--partition=urgent", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 2"),
+        # As with `PreemptMode=CANCEL` and a `GraceTime`: the steps get TERM, the script does not; the job still runs.
+        ("scancel", "--signal=TERM"),
+    ],
+    ids=["a more urgent job", "servers told to end"],
+)
+def test_a_job_comes_back_after_its_nodes_are_taken(place: Place, model: str, words: tuple[str, ...]) -> None:
     job = place.serve(model).stdout.splitlines()[0]
     first = place.registered(job)
-    place.cluster.ask("sbatch", "--partition=urgent", "--nodes=2", "--output=/dev/null", "--wrap", "sleep 2")
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
+    place.cluster.ask(*words, *([job] if words[0] == "scancel" else []))
+    place.leaves_registry()
     assert place.registered(job).pid != first.pid
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
-
-
-def test_a_job_comes_back_whose_servers_are_told_to_end_before_others_take_its_nodes(place: Place, model: str) -> None:
-    job = place.serve(model).stdout.splitlines()[0]
-    first = place.registered(job)
-    # As with `PreemptMode=CANCEL` and a `GraceTime`: the steps get TERM, the script does not, and the job still runs.
-    place.cluster.ask("scancel", "--signal=TERM", job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entry to leave the registry")
-    assert place.registered(job).pid != first.pid
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
 
 
 def test_every_node_serves_and_all_come_back_together(place: Place, model: str) -> None:
@@ -110,11 +104,10 @@ def test_every_node_serves_and_all_come_back_together(place: Place, model: str) 
     assert len({entry.key_file for entry in first}) == 2
     assert len({read_key_file(entry.key_file) for entry in first if entry.key_file}) == 2
     place.warn(job)
-    place.cluster.wait_for(lambda: not place.registry.read(), "the entries to leave the registry")
+    place.leaves_registry()
     second = place.all_registered(job, 2)
     assert {entry.pid for entry in first}.isdisjoint(entry.pid for entry in second)
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
 
 
 def test_a_job_that_came_back_often_enough_serves_to_its_end(place: Place, model: str) -> None:
@@ -124,8 +117,7 @@ def test_a_job_that_came_back_often_enough_serves_to_its_end(place: Place, model
     place.cluster.wait_for(lambda: "the job is not queued again" in place.told(job), "the warning to be heard")
     assert [one.pid for one in place.registry.read()] == [entry.pid]
     assert place.cluster.state(job) == "RUNNING"
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)
 
 
 def test_a_server_that_dies_is_in_the_jobs_log_and_exit_code(place: Place, model: str) -> None:
@@ -227,5 +219,4 @@ def test_vllm_answers_a_run_from_a_job(place: Place, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)

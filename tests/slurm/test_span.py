@@ -69,5 +69,4 @@ def test_a_run_survives_a_node_without_power(place: Place, tmp_path: Path) -> No
     (predictions,) = runs.glob("headqa_v1-*/predictions.jsonl")
     rows = [json.loads(line) for line in predictions.read_text().splitlines()]
     assert len({row["question"] for row in rows}) == len(rows) == QUESTIONS
-    place.cluster.ask("scancel", job)
-    place.is_gone(job)
+    place.cancel(job)

@@ -13,4 +13,3 @@ from .readers.entailment import EntailmentReader as EntailmentReader
 from .readers.loading import load_reader as load_reader
 from .readers.spans import SpanReader as SpanReader
 from .statistics import compute_explanation_statistics as compute_explanation_statistics
-from .variants import write_variants as write_variants

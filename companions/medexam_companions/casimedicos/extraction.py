@@ -2,6 +2,9 @@
 
 The archive holds no such spans, so its tasks have no right answer and say so. Their argument components are kept, to be
 scored as what they are. Files in the form of SQuAD, such as the hub's, hold the spans.
+
+A document is posed in four ways (Goenaga et al. 2023, "Explanatory argument extraction of correct answers in resident
+medical exams").
 """
 
 from collections.abc import Iterator
@@ -12,10 +15,11 @@ from medexam.questions import Component, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam_companions.casimedicos.documents import CaseDocument, read_casimedicos
 from medexam_companions.casimedicos.exam import VERSION
-from medexam_companions.casimedicos.variants import explanation_variants
 
 SPANS = frozenset({".json", ".jsonl", ".parquet"})
 """Files in the form of SQuAD, by their ending."""
+VARIANTS = ("CQ#E", "CQP#E", "Q#CE", "QP#CE")
+"""What the question holds, `#`, and what the context holds: Case, Question, Possible answers, Explanation."""
 GIVEN = "given"
 """The group of tasks whose file does not tell the variant."""
 NO_SPANS = (
@@ -64,7 +68,12 @@ def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:
 
 
 def _rows(document: CaseDocument, *, repeats_training: bool) -> Iterator[TaskRow]:
-    for name, (question, context) in explanation_variants(document).items():
+    """Yield a task for each variant. Parts are joined by a space, options by " @@ "; contexts end in the explanation."""
+    parts = {"C": document.case, "Q": document.question, "P": " @@ ".join(document.options), "E": document.explanation}
+    for name in VARIANTS:
+        question, context = (
+            " ".join(filter(None, (parts[letter] for letter in letters))) for letters in name.split("#")
+        )
         begins = len(context) - len(document.explanation)
         components = (Component(each.label, begins + each.start, begins + each.end) for each in document.components)
         yield TaskRow(

@@ -55,8 +55,8 @@ def compare_stored(importing: ImportSettings, sections: SectionSettings, setting
 def _passes(comparison: Comparison, margin: float) -> bool:
     """Return whether every run passes, and say why."""
     baseline, *others = comparison.names
-    named = zip(comparison.statistics.pairs, others, strict=True)
-    judged = [judge_gate(pair, margin, name, baseline) for pair, name in named]
-    for passed, sentence in judged:
+    pairs = zip(comparison.statistics.pairs, others, strict=True)
+    verdicts = [judge_gate(pair, margin, name, baseline) for pair, name in pairs]
+    for passed, sentence in verdicts:
         print_notice(f"{'passed' if passed else 'FAILED'}: {sentence}")
-    return all(passed for passed, _ in judged)
+    return all(passed for passed, _ in verdicts)

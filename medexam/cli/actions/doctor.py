@@ -111,5 +111,5 @@ def _column(diagnosis: Diagnosis) -> dict[str, str]:
     if record is None:
         return {"server": "silent" if diagnosis.silent else "cannot be used"}
     tables = diagnosis.fault is not None or not getattr(record, "probed", True)
-    known = {"known": "by litellm's tables alone" if tables else "as it answered"}
-    return known | record.describe() | {f"refuses {name}": words for name, words in record.refusals.items()}
+    source = {"known": "by litellm's tables alone" if tables else "as it answered"}
+    return source | record.describe() | {f"refuses {name}": words for name, words in record.refusals.items()}

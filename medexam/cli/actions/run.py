@@ -64,14 +64,17 @@ def run_entries(entries: list[SuiteEntry], specs: list[str], settings: RunSettin
     )
     carriers = Carriers(settings.executor, settings.ray_address, settings.workers, limits)
     try:
-        runs, stop, spent = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
+        runs, stop, expenses = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
     except EngineError as error:
         from medexam.experiments.track.runs import track_failed
 
         send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=plan.runs_dir)
         raise
     is_complete = stop is None and all(run.complete for run in runs)
-    incomplete, runs_dir = "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop, spent), plan.runs_dir
+    incomplete, runs_dir = (
+        "" if is_complete else _incomplete(" ".join(specs), plan, runs, stop, expenses),
+        plan.runs_dir,
+    )
     runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
@@ -127,7 +130,7 @@ def _warn(planned: Plan) -> Plan:
     return planned
 
 
-def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None, spent: str) -> str:
+def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None, expenses: str) -> str:
     """Say in one line why the run is incomplete, how much is pending, what failed, what was spent, and how to go on."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
@@ -141,5 +144,5 @@ def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None,
     else:
         go_on = f"run {spec} again with the same settings to ask them"
     count = count_of(sum(pending.values()), "question")
-    money = "" if stop in (None, Stop.INTERRUPTED) else f"; spent: {spent}"
+    money = "" if stop in (None, Stop.INTERRUPTED) else f"; spent: {expenses}"
     return f"{describe_stop(stop)}: {count} still pending{mostly}{money}; {go_on}"

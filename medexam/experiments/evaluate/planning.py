@@ -226,9 +226,9 @@ def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
     own_models = {name: part.lm for name, part in program.named_predictors() if part.lm is not None}
     if not own_models:
         return program
-    known = [describe_value(model) for model in models if isinstance(model, dspy.BaseLM)]
+    descriptions = [describe_value(model) for model in models if isinstance(model, dspy.BaseLM)]
     for name, lm in own_models.items():
-        if len(known) != len(models) or any(describe_value(lm) != model for model in known):
+        if len(descriptions) != len(models) or any(describe_value(lm) != model for model in descriptions):
             raise SpecError(
                 f"{called(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's model: "
                 "give that LM as model=, or use medexam.Evaluate, where a module may ask any model"

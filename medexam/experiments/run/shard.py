@@ -54,10 +54,10 @@ class Job:
     def read(cls, folder: Path) -> "Job":
         """Return what the driver told; without one, nothing is limited."""
         try:
-            told = json.loads((folder / SHARDS / JOB).read_bytes())
+            job = json.loads((folder / SHARDS / JOB).read_bytes())
         except FileNotFoundError:
             return cls()
-        return cls(Limits(**told["limits"]), told["repeat"])
+        return cls(Limits(**job["limits"]), job["repeat"])
 
 
 class _Unwatched:

@@ -141,12 +141,12 @@ class Spending:
             (Stop.MINUTES, self.minutes, limits.minutes, 0),
             (Stop.UNCOUNTED, self.uncounted, uncounted_limit, 0),
         )
-        reached = (
+        stops = (
             stop
             for stop, amount, limit, most in counters
             if limit is not None and (amount >= limit or amount + most > limit)
         )
-        return self.ended or next(reached, None)
+        return self.ended or next(stops, None)
 
     @property
     def room(self) -> float:

@@ -91,12 +91,12 @@ class SpreadExecutor(LocalExecutor):
         folder = planned.folder.path.absolute()
         number = int(max(1, min(self._number, len(planned.pending), spending.room)))
         self._prepare_folder(folder, Job(spending.share(number), planned.repeat))
-        self._parts, done = [_Part(part, folder) for part in range(number)], set[str]()
+        self._parts, keys = [_Part(part, folder) for part in range(number)], set[str]()
         running = [asyncio.create_task(self._keep_running(part)) for part in self._parts]
         stop = folder / SHARDS / STOP
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
-                self._follow(planned, done, observer, spending)
+                self._follow(planned, keys, observer, spending)
                 has_fault = any(one.done() and one.exception() for one in running)
                 if (has_fault or spending.exhausted) and not stop.exists():
                     # Those in flight are finished: they are paid for.
@@ -109,7 +109,7 @@ class SpreadExecutor(LocalExecutor):
         finally:
             self.kill()
             faults = await asyncio.gather(*running, return_exceptions=True)
-            self._follow(planned, done, observer, spending)
+            self._follow(planned, keys, observer, spending)
         spending.ended = next((Stop(word) for part in self._parts if (word := part.end.get("stop"))), None)
         for fault in faults:
             if isinstance(fault, Exception):
@@ -159,7 +159,7 @@ class SpreadExecutor(LocalExecutor):
             f"{part.folder.name}: shard {part.number} has died {_STARTS} times ({message}); run the same command again"
         )
 
-    def _follow(self, planned: AnyCell, done: set[str], observer: RunObserver, spending: Spending) -> None:
+    def _follow(self, planned: AnyCell, keys: set[str], observer: RunObserver, spending: Spending) -> None:
         """Tell of what came to the shards' logs, and pass on what they mean for the user."""
         for part in self._parts:
             for line in part.read_new(shard_path(part.folder, part.number)):
@@ -167,8 +167,8 @@ class SpreadExecutor(LocalExecutor):
                 check_own(prediction, planned.spec_digest, f"an answer of shard {part.number}")
                 part.asked += 1
                 spending.add(prediction)
-                if prediction.question not in done:
-                    done.add(prediction.question)
+                if prediction.question not in keys:
+                    keys.add(prediction.question)
                     observer.asked()
                     observer.answered(prediction)
             for line in part.read_new(part.folder / SHARDS / f"{part.number}.err"):

@@ -190,13 +190,13 @@ class Course:
         if isinstance(program, Aside):
             # Other passages are another prompt, which needs no seed of its own.
             asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
-        drawn = later = self.times.get(asking, 0)
+        reply_count = later = self.times.get(asking, 0)
         if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
             # Equal calls of a module get seeds of their own as they are made.
             later = 0
         # Steps inside may ask alike too.
         inner = program.calls_for(self.question) if isinstance(part.program, FlowSpec) else 1
-        self.times[asking] = drawn + inner * self.plan.replies[part.place]
+        self.times[asking] = reply_count + inner * self.plan.replies[part.place]
         with asked_by(lm, seeds_later=later):
             if isinstance(program, Aside):
                 outcome = await program.answer_given(self.question, inputs, [text for text, _ in self.found])
@@ -260,8 +260,8 @@ class Course:
             scope.fields[step.rename or "passages"] = list(hits.values())
             return
         passages = _value(step.add, scope, self.question)
-        known = {hit.passage.id for hit in passages}
-        passages += [hit for key, hit in hits.items() if key not in known]
+        passage_ids = {hit.passage.id for hit in passages}
+        passages += [hit for key, hit in hits.items() if key not in passage_ids]
 
     async def _look_up(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Return the passages of texts; what was looked up for this question before is known."""

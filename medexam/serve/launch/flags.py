@@ -121,11 +121,11 @@ def model_flags(
     if cpu:
         defaults |= _of_processor()
     profile_flags = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
-    given = given_values([*profile_flags, *flags])
+    values = given_values([*profile_flags, *flags])
     pairs = [
         (key, value)
         for key, value in defaults.items()
-        if not given.keys() & {key, f"--no-{key.removeprefix('--')}", key.replace("--no-", "--")}
+        if not values.keys() & {key, f"--no-{key.removeprefix('--')}", key.replace("--no-", "--")}
     ]
     return [*(part for pair in pairs for part in pair if part is not None), *profile_flags]
 

@@ -48,7 +48,7 @@ class ReplyJob:
     @property
     def group(self) -> Hashable:
         """What all rows of a batch share."""
-        return self.sampling._replace(max_tokens=None, seed=None, samples=1)
+        return self.sampling.changed(max_tokens=None, seed=None, samples=1)
 
 
 def make_reply_job(model: LocalModel, text: str, sampling: Sampling, *, special: bool = False) -> ReplyJob:
@@ -107,8 +107,8 @@ def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int], number: int) 
     thinking = _count_thinking(model, job, tokens, text)
     reason = "stop" if stopped or end is not None else "length"
     prompt_tokens = 0 if number else len(job.prompt)
-    whole = whole_reply(text, opened=job.opened)
-    return Generation(whole, reason, model.label, prompt_tokens, len(tokens), thinking)
+    reply = whole_reply(text, opened=job.opened)
+    return Generation(reply, reason, model.label, prompt_tokens, len(tokens), thinking)
 
 
 def _count_thinking(model: LocalModel, job: ReplyJob, tokens: list[int], text: str) -> int | None:

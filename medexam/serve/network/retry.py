@@ -74,9 +74,10 @@ async def ask_again(
         if patience_s is None
         else stop_before_delay(patience_s - taken_s)
     )
+    is_enough = stop_any(stop_after_attempt(TIMING.attempts), enough)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(CURABLE),
-        stop=stop_any(stop_after_attempt(TIMING.attempts), enough, lambda state: is_too_long(state.upcoming_sleep)),
+        stop=lambda state: is_enough(state) or is_too_long(state.upcoming_sleep),
         wait=wait,
         reraise=True,
     )

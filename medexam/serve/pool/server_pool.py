@@ -149,8 +149,8 @@ class ServerPool:
                         )
             # One that left the registry may come back as another, so it is probed again then.
             self._rejected &= listed.keys()
-            known = self._rejected | {server.endpoint.base for server in self.active}
-            new = [endpoint for base, endpoint in listed.items() if base not in known]
+            addresses = self._rejected | {server.endpoint.base for server in self.active}
+            new = [endpoint for base, endpoint in listed.items() if base not in addresses]
             faults = await asyncio.gather(*map(self.admit, new), return_exceptions=True)
             for endpoint, fault in zip(new, faults, strict=True):
                 if fault is None:

@@ -226,10 +226,10 @@ def _repeats(values: Sequence[Any], row: Row) -> bool:
     if len(values) == len(options) and {*map(str, values)} <= {"0", "1", "0.0", "1.0", "True", "False"}:
         return [place for place, value in enumerate(values, 1) if str(value)[0] in "1T"] == [row.gold, *row.others]
     texts = [_fold(str(value)) for value in values]
-    options_named = {options[text] for text in texts if text in options}
+    numbers = {options[text] for text in texts if text in options}
     if not all(text in options or text in parts or (len(text) > 12 and text in text_of_row) for text in texts):
         return False
-    return options_named <= {row.gold, *row.others} or len(options_named) == len(options)
+    return numbers <= {row.gold, *row.others} or len(numbers) == len(options)
 
 
 def _fold(text: str) -> str:
