@@ -92,7 +92,7 @@ def calls_sent(dialogue: Dialogue) -> list[str]:
     words = "".join(turn["content"] for turn in turns) if plain else turns
     weighed = None if read is None else read.texts
     seeds = [None if sampling.seed is None else sampling.seed + n for n in range(sampling.samples)]
-    return [json.dumps([words, dialogue.choices, weighed, sampling.with_seed(seed).fields()]) for seed in seeds]
+    return [json.dumps([words, dialogue.choices, weighed, sampling.changed(seed=seed).fields()]) for seed in seeds]
 
 
 def keep(prediction: medexam.Prediction) -> str:
