@@ -4,12 +4,8 @@ from .building import build_program as build_program
 from .lm import EngineLM as EngineLM
 from .lm import build_lm as build_lm
 from .lm import kept_calls as kept_calls
-from .loading import loaded_words as loaded_words
 from .loading import save_program as save_program
-from .nearest import WithNearest as WithNearest
-from .outcome import build_failure as build_failure
 from .outcome import build_prediction as build_prediction
-from .own import OwnProgram as OwnProgram
 from .probabilities import OptionProbabilities as OptionProbabilities
 from .program_output import ProgramOutput as ProgramOutput
 from .retrieval.passages import PassageFinder as PassageFinder

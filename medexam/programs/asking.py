@@ -11,8 +11,15 @@ from medexam.programs.base import ExamProgram
 from medexam.programs.likelihood import UNITS
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
-from medexam.signatures import ExamAdapter, ReasonAndAnswer, is_cut_in_thinking, split_thinking
-from medexam.signatures.adapter import AnswerAfterReasoning, AnswerQuestion, ReasonFirst, after_thinking
+from medexam.signatures import is_cut_in_thinking, split_thinking
+from medexam.signatures.adapter import (
+    AnswerAfterReasoning,
+    AnswerQuestion,
+    ExamAdapter,
+    ReasonAndAnswer,
+    ReasonFirst,
+    after_thinking,
+)
 from medexam.signatures.answer_format import answer_opening
 from medexam.signatures.prompts import Prompt, SolvedQuestion
 

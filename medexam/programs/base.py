@@ -19,7 +19,7 @@ from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task, check_question
-from medexam.signatures import ExamAdapter
+from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.single_call import SingleCallAdapter, call_settings
 
 NO_INPUTS: Mapping[str, Any] = MappingProxyType({})

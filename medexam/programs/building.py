@@ -29,14 +29,15 @@ from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
 from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
 from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Language, Question
-from medexam.signatures import ExamAdapter
+from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.prompts import load_likelihood_words, load_prompt
 from medexam.signatures.task_words import TaskWords, load_task_words
-from medexam.specs import LikelihoodSpec, ProgramSpec, RetrieveThenAnswerSpec
+from medexam.specs import LikelihoodSpec, ProgramSpec
 from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.asking_steps import AskStep, UseStep
+from medexam.specs.programs.behind_passages import RetrieveThenAnswerSpec
 from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import ModuleSpec, OwnSpec

@@ -10,8 +10,8 @@ from medexam.model_calls import Generation
 from medexam.programs.base import TaskProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
-from medexam.signatures import FORMATS, split_thinking
-from medexam.signatures.task_adapter import AskedTask, TaskAdapter
+from medexam.signatures import split_thinking
+from medexam.signatures.task_adapter import FORMATS, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords
 from medexam.specs.programs.tasks import ByFormatSpec
 from medexam.text import option_letters

@@ -3,7 +3,6 @@ from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
-from .diagnostics.doctor import diagnose as diagnose
 from .diagnostics.doctor import find_targets as find_targets
 from .discovery.capabilities import Capabilities as Capabilities
 from .discovery.probe import probe_endpoint as probe_endpoint

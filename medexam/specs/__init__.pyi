@@ -7,7 +7,6 @@ from .catalogue import Form as Form
 from .catalogue import check_language as check_language
 from .dataset import DatasetSpec as DatasetSpec
 from .experiment import CellSpec as CellSpec
-from .experiment import ExperimentSpec as ExperimentSpec
 from .identity import IDENTITY_SCHEMA as IDENTITY_SCHEMA
 from .identity import build_identity as build_identity
 from .identity import differing_keys as differing_keys
@@ -18,7 +17,6 @@ from .loading import parse_overrides as parse_overrides
 from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec
-from .programs.behind_passages import RetrieveThenAnswerSpec as RetrieveThenAnswerSpec
 from .programs.controls import ImportedSpec as ImportedSpec
 from .programs.likelihood import LikelihoodSpec as LikelihoodSpec
 from .programs.needs import EngineNeeds as EngineNeeds

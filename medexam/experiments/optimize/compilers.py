@@ -26,8 +26,9 @@ from medexam.experiments.optimize.logged_engine import CallGroup, call_group
 from medexam.experiments.optimize.own_metric import gold_of
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.plugins import load_object
-from medexam.programs import AskingProgram, WithNearest, build_prediction
+from medexam.programs import AskingProgram, build_prediction
 from medexam.programs.module_faults import own_place
+from medexam.programs.nearest import WithNearest
 from medexam.specs.names import short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 

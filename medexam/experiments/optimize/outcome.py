@@ -11,8 +11,9 @@ from medexam.experiments.optimize.trials import describe_score, metric_title
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.report.markdown import fenced, on_one_line, render_markdown
 from medexam.experiments.report.shown import Block
-from medexam.programs import ProgramContext, WithNearest, build_program
+from medexam.programs import ProgramContext, build_program
 from medexam.programs.loading import PROGRAM, demonstrations
+from medexam.programs.nearest import WithNearest
 from medexam.questions import Question
 from medexam.specs.names import short_name
 from medexam.tables import Table, percent, with_interval

@@ -19,8 +19,9 @@ from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
 from medexam.plugins import hash_source
-from medexam.programs import AskingProgram, OwnProgram
+from medexam.programs import AskingProgram
 from medexam.programs.base import ExamProgram
+from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ProgramSpec

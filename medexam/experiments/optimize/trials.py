@@ -12,8 +12,9 @@ from pydantic_core import to_jsonable_python
 from medexam.distributions import rate_interval
 from medexam.experiments.optimize.call_log import CallUsage
 from medexam.predictions import Prediction
-from medexam.programs import AskingProgram, WithNearest
+from medexam.programs import AskingProgram
 from medexam.programs.loading import demonstrations
+from medexam.programs.nearest import WithNearest
 from medexam.questions import AnswerKey, Gold
 from medexam.specs.names import short_name
 

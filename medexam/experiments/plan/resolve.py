@@ -7,7 +7,8 @@ from typing import Any
 from medexam.errors import EngineError
 from medexam.serve.launch.profile import with_profile
 from medexam.serve.naming import with_served_name
-from medexam.specs import CellSpec, ExperimentSpec, ModelSpec, build_cells
+from medexam.specs import CellSpec, ModelSpec, build_cells
+from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.optimizer import OptimizerSpec
 
 _log = logging.getLogger(__name__)

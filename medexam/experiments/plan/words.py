@@ -5,9 +5,9 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.plugins import hash_source
-from medexam.programs import loaded_words
+from medexam.programs.loading import loaded_words
 from medexam.questions import Language
-from medexam.signatures import load_words
+from medexam.signatures.prompts import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asking_steps import read_step_words
