@@ -46,7 +46,7 @@ class AuditKey(FrozenModel):
 
     sample: str
     """Names the sample; every code of it begins so."""
-    seed: int | None
+    seed: int | None = None
     """Chose the sample; None where the reader of a page did."""
     runs: dict[str, str]
     """Run -> the folder that its answers were read from."""

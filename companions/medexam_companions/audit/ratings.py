@@ -76,7 +76,7 @@ def _read_page_key(paths: Sequence[Path]) -> AuditKey:
         run, _, answer = code.partition("/")
         question, _, digest = answer.rpartition("/")
         entries[code], places[run] = KeyEntry(code=code, run=run, key=question, digest=digest), place
-    return AuditKey(sample="page", seed=None, runs=places, items=tuple(entries.values()))
+    return AuditKey(sample="page", runs=places, items=tuple(entries.values()))
 
 
 def _check_answers(key: AuditKey, reviews: Sequence[Review[int]], runs_dir: Path) -> Ratings:

@@ -111,10 +111,6 @@ class BatchFolder:
     def write(self, lines: Iterable[bytes]) -> Batch:
         """Write a new batch of these requests to disk; raises `RunFolderError`."""
         lines = list(lines)
-        try:
-            self._path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunFolderError(f"cannot write {self._path}: {error.strerror}") from None
         number = max((int(path.stem) for path in self._records()), default=0) + 1
         batch = Batch(self._path / f"{number}", BatchRecord(requests=len(lines)))
         _write(batch.requests, b"\n".join(lines) + b"\n")
@@ -136,6 +132,7 @@ class BatchFolder:
 
 def _write(path: Path, content: str | bytes) -> None:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
     except OSError as error:
         raise RunFolderError(f"cannot write {path}: {error}") from None
@@ -148,6 +145,6 @@ def _read_reply(response: dict[str, Any], error: Any) -> dict[str, Any] | CallEr
     detail, code = error or body, None
     while isinstance(detail, dict):
         code = detail.get("code") or code
-        detail = detail.get("error") or detail.get("message") or detail.get("code")
+        detail = detail.get("error") or detail.get("message")
     words = hide_secrets(writable(str(detail or "the batch gives no reason")))
-    return status_error(status or 500, words, code=None if code is None else str(code))
+    return status_error(status or 500, words, code=code and str(code))

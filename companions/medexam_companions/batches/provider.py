@@ -79,9 +79,7 @@ class HostedBatches:
             if attempt and (batch_id := await self._find(file_id)) is not None:
                 return batch_id
             try:
-                made = await self._once.batches.create(
-                    completion_window="24h", endpoint=URL, input_file_id=file_id, metadata={}
-                )
+                made = await self._once.batches.create(completion_window="24h", endpoint=URL, input_file_id=file_id)
             except _PASSING:
                 if attempt + 1 == _ATTEMPTS:
                     raise

@@ -1,6 +1,5 @@
 """What `medexam data build` does: build an exam with a bar, and print its report."""
 
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,19 +17,18 @@ from medexam_companions.booklets.report import BuildReport
 def build_data_set(request: BuildRequest, out: Path, *, as_json: bool) -> None:
     """Build the data set of one exam, and print its report."""
     check_language(BUILT.name, request.language)
-    start = time.monotonic()
     with open_bars() as bars:
         task = bars.add_task("Reading pages", total=None, note="")
         report = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
         return
-    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), report, out, time.monotonic() - start)
+    _print_built(Terminal(highlight=False, markup=False, soft_wrap=True), report, out)
 
 
-def _print_built(console: Terminal, report: BuildReport, out: Path, seconds: float) -> None:
+def _print_built(console: Terminal, report: BuildReport, out: Path) -> None:
     console.print(
-        f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages in {seconds:.1f} s",
+        f"{report.name}: {report.discipline} {report.year}, {report.language}, {report.pages} pages",
         style="bold",
     )
     table = Table("", "Questions", "", box=None, pad_edge=False)

@@ -3,7 +3,6 @@
 Each file is written beside its place and moved there whole, the questions last.
 """
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from pydantic import ValidationError
 from medexam.datasets import FIELDS, SOURCE_METADATA, WHOLE, render_record
 from medexam.errors import DatasetError
 from medexam.files import whole_file
-from medexam.questions import Exam, Language
+from medexam.inputs import first_line
+from medexam.questions import Exam
 from medexam.specs import BUILT, TERMS
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.exam_names import ExamName
@@ -23,7 +23,6 @@ from medexam_companions.booklets.pages.opening import INSTALL
 from medexam_companions.booklets.report import BuildReport
 
 CARD = Path(__file__).with_name("card.md")
-LANGUAGES: dict[Language, str] = {"en": "English", "es": "Spanish", "gl": "Galician", "it": "Italian", "ru": "Russian"}
 
 
 def parquet_path(out: Path, report: BuildReport) -> Path:
@@ -49,7 +48,7 @@ def read_reports(out: Path) -> tuple[BuildReport, ...]:
             reports.append(BuildReport.model_validate_json(path.read_text(encoding="utf-8")))
         except (OSError, ValidationError) as error:
             raise DatasetError(
-                f"{path}: is no build report ({str(error).splitlines()[0]}): remove it, or build into another folder"
+                f"{path}: is no build report ({first_line(error)}): remove it, or build into another folder"
             ) from None
     return tuple(reports)
 
@@ -61,7 +60,7 @@ def render_card(reports: Sequence[BuildReport]) -> str:
     environment = jinja2.Environment(autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
     template = environment.from_string(CARD.read_text(encoding="utf-8"))
     languages = sorted({report.language for report in reports})
-    return template.render(reports=reports, languages=languages, names=LANGUAGES, terms=TERMS, form=BUILT)
+    return template.render(reports=reports, languages=languages, terms=TERMS, form=BUILT)
 
 
 def write_build(out: Path, report: BuildReport, review: str, write_questions: Callable[[Path], None]) -> None:
@@ -72,7 +71,6 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
     _check_ours(out, report)
     others = [other for other in read_reports(out) if other.name != report.name]
     home = parquet_path(out, report).parent
-    new = [folder for folder in (home, out) if not folder.exists()]
     try:
         home.mkdir(parents=True, exist_ok=True)
         # They take their places in turn, the last named first: with a report the folder counts as one of built exams,
@@ -91,10 +89,6 @@ def write_build(out: Path, report: BuildReport, review: str, write_questions: Ca
         raise DatasetError(
             f"cannot write {out} ({error.strerror or error}): give --out a folder that can be written"
         ) from None
-    finally:
-        for folder in new:
-            with contextlib.suppress(OSError):
-                folder.rmdir()  # which does nothing to a folder that holds something
 
 
 def _check_ours(out: Path, report: BuildReport) -> None:

@@ -68,7 +68,7 @@ def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:
 
 
 def _rows(document: CaseDocument, *, repeats_training: bool) -> Iterator[TaskRow]:
-    """Yield a task for each variant. Parts are joined by a space, options by " @@ "; contexts end in the explanation."""
+    """Yield a task for each variant. Parts are joined by a space, options by " @@ "; the explanation ends each."""
     parts = {"C": document.case, "Q": document.question, "P": " @@ ".join(document.options), "E": document.explanation}
     for name in VARIANTS:
         question, context = (

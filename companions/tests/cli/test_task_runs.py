@@ -1,7 +1,6 @@
 """Runs that answer in words, and exams without years, from the spec to reports and comparisons."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from task_data import write_casimedicos
 
 HOSTILE = "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>"
 EXTRACT = {"kind": "extract_explanation"}
-BOTH = {"program": [EXTRACT, {**EXTRACT, "answer_format": "guided"}]}
 REPLIES = {
     "man of 74": "He has no fever.",
     "woman of 30": "it WAS hot, heat explains",
@@ -103,22 +101,3 @@ def test_exams_and_answers_in_words_share_a_terminal_and_no_file(run, medexam, r
     assert "report each of them separately" in refused("report", "runs", "--html", "report")
     assert "or use --html or --markdown" in refused("report", words["run_dir"], "--plots", "plots")
     assert "leave that run or --layout out" in refused("report", words["run_dir"], "--layout", "headqa-v1")
-
-
-def test_an_exam_without_years_is_run_reported_and_compared(run, medexam, exam, tmp_path) -> None:
-    documents = run(exam(matrix={"program.kind": ["zero_shot", "longest"], "dataset.explained": [False, True]}))
-    assert len({each["spec_digest"] for each in documents}) == 4
-    plain = documents[0]
-    assert (plain["metrics"]["n"], plain["metrics"]["measures"]["accuracy"]["value"]) == (3, pytest.approx(2 / 3))
-    assert "year" not in plain["metrics"]["by"]
-    rows = pq.read_table(Path(plain["run_dir"], "predictions.parquet")).to_pylist()
-    assert [(row["question"], row["year"], row["gold"]) for row in rows] == [
-        ("casimedicos/test/0", None, 3),
-        ("casimedicos/test/1", None, 1),
-        ("casimedicos/test/2", None, 2),
-    ]
-    assert medexam("compare", plain["run_dir"], documents[1]["run_dir"], "--markdown", "compared.md")[0] == 0
-    code, out, _ = medexam("report", "runs", "--markdown", "all.md")
-    assert code == 0
-    for text in (out, *((tmp_path / name).read_text() for name in ("all.md", "compared.md"))):
-        assert not re.search(r"\bNone\b(?!\s+dropped)|[Bb]y year", text)

@@ -40,7 +40,7 @@ def test_several_exams_lie_in_one_folder_and_a_rebuild_replaces_its_own(build, p
     assert report.languages[0].by_discipline == {"biology": {2020: 12}, "nursing": {2021: 10}}
     card = (tmp_path / "built" / "README.md").read_text(encoding="utf-8")
     assert re.search(
-        r"\| Cuaderno_2020_0_B \| biology \| 2020 \| Spanish \| \d{4}-\d\d-\d\d \| 12 \| 0 \| 0 \| 12 \| 0 \|", card
+        r"\| Cuaderno_2020_0_B \| biology \| 2020 \| es \| \d{4}-\d\d-\d\d \| 12 \| 0 \| 0 \| 12 \| 0 \|", card
     )
     assert "| Cuaderno_2021_0_E | nursing | 2021 |" in card
 

@@ -12,9 +12,6 @@ import medexam as package
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec
 
-SPLITS = ["train", "dev", "test"]
-LANGUAGES = ["en", "es", "fr", "it"]
-
 CORPUS = Path(data_folders.__file__).parent / "retrievers" / "corpus_sample" / "passages.jsonl.gz"
 
 
@@ -79,21 +76,6 @@ def test_the_commands_know_no_year(data) -> None:
     assert "* 1. Heat." in shown
     assert all(entry["key"].startswith("casimedicos/") for entry in json.loads(data("show", "casimedicos", "--json")))
     assert "None" not in f"{checked}{counted}{shown}"
-
-
-@pytest.mark.nightly
-@pytest.mark.data
-def test_the_languages_ask_the_same(full_data) -> None:
-    sets = [load_exam_set(DatasetSpec(name="casimedicos", language=language)) for language in LANGUAGES]
-    spanish = sets[1]
-    for exams in sets:
-        assert len(exams.questions) == 553
-        assert [each.key for each in exams.questions] == [each.key for each in spanish.questions]
-        assert [exams.golds[each.key].number for each in exams.questions] == [
-            spanish.golds[each.key].number for each in spanish.questions
-        ]
-    counts = [len(load_exam_set(DatasetSpec(name="casimedicos", split=split)).questions) for split in SPLITS]
-    assert counts == [381, 55, 117]
 
 
 def test_the_file_of_the_questions_that_are_looked_up_counts(tmp_path, monkeypatch) -> None:

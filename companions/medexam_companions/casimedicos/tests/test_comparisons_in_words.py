@@ -124,15 +124,6 @@ def test_a_margin_is_tested_on_whole_questions(make_run) -> None:
     assert "claim is not shown to be equivalent to" in package.compare(*runs, equivalent_within=60).markdown()
 
 
-def test_a_task_whose_right_answer_differs_is_dropped(make_run, tmp_path) -> None:
-    other = write_cases(tmp_path / "relabelled", 12)
-    path = other / "EN" / "test.tsv"
-    path.write_text(path.read_text().replace("B-Premise", "O", 1))
-    document = found(make_run("one", half), make_run("three", claim, path=str(other)))
-    assert (document["dropped"]["other_gold"], document["questions"]) == (4, 44)
-    assert "2 different versions" in document["notes"][0]
-
-
 def test_spans_with_answers_are_compared_by_f1(make_run, tmp_path) -> None:
     def item(n: int) -> dict[str, Any]:
         answers = {"text": [CLAIM.format(n=n)], "answer_start": [0]}

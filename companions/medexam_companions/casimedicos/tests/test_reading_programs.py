@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from medexam.errors import SpecError
 from medexam.predictions import Reason, Status
 from medexam.programs import ProgramContext, build_prediction, build_program
 from medexam.questions import Option
@@ -115,17 +114,3 @@ def test_the_content_of_a_reader_counts_and_its_place_does_not() -> None:
 
     assert known("a/qa", revision="1") == known("b/qa", revision="1") != known("a/qa", revision="2")
     assert "model" not in known("a/qa", revision="1")
-
-
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        ({"kind": "span_reader"}, "program.reader: is missing"),
-        ({"kind": "span_reader", "reader": "m", "k": "x"}, "program.k: input should be a whole number"),
-        ({"kind": "span_reader", "reader": "m", "readr": "m"}, "unknown key 'program.readr': did you mean 'reader'"),
-        ({"kind": "span_readr", "reader": "m"}, "did you mean 'span_reader'"),
-    ],
-)
-def test_a_wrong_setting_is_refused_as_of_every_kind(program, message) -> None:
-    with pytest.raises(SpecError, match=message):
-        build_cells({"name": "x", "program": program}, {})

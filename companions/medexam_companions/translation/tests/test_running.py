@@ -124,15 +124,6 @@ def test_the_same_model_from_another_place_goes_on(translate, script, tmp_path) 
     assert (whole.folder, len(whole.replies), len(whole.asked)) == (found.folder, 9, 0)
 
 
-def test_a_translation_of_another_version_is_refused(translate, script) -> None:
-    found = translate(*script({"*": GOOD}), *EXPERT, limit=2)
-    record = json.loads((found.folder / "translation.json").read_text())
-    record["identity"]["schema"] = 0
-    (found.folder / "translation.json").write_text(json.dumps(record))
-    refused = translate(*script({"*": GOOD}), *EXPERT, limit=2, code=2)
-    assert "holds another translation (it differs in schema); choose another folder with --out" in refused.err
-
-
 def test_pictures_go_along_with_their_bytes(translate, script, tmp_path) -> None:
     found = translate(*script({"*": GOOD}), *EXPERT, limit=2)
     path = found.folder / "es.parquet"
