@@ -1,18 +1,15 @@
 """An answer in any of the ways in which a module may write it means one option, or none."""
 
-import json
 from enum import Enum
-from pathlib import Path
 
 import pytest
 
 from medexam.questions import Option
 from medexam.signatures import read_choice
+from table_cases import read_cases
 
-CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "cases/choices.jsonl").read_text().splitlines()]
 
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['answer']}-{case.get('options', '')}")
+@pytest.mark.parametrize("case", read_cases("choices"))
 def test_an_answer_means_an_option(case, question) -> None:
     """An option whose text is a letter or a number is meant by its text, or not at all."""
     if "options" in case:

@@ -3,10 +3,8 @@
 A row of `tests/cases/replies.jsonl` is a reply with what each reader gives for it and why, as a careful marker would.
 """
 
-import json
 import random
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,18 +14,10 @@ import medexam
 from medexam.predictions import Reason
 from medexam.signatures import find_answers, parse_answer, read_leniently, render_answer, split_thinking
 from reply_grammar import build_reply
-
-CASES_FOLDER = Path(__file__).parents[1] / "cases"
-
-
-def read_lines(name):
-    return [json.loads(line) for line in (CASES_FOLDER / f"{name}.jsonl").read_text().splitlines()]
-
+from table_cases import read_cases
 
 OPTIONS = ["Are all-or-none.", "Are hyperpolarizing.", "Are graded potentials.", "Cannot be summed."]
 FOUR = (1, 2, 3, 4)
-
-
 HORMONES = ["Insulin", "Glucagon", "Aldosterone", "Adrenaline"]
 
 
@@ -37,7 +27,7 @@ def read_both(reply, options, *, reasoned, cut=False):
     return strict, strict if strict is not None else read_leniently(reply, options, reasoned=reasoned, cut=cut)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["reply"][:40])
+@pytest.mark.parametrize("case", read_cases("replies"))
 def test_a_reply_is_read_as_a_careful_marker_would(case) -> None:
     options = dict(enumerate(case.get("options", OPTIONS), start=1))
     read = read_both(case["reply"], options, reasoned=case.get("reasoned", False))
@@ -47,7 +37,7 @@ def test_a_reply_is_read_as_a_careful_marker_would(case) -> None:
 def test_replies_that_were_written_to_be_misread_are_not() -> None:
     """A row is what a marker reads; one without `reasoned` holds for both kinds of reply."""
     totals, reads, wrong = {"strict": 0, "lenient": 0}, {"strict": 0, "lenient": 0}, []
-    for row in MARKED:
+    for row in (each.values[0] for each in read_cases("marked_replies")):
         options = dict(enumerate(row.get("options", HORMONES), start=1))
         _, words = split_thinking(row["reply"])
         for reasoned in (row["reasoned"],) if "reasoned" in row else (False, True):
@@ -115,10 +105,10 @@ def test_an_answer_is_always_a_legal_option(reply: str) -> None:
         assert "answer" in reply[start:end].lower()
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_reading_takes_linear_time(unit: str) -> None:
+@pytest.mark.parametrize("case", read_cases("repeated_units"))
+def test_reading_takes_linear_time(case: dict[str, str]) -> None:
     """Small models repeat themselves up to their budget; 20,000 characters are such a reply."""
-    reply = (unit * 20_000)[:20_000]
+    reply = (case["unit"] * 20_000)[:20_000]
     options = dict(enumerate(OPTIONS, start=1))
     readers = [
         lambda: parse_answer(reply, options, reasoned=True),

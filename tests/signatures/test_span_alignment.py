@@ -1,17 +1,15 @@
 """Where a reply stands in its context: always a literal part of it, or nowhere."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from medexam.signatures import find_span
+from table_cases import read_cases
 
 CONTEXT = "Asthma wheezes. He has no fever, so «a cold» is likely. Razón: it was 37.5 °C at home; he has no fever."
-CASES = [json.loads(line) for line in (Path(__file__).parents[1] / "cases/spans.jsonl").read_text().splitlines()]
 WORDS = st.lists(
     st.sampled_from(["fever", "a", "Cold", "no", "razón", "b12", "it's", "is", "—", "the.", "(so", "3,5"]),
     min_size=1,
@@ -19,7 +17,7 @@ WORDS = st.lists(
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["reply"])
+@pytest.mark.parametrize("case", read_cases("spans"))
 def test_what_is_quoted_is_found_and_nothing_else(case) -> None:
     context = case.get("context", CONTEXT)
     span = find_span(context, case["reply"])
