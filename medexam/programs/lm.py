@@ -1,16 +1,13 @@
 """Where programs meet DSPy's language models: one `dspy.LM` over an engine, which keeps every call of a question.
 
 Programs that ship ask it by dialogues, and modules of the user's own as DSPy asks any model. Both end in the engine's
-`reply`. What is asked within `recorded_calls` is kept in order, also in DSPy's threads, to which its settings are
-handed on. A server gives one seed and one prompt one reply, so an equal dialogue is sent under the next seed.
+`reply`.
 """
 
 import asyncio
-import threading
-from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -25,12 +22,10 @@ from medexam.dspy_internals import CALL_ERRORS, chat_output, current_settings, d
 from medexam.dspy_requests import build_request, read_dialogue, read_generations, stream_response, write_response
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
+from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls
 from medexam.specs import ModelSpec
 
 T = TypeVar("T")
-_KEPT = "medexam_kept_calls"
-_KEY = "medexam_calls"
-_DRAWS = "medexam_draws"
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
 _SAMPLING = frozenset(get_type_hints(Sampling)) - {"samples"}
@@ -57,59 +52,6 @@ class Askable(Protocol):
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
         ...
-
-
-class Draws:
-    """Which seeds each prompt that is drawn at a temperature was sent under, by whatever thread."""
-
-    def __init__(self) -> None:
-        self._seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        self._lock = threading.Lock()
-
-    def redraw(self, dialogue: Dialogue, model: str) -> Dialogue:
-        """Return the dialogue to send to a model: at a temperature and with a seed, under the first seed from its own
-        that is free.
-        """
-        sampling, seed = dialogue.sampling, dialogue.sampling.drawn_seed
-        if seed is None:
-            return dialogue
-        key = model, dialogue.key
-        with self._lock:
-            used_seeds = self._seeds[key]
-            # A dialogue that asks for several replies takes as many seeds, one after the other.
-            while not used_seeds.isdisjoint(range(seed, seed + sampling.samples)):
-                seed += 1
-            used_seeds.update(range(seed, seed + sampling.samples))
-        return dialogue if seed == sampling.seed else dialogue.with_seed(seed)
-
-
-@dataclass
-class Calls:
-    """The calls of one question of a module of the user's own."""
-
-    draws: Draws = field(default_factory=Draws)
-    generations: list[Generation] = field(default_factory=list)
-    """Each reply, in the order in which they came."""
-    over: bool = False
-    """Whether nobody waits for the question any more."""
-    fault: Exception | None = None
-    """What the last call broke with; None if it brought a reply."""
-
-    @contextmanager
-    def noting_fault(self) -> Iterator[None]:
-        """Keep what the call in the block breaks with; raises `OverError` if the question is over."""
-        if self.over:
-            raise OverError
-        self.fault = None
-        try:
-            yield
-        except CALL_ERRORS as error:
-            self.fault = error
-            raise
-
-
-class OverError(BaseException):
-    """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
 
 
 class OtherModelError(BaseException):
@@ -168,60 +110,6 @@ class OnlyModel(UsageTracker):
         super().add_usage(lm, usage_entry)
 
 
-class KeptCalls:
-    """The calls of one question, the program's own and those of its parts, in the order in which they are begun."""
-
-    def __init__(self) -> None:
-        self._calls: list[ModelCall] = []
-        self._lock = threading.Lock()
-
-    def begin(self, call: ModelCall, replies: int) -> range:
-        """Keep a call that asks for `replies` replies; return their places."""
-        with self._lock:
-            begin = len(self._calls)
-            self._calls += [call] * replies
-        return range(begin, begin + replies)
-
-    def end(self, place: int, call: ModelCall) -> None:
-        """Keep what came of the call at this place."""
-        self._calls[place] = call
-
-    def all(self) -> tuple[ModelCall, ...]:
-        """Return what was kept so far."""
-        return tuple(self._calls)
-
-
-@contextmanager
-def kept_calls() -> Iterator[KeptCalls]:
-    """Keep every call of a model that the block makes."""
-    calls = KeptCalls()
-    with dspy.context(**{_KEPT: calls}):
-        yield calls
-
-
-def keep_call(call: ModelCall) -> bool:
-    """Keep a call that no engine of ours made; return whether calls are kept here."""
-    keeper: KeptCalls | None = dspy.settings.get(_KEPT)
-    if keeper is not None:
-        keeper.begin(call, 1)
-    return keeper is not None
-
-
-def shared_draws() -> AbstractContextManager[None]:
-    """Return a context in which all that is recorded, apart or not, draws each prompt under seeds of its own."""
-    context: AbstractContextManager[None] = dspy.context(**{_DRAWS: Draws()})
-    return context
-
-
-@contextmanager
-def recorded_calls() -> Iterator[Calls]:
-    """Keep the calls that are made in the block."""
-    draws: Draws | None = dspy.settings.get(_DRAWS)
-    calls = Calls() if draws is None else Calls(draws)
-    with dspy.context(**{_KEY: calls}):
-        yield calls
-
-
 @dataclass
 class _Sent:
     """One call of a model."""
@@ -263,8 +151,8 @@ class _Recorder:
     def _call(self, dialogue: Dialogue) -> Iterator[_Sent]:
         """Keep the call in the block."""
         settings = current_settings()
-        calls: Calls | None = settings.get(_KEY)
-        keeper: KeptCalls | None = settings.get(_KEPT)
+        calls: Calls | None = settings.get(CALLS)
+        keeper: KeptCalls | None = settings.get(KEPT)
         draws = calls.draws if calls else self._draws
         call = _Sent(draws.redraw(dialogue, self._model) if draws else dialogue)
         sent = call.dialogue if self.takes_seed else call.dialogue.with_seed(None)
@@ -333,7 +221,7 @@ class _AsyncEngine(_DSPyEngine):
 
 
 def _read(request: Request) -> Dialogue:
-    calls: Calls | None = dspy.settings.get(_KEY)
+    calls: Calls | None = dspy.settings.get(CALLS)
     with calls.noting_fault() if calls else nullcontext():
         return read_dialogue(request)
 

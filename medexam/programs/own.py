@@ -25,7 +25,8 @@ from medexam.plugins import load_object
 from medexam.programs.base import NO_INPUTS, AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import GuidedAdapter, asked_options
-from medexam.programs.lm import Calls, EngineLM, OnlyModel, recorded_calls, refuse_models
+from medexam.programs.kept import Calls, recorded_calls
+from medexam.programs.lm import EngineLM, OnlyModel, refuse_models
 from medexam.programs.module_faults import naming_faults, overdue, start_thread
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieval.passages import PassageFinder

@@ -13,7 +13,8 @@ from dspy.utils.exceptions import LMError
 from medexam.errors import ProgramFaultError
 from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.predictions.calls import ModelCall
-from medexam.programs.lm import OTHER_MODELS, EngineLM, build_lm, kept_calls
+from medexam.programs.kept import kept_calls
+from medexam.programs.lm import OTHER_MODELS, EngineLM, build_lm
 from medexam.programs.program_output import ProgramOutput
 from medexam.signatures.adapter import read_as
 from medexam.specs import ModelSpec

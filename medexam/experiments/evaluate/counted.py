@@ -9,7 +9,8 @@ import dspy
 from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.predictions.calls import ModelCall
-from medexam.programs.lm import EngineLM, keep_call
+from medexam.programs.kept import keep_call
+from medexam.programs.lm import EngineLM
 
 Stray = Callable[[ModelCall], object]
 """What hears of a call that belongs to no example, such as one in a thread of the user's own."""

@@ -23,7 +23,7 @@ from medexam.experiments.evaluate.identity import describe_value, metric_name
 from medexam.model_calls import Generation
 from medexam.predictions import Reason
 from medexam.predictions.core import MetricScore
-from medexam.programs.lm import Calls, recorded_calls
+from medexam.programs.kept import Calls, recorded_calls
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.own import call_in_thread, call_module
 from medexam.programs.program_output import ProgramOutput

@@ -27,7 +27,7 @@ from medexam.experiments.store.prediction_lines import PredictionLog
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_prediction
-from medexam.programs.lm import kept_calls
+from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both
 from medexam.serve.waits import covered_s, limited, recorded
 

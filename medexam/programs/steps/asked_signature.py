@@ -10,7 +10,7 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object
 from medexam.predictions import OptionScores
 from medexam.programs.fields import Asked
-from medexam.programs.lm import Calls
+from medexam.programs.kept import Calls
 from medexam.programs.loading import typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.probabilities import OptionProbabilities

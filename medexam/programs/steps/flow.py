@@ -8,7 +8,7 @@ import dspy
 
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
-from medexam.programs.lm import shared_draws
+from medexam.programs.kept import shared_draws
 from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput

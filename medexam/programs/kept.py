@@ -1,0 +1,130 @@
+"""What is kept of a question's calls, by whatever part of its program and in whatever thread they are made.
+
+The keepers stand in DSPy's settings, which it hands on to its threads. A server gives one seed and one prompt one
+reply, so an equal dialogue of one question is sent under the next seed.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import dspy
+
+from medexam.dspy_internals import CALL_ERRORS
+from medexam.model_calls import Dialogue, Generation
+from medexam.predictions.calls import ModelCall
+
+KEPT = "medexam_kept_calls"
+"""Setting of DSPy's context: the `KeptCalls` of a question."""
+CALLS = "medexam_calls"
+"""Setting of DSPy's context: the `Calls` of a module of the user's own."""
+_DRAWS = "medexam_draws"
+
+
+class Draws:
+    """Which seeds each prompt that is drawn at a temperature was sent under, by whatever thread."""
+
+    def __init__(self) -> None:
+        self._seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        self._lock = threading.Lock()
+
+    def redraw(self, dialogue: Dialogue, model: str) -> Dialogue:
+        """Return the dialogue to send to a model: at a temperature and with a seed, under the first seed from its own
+        that is free.
+        """
+        sampling, seed = dialogue.sampling, dialogue.sampling.drawn_seed
+        if seed is None:
+            return dialogue
+        key = model, dialogue.key
+        with self._lock:
+            used_seeds = self._seeds[key]
+            # A dialogue that asks for several replies takes as many seeds, one after the other.
+            while not used_seeds.isdisjoint(range(seed, seed + sampling.samples)):
+                seed += 1
+            used_seeds.update(range(seed, seed + sampling.samples))
+        return dialogue if seed == sampling.seed else dialogue.with_seed(seed)
+
+
+@dataclass
+class Calls:
+    """The calls of one question of a module of the user's own."""
+
+    draws: Draws = field(default_factory=Draws)
+    generations: list[Generation] = field(default_factory=list)
+    """Each reply, in the order in which they came."""
+    over: bool = False
+    """Whether nobody waits for the question any more."""
+    fault: Exception | None = None
+    """What the last call broke with; None if it brought a reply."""
+
+    @contextmanager
+    def noting_fault(self) -> Iterator[None]:
+        """Keep what the call in the block breaks with; raises `OverError` if the question is over."""
+        if self.over:
+            raise OverError
+        self.fault = None
+        try:
+            yield
+        except CALL_ERRORS as error:
+            self.fault = error
+            raise
+
+
+class OverError(BaseException):
+    """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
+
+
+class KeptCalls:
+    """The calls of one question, the program's own and those of its parts, in the order in which they are begun."""
+
+    def __init__(self) -> None:
+        self._calls: list[ModelCall] = []
+        self._lock = threading.Lock()
+
+    def begin(self, call: ModelCall, replies: int) -> range:
+        """Keep a call that asks for `replies` replies; return their places."""
+        with self._lock:
+            begin = len(self._calls)
+            self._calls += [call] * replies
+        return range(begin, begin + replies)
+
+    def end(self, place: int, call: ModelCall) -> None:
+        """Keep what came of the call at this place."""
+        self._calls[place] = call
+
+    def all(self) -> tuple[ModelCall, ...]:
+        """Return what was kept so far."""
+        return tuple(self._calls)
+
+
+@contextmanager
+def kept_calls() -> Iterator[KeptCalls]:
+    """Keep every call of a model that the block makes."""
+    calls = KeptCalls()
+    with dspy.context(**{KEPT: calls}):
+        yield calls
+
+
+def keep_call(call: ModelCall) -> bool:
+    """Keep a call that no engine of ours made; return whether calls are kept here."""
+    keeper: KeptCalls | None = dspy.settings.get(KEPT)
+    if keeper is not None:
+        keeper.begin(call, 1)
+    return keeper is not None
+
+
+def shared_draws() -> AbstractContextManager[None]:
+    """Return a context in which all that is recorded, apart or not, draws each prompt under seeds of its own."""
+    context: AbstractContextManager[None] = dspy.context(**{_DRAWS: Draws()})
+    return context
+
+
+@contextmanager
+def recorded_calls() -> Iterator[Calls]:
+    """Keep the calls that are made in the block."""
+    draws: Draws | None = dspy.settings.get(_DRAWS)
+    calls = Calls() if draws is None else Calls(draws)
+    with dspy.context(**{CALLS: calls}):
+        yield calls
