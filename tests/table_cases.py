@@ -18,6 +18,12 @@ def read_cases(name: str, folder: Path = FOLDER) -> list[Any]:
     return [pytest.param(case, id=case.get("name", str(place))) for place, case in enumerate(cases, start=1)]
 
 
+def read_table(name: str) -> tuple[list[str], list[list[Any]]]:
+    """The names and the rows of a file of cases, as `parametrize` takes them."""
+    cases = [case.values[0] for case in read_cases(name)]
+    return list(cases[0]), [list(case.values()) for case in cases]
+
+
 def write_rows(path: Path, rows: Any) -> Path:
     """Write rows in the form that the path's ending says, or a text as it is; gives the path."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from medexam.plugins import added_names
+from table_cases import read_table
 
 CODE = '''
 """What this module holds."""
@@ -41,18 +41,8 @@ POINTS = {
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path, monkeypatch):
-    metadata = tmp_path / "site" / "own-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
-    lines = "\n".join(f"{name} = {target}" for name, target in POINTS.items())
-    (metadata / "entry_points.txt").write_text(f"[medexam.commands]\n{lines}\n")
-    (tmp_path / "site" / "own_commands.py").write_text(CODE)
-    (tmp_path / "site" / "broken_commands.py").write_text(BROKEN)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    added_names.cache_clear()
-    yield
-    added_names.cache_clear()
+def _installed(install) -> None:
+    install("medexam.commands", POINTS, {"own_commands": CODE, "broken_commands": BROKEN})
 
 
 def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
@@ -70,15 +60,7 @@ def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
     assert "headqa_sample" in medexam("data", "list")[1], "a name of a group's own is not a package's either"
 
 
-@pytest.mark.parametrize(
-    ("words", "printed"),
-    [
-        (["grade"], "3 points\n"),
-        (["grade", "--points", "4"], "4 points\n"),
-        (["numbers", "two"], "two\n"),
-        (["data", "grade"], "3 points\n"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("called_commands"))
 def test_they_are_called_by_their_names(medexam, words, printed) -> None:
     assert medexam(*words) == (0, printed, "")
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from medexam.plugins import added_names
-
 CODE = """
+import json
 from medexam.datasets import load_exam_set
 from medexam.experiments import current_run
 from stored_runs import write_run
@@ -31,18 +30,8 @@ POINTS = {"absent": "no_such_module:Importer", "broken": "own_broken:Importer", 
 
 
 @pytest.fixture(autouse=True)
-def _installed(tmp_path, monkeypatch):
-    metadata = tmp_path / "site" / "own-1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
-    lines = "\n".join(f"{name} = {target}" for name, target in POINTS.items())
-    (metadata / "entry_points.txt").write_text(f"[medexam.importers]\n{lines}\n")
-    (tmp_path / "site" / "own_broken.py").write_text("import no_such_library\n")
-    (tmp_path / "site" / "own_importers.py").write_text(f"import json\n{CODE}")
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    added_names.cache_clear()
-    yield
-    added_names.cache_clear()
+def _installed(install) -> None:
+    install("medexam.importers", POINTS, {"own_broken": "import no_such_library\n", "own_importers": CODE})
 
 
 def test_a_packages_importer_reads_the_files_that_it_recognises(medexam, caplog) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from medexam.cli import COMMANDS, load_command, run_command, walk_commands
 from medexam.plugins import added_names
+from table_cases import read_table
 
 ALL = dict(walk_commands())
 """Words of a command -> the command."""
@@ -73,21 +74,6 @@ def complete(monkeypatch, tmp_path, capsys):
     return ask
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("medexam dat", ["data"]),
-        ("medexam data fe", ["fetch"]),
-        ("medexam run --li", ["--limit"]),
-        ("medexam run qui", ["quickstart", "quite_mine.yaml"]),
-        ("medexam report kept-l", ["kept-longest-en-0a0ed82f57dd"]),
-        ("medexam show 0", ["0a0ed82f57dd", "0e99fd1a64a1"]),
-        ("medexam rm --runs-dir nowhere 0", []),
-        ("medexam compare ru", ["runs"]),
-        ("medexam run quickstart --set dataset.la", ["dataset.language="]),
-        ("medexam run quickstart --set program.kind=zero", ["program.kind=zero_shot"]),
-        ("medexam run quickstart --set nonsense.x", []),
-    ],
-)
+@pytest.mark.parametrize(*read_table("completed_words"))
 def test_words_are_completed(complete, line, words) -> None:
     assert complete(line) == words

@@ -8,7 +8,6 @@ so that the folder holds the files of an earlier state.
 import csv
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from medexam.experiments import RunFolder
 from medexam.measures import compute_metrics, find_benchmark
 from medexam.predictions import Failure, Reason, Status
 from medexam.specs import DatasetSpec
+from page_blocks import Page
 from stored_runs import write_run
 from table_cases import write_squad
 
@@ -204,32 +204,6 @@ def latex_tables(text: str) -> list[list[list[str]]]:
     return tables
 
 
-class PageTables(HTMLParser):
-    """The same of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[list[list[str]]] = []
-        self._is_cell = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr" and self.tables:
-            self.tables[-1].append([])
-        elif tag in ("td", "th") and self.tables:
-            self.tables[-1][-1].append("")
-            self._is_cell = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._is_cell = self._is_cell and tag not in ("td", "th")
-
-    def handle_data(self, data: str) -> None:
-        if self._is_cell:
-            self.tables[-1][-1][-1] += data
-
-
 def check_tables(tables: list[list[list[str]]], documents: dict[str, dict], *, matrices: bool) -> None:
     """The table of runs shows each run's measures; with `matrices`, others show its accuracy by each facet."""
     overview = next(
@@ -287,7 +261,7 @@ def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, sp
     assert len(documents) == 6
     check_tables(markdown_tables(files["md"].read_text()), documents, matrices=False)
     check_tables(latex_tables(files["tex"].read_text()), documents, matrices=True)
-    check_tables(PageTables(files["html"].read_text()).tables, documents, matrices=True)
+    check_tables([*Page(files["html"].read_text()).tables.values()], documents, matrices=True)
     check_csv(files["csv"], documents)
     terminal = medexam("report", "runs")[1]
     for program, document in documents.items():

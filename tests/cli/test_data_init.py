@@ -10,6 +10,7 @@ import medexam as package
 from docs_site.spec_schema import build_schema
 from medexam.datasets import load_exam_set
 from medexam.specs import DatasetSpec, build_cells, load_document, validate
+from table_cases import read_table
 
 LIBRARY = Path(package.__file__).parent / "experiments" / "library"
 CSV = "Question,Option A,Option B,Option C,Correct Answer,Topic,QID\n" + "".join(
@@ -42,20 +43,7 @@ def test_a_spec_is_proposed_and_runs(medexam, run, refused, tmp_path) -> None:
     assert len(json.loads(medexam("data", "show", "my.yaml", "--limit", 1, "--json")[1])) == 1
 
 
-@pytest.mark.parametrize(
-    ("row", "kind", "columns"),
-    [
-        ({"question": "Q?", "choices": ["a", "b", "c"], "answer": 0}, "choice", {"options": "choices"}),
-        ({"stem": "Q?\nA) a\nB) b", "label": "B"}, "choice", {"stem": "stem", "answer": "label"}),
-        ({"question": "Q?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 4}, "choice", {"answer": "cop"}),
-        ({"question": "Q?", "answer": "ice cream"}, "short_answer", {"answer": "answer"}),
-        (
-            {"question": "Q?", "answer": "ice cream", "context": "We eat ice cream now."},
-            "spans",
-            {"context": "context"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(*read_table("recognised_kinds"))
 def test_the_kind_is_recognised(medexam, tmp_path, row, kind, columns) -> None:
     (tmp_path / "my.jsonl").write_text(json.dumps(row) + "\n")
     code, out, err = medexam("init", "my.jsonl", "--out", "spec.yaml")

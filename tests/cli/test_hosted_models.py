@@ -12,25 +12,12 @@ from provider_wires import GPT5, Anthropic, Bedrock, Gemini
 from wire_server import Wire, serving
 
 from medexam.specs import build_cells, load_document
+from table_cases import read_table
 
 COMMAND = ("run", "headqa_sample", "--limit", 2, "--model")
-WORDS = {
-    "embedded": {"engine": "embedded"},
-    "openai/gpt-4o-mini": {"engine": "litellm", "name": "openai/gpt-4o-mini"},
-    "together_ai/meta-llama/Llama-3.3-70B": {"engine": "litellm", "name": "together_ai/meta-llama/Llama-3.3-70B"},
-    "bedrock/anthropic.claude-v1:0": {"engine": "litellm", "name": "bedrock/anthropic.claude-v1:0"},
-    "hf:Qwen/Qwen3-0.6B": {"engine": "embedded", "name": "Qwen/Qwen3-0.6B"},
-    "./folder": {"engine": "embedded", "path": "folder"},
-    "models/Q4.GGUF": {"engine": "embedded", "path": "models/Q4.GGUF"},
-    "http://127.0.0.1:8000/v1": {"engine": "vllm", "endpoints": ["http://127.0.0.1:8000/v1"]},
-    "https://gpu:8000/v1#a/b": {"engine": "vllm", "endpoints": ["https://gpu:8000/v1"], "name": "a/b"},
-    "registry:servers.json": {"engine": "vllm", "endpoints": ["registry:servers.json"]},
-    "llama-3.1-8b": {"engine": "vllm", "profile": "llama-3.1-8b"},
-    "my_engines:Echo": {"engine": "my_engines:Echo"},
-}
 
 
-@pytest.mark.parametrize(("word", "fields"), WORDS.items(), ids=list(WORDS))
+@pytest.mark.parametrize(*read_table("model_words"))
 def test_a_word_says_which_model_and_which_engine(word, fields) -> None:
     _, (cell,) = build_cells({"name": "s", "dataset": "headqa_sample"}, {"model": word})
     model = cell.model.model_dump(mode="json")

@@ -5,16 +5,9 @@ import json
 import pytest
 import yaml
 
-PROGRAMS = [
-    {"kind": "zero_shot"},
-    {"kind": "zero_shot", "answer_format": "guided", "answer_form": "angles"},
-    {"kind": "few_shot"},
-    {"kind": "chain_of_thought"},
-    {"kind": "retrieve_then_answer", "retriever": {"kind": "bm25", "corpus": "corpus.jsonl"}},
-    {"kind": "relevance", "retriever": {"kind": "bm25", "corpus": "corpus.jsonl"}},
-    {"kind": "likelihood", "read": "label"},
-    {"kind": "longest"},
-]
+from table_cases import read_cases
+
+PROGRAMS = [case.values[0] for case in read_cases("programs_in_five_languages")]
 WORDS = {"en": "Answer:", "es": "Respuesta:", "gl": "Resposta:", "it": "Risposta:", "ru": "Ответ:"}
 
 

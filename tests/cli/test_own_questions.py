@@ -59,15 +59,6 @@ def test_any_of_several_right_answers_scores_everywhere(run, medexam, own, tmp_p
     assert (code, json.loads(out)[0]["metrics"]["right"]) == (0, 2), "also without the file"
 
 
-def test_the_run_does_not_depend_on_the_path_the_name_or_the_format(run, own) -> None:
-    (first,) = run(own())
-    rows = [dict(zip(CSV.splitlines()[0].split(","), line.split(","), strict=True)) for line in CSV.splitlines()[1:]]
-    (second,) = run(own("".join(json.dumps(row) + "\n" for row in reversed(rows)), "elsewhere.jsonl"))
-    assert first["run_id"] == second["run_id"]
-    (third,) = run(own(CSV.replace("Which is a virus", "Which one is a virus")))
-    assert third["run_id"] != first["run_id"]
-
-
 def test_bad_rows_stop_a_run_or_are_counted_in_its_report(run, medexam, refused, own) -> None:
     bad = f"{CSV}Which?,a,b,c,d,E,none\n"
     line = refused("run", own(bad))

@@ -10,6 +10,7 @@ import pytest
 from datasets import load_from_disk
 from medexam.retrievers import read_manifest
 from retrievers.tiny_models import save_medcpt
+from table_cases import read_table
 
 SAMPLE = Path(__file__).parents[1] / "retrievers" / "corpus_sample"
 COUNT = 30
@@ -142,16 +143,7 @@ def test_one_word_swaps_the_retriever_and_the_index_is_made_once(look_up, tmp_pa
     assert {row["question"]: row["passages"] for row in medcpt} == {row["question"]: row["passages"] for row in dense}
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        (["program.k=201"], "program.k is 201, and the corpus has 200 passages: ask for at most 200"),
-        (["program.k=101", "program.retriever.kind=fusion"], "fusion ranks the 100 best passages of each method"),
-        (["program.retriever.chunk_overlap=2"], "give chunk_tokens, and a smaller overlap"),
-        (["program.retriever.index=nowhere"], "medexam index build --corpus"),
-        (["program.retriever.encoder=./nowhere"], "no such model folder"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_retrievals"))
 def test_what_cannot_be_looked_up_is_one_line_before_anything_is_loaded(look_up, settings, told) -> None:
     code, out, err = look_up(f"program.retriever.corpus={SAMPLE}", *settings)
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -121,8 +121,6 @@ def test_a_spent_budget_stops_the_run_and_the_next_one_goes_on(medexam, spec) ->
         3,
         True,
     )
-    code, _, err = medexam("run", spec(matrix=TWO), "--max-minutes", 0)
-    assert (code, "the limit --max-minutes is reached: 12 questions still pending" in err) == (3, True)
     assert medexam("run", spec(matrix=TWO), "--max-tokens", 10**9, "--max-cost", 5)[0] == 0
     assert medexam("run", spec(matrix=TWO), "--max-tokens", 1)[0] == 0, "nothing is left that a budget could stop"
 

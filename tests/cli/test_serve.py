@@ -11,6 +11,7 @@ import pytest
 from fake_vllm import call_it_the_cpu_build, free_port, write_fake_vllm, write_model_folder
 
 from medexam.serve import Registry, read_key_file
+from table_cases import read_table
 from waiting import BACKSTOP_S
 
 
@@ -114,22 +115,7 @@ def test_what_is_submitted_is_what_print_shows(medexam, tmp_path: Path, monkeypa
     assert "35.3 GB of weights" in submitted
 
 
-A100S = "128|1000000|gpu:a100:8(S:0-3)"
-
-
-@pytest.mark.parametrize(
-    ("rows", "gpus", "profile", "cores", "mib"),
-    [
-        ([A100S], 4, "llama-3.1-70b", 64, 475_000),
-        ([A100S], 8, "llama-3.1-70b", 128, 950_000),
-        ([A100S, "32|256000|gpu:4", "16|64000|gpu:a30:1"], 2, "llama-3.1-8b", 16, 121_600),
-        (["64+|500000+|gpu:4", "96|250000|(null)"], 2, "llama-3.1-8b", 32, 237_500),
-        (["32|100000|gpu:a30:2,gpu:v100:2,shard:8"], 4, "llama-3.1-70b", 32, 95_000),
-        (["16|64000|gpu:1"], 4, "llama-3.1-70b", 20, 80_000),
-        (["slurm_load_partitions: Unable to contact"], 4, "llama-3.1-70b", 20, 80_000),
-        (["8|32000|(null)"], 0, "smollm2-cpu", 8, 30_400),
-    ],
-)
+@pytest.mark.parametrize(*read_table("node_shares"))
 def test_the_share_that_the_gpus_are_of_a_node(
     medexam, tmp_path: Path, monkeypatch, rows: list[str], gpus: int, profile: str, cores: int, mib: int
 ) -> None:

@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from medexam.datasets import check_exam_set
+from table_cases import read_table
 
 
 def _kinds(anomalies) -> list[str]:
@@ -32,20 +33,7 @@ EMPTY = [{"aid": n, "atext": "" if n == 3 else "x" * n} for n in range(1, 6)]
 SAME = [{"aid": n, "atext": "same"} for n in (1, 2)]
 
 
-@pytest.mark.parametrize(
-    ("change", "errors", "notes"),
-    [
-        ({"ra": "6"}, ["gold_is_no_option"], []),
-        ({"ra": "?"}, ["unreadable"], []),
-        ({"qtext": "  "}, ["empty_stem"], []),
-        ({"qid": "51"}, ["repeated_key"], []),
-        ({"answers": EMPTY}, ["empty_option"], []),
-        ({"answers": SAME, "ra": "1"}, [], ["identical_options"]),
-        ({"image": "./data/a.png"}, [], ["pictures_not_here"]),
-        ({"image": "./data/here.png"}, [], []),
-        ({"qtext": "A \uf0ff B \uf061 C"}, [], ["private_use_character"]),
-    ],
-)
+@pytest.mark.parametrize(*read_table("checked_questions"))
 def test_errors_fail_a_check_and_notes_do_not(document, first, write_json, tmp_path, change, errors, notes) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data/here.png").touch()
@@ -105,14 +93,7 @@ def test_rows_without_an_official_answer_are_counted(records, write_jsonl) -> No
     assert _kinds(report.languages[0].notes) == ["no_official_answer"]
 
 
-@pytest.mark.parametrize(
-    ("change", "kind"),
-    [
-        ({"ra": "1"}, "gold_differs"),
-        ({"image": "b.png"}, "image_differs"),
-        ({"answers": [{"aid": 1, "atext": "a"}, {"aid": 2, "atext": "b"}]}, "option_numbers_differ"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("languages_that_disagree"))
 def test_languages_that_disagree_are_an_error(document, spanish, first, write_json, tmp_path, change, kind) -> None:
     first["ra"] = "2"
     twin = spanish["exams"]["Cuaderno_2013_1_B"]["data"][0]

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from table_cases import read_table
+
 KEY = "headqa-v1/2013/biology/8"
 
 
@@ -45,15 +47,7 @@ def test_show_prints_a_question_with_its_gold_marked_and_brackets_as_they_are(
     assert "(refers to the picture a.png)" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "n"),
-    [
-        ([], 3),
-        (["--limit", 500], 120),
-        (["--limit", 500, "--split", "dev"], 24),
-        (["--limit", 500, "--year", 2013, "--year", 2014, "--discipline", "nursing"], 8),
-    ],
-)
+@pytest.mark.parametrize(*read_table("shown_questions"))
 def test_show_as_json_is_one_document(medexam, words, n) -> None:
     shown = json.loads(medexam("data", "show", "headqa_sample", "--language", "es", "--json", *words)[1])
     assert len(shown) == n

@@ -9,7 +9,7 @@ from data_folders import FULL_DATA
 from medexam.datasets import check_exam_set, load_exam_set, select_questions
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
-from table_cases import read_cases
+from table_cases import read_cases, read_table
 
 pytestmark = pytest.mark.data
 PUBLISHED = {case.id: sum(case.values[0]["splits"]) for case in read_cases("headqa_v1_in_numbers")}
@@ -73,13 +73,7 @@ def test_the_bundled_sample_is_part_of_it_word_for_word(whole) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("language", "notes"),
-    [
-        ("es", {"identical_options": 2, "repeated_question": 3, "repeated_stem": 46, "pictures_not_here": 1}),
-        ("en", {"identical_options": 6, "repeated_question": 9, "repeated_stem": 58, "pictures_not_here": 1}),
-    ],
-)
+@pytest.mark.parametrize(*read_table("full_data_checks"))
 def test_a_check_passes_and_the_known_quirks_are_notes(full_data, language, notes) -> None:
     report = check_exam_set("headqa_v1", [language])
     assert report.passed

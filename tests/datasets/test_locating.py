@@ -7,6 +7,7 @@ import pytest
 from medexam.datasets import check_exam_set, find_files, load_exam_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
+from table_cases import read_table
 
 
 def test_path_wins_over_data_over_cache(monkeypatch, tmp_path, document, write_json) -> None:
@@ -49,15 +50,7 @@ def test_a_missing_file_names_every_way(monkeypatch, tmp_path) -> None:
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ({"name": "headqa_v1", "language": "it"}, "published in en, es, not in it.*headqa_v2"),
-        ({"name": "headqa_sample", "language": "ru"}, "published in en, es, not in ru"),
-        ({"name": "headqa_v1", "path": "nowhere.json"}, r"nowhere\.json does not exist: correct dataset\.path"),
-        ({"name": "headqa_v1", "path": "."}, r"no file for language en in .*HEAD_EN\.json"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_places"))
 def test_what_is_not_there_is_refused(tmp_path, spec, said) -> None:
     (tmp_path / "HEAD.json").touch()
     if "path" in spec:

@@ -10,6 +10,7 @@ from medexam.datasets import load_exam_set, sample_evenly, select_questions
 from medexam.errors import DatasetError
 from medexam.questions import Discipline, Exam, Option, Question
 from medexam.specs import DatasetSpec
+from table_cases import read_table
 
 SAMPLE = load_exam_set(DatasetSpec()).questions
 
@@ -23,23 +24,7 @@ def _question(discipline: Discipline, year: int, number: int) -> Question:
     return Question(key=key, exam=exam, number=number, language="en", stem="?", options=options)
 
 
-@pytest.mark.parametrize(
-    ("spec", "n"),
-    [
-        ({}, 120),
-        ({"split": "train"}, 48),
-        ({"split": "dev"}, 24),
-        ({"split": "test"}, 48),
-        ({"years": [2013, 2017]}, 48),
-        ({"years": [2013, 2030]}, 24),
-        ({"disciplines": ["nursing", "medicine"], "years": [2015]}, 8),
-        ({"option_counts": [5]}, 48),
-        ({"split": "test", "option_counts": [4], "disciplines": ["biology"]}, 8),
-        ({"limit": 1}, 1),
-        ({"limit": 500}, 120),
-        ({"years": [2015], "limit": 6}, 6),
-    ],
-)
+@pytest.mark.parametrize(*read_table("selections"))
 def test_selection_counts(spec, n) -> None:
     chosen = select_questions(SAMPLE, DatasetSpec.model_validate(spec))
     assert len(chosen) == n
@@ -47,15 +32,7 @@ def test_selection_counts(spec, n) -> None:
     assert [question.key for question in chosen] == sorted((question.key for question in chosen), key=order.index)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        ({"years": [2020]}, ["years=2020", "years 2013, 2014, 2015, 2016, 2017"]),
-        ({"split": "dev", "years": [2013]}, ["split=dev, years=2013"]),
-        ({"option_counts": [3]}, ["option_counts=3", "option_counts 4, 5"]),
-        ({"images": "with"}, ["images=with", "0 with an image"]),
-    ],
-)
+@pytest.mark.parametrize(*read_table("empty_selections"))
 def test_an_empty_selection_names_the_filters_and_the_choice(spec, words) -> None:
     with pytest.raises(DatasetError) as caught:
         select_questions(SAMPLE, DatasetSpec.model_validate(spec))

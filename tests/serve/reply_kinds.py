@@ -5,38 +5,12 @@ from typing import Any
 
 from wire_server import Wire
 
-KINDS: dict[str, tuple[dict[str, Any], str]] = {
-    "stop": ({"content": "{Answer: 3}"}, "stop"),
-    "abort": ({"content": "{Answer: 1}"}, "abort"),
-    "unknown": ({"content": "{Answer: 1}"}, "gave_up"),
-    "refused": ({"content": None, "refusal": "I cannot help."}, "stop"),
-    "filtered": ({"content": None}, "content_filter"),
-    "filtered in part": ({"content": "{Answer: 1} and"}, "content_filter"),
-    "empty": ({"content": ""}, "stop"),
-    "null": ({"content": None}, "stop"),
-    "cut": ({"content": "Let me see. {Answer: 1}? No,"}, "length"),
-    "cut thought": ({"content": "<think>Perhaps {Answer: 1}"}, "length"),
-    "thought": ({"content": "[THINK]{Answer: 1}[/THINK]{Answer: 3}"}, "stop"),
-    "thought of MedGemma": ({"content": "<unused94>thought\n{Answer: 1}<unused95>{Answer: 3}"}, "stop"),
-    "channel": ({"content": "<|channel|>analysis<|message|>{Answer: 1}<|end|>"}, "stop"),
-    "run-on": ({"content": "{Answer: 3}<|im_end|>\n<|im_start|>user\nNext?\n{Answer: 1}"}, "stop"),
-    "invented turn": ({"content": "Yes.<|im_end|>\n<|im_start|>user\n{Answer: 1}"}, "stop"),
-    "denied": ({"content": "not {Answer: 1}"}, "stop"),
-    "instruction": ({"content": "Please answer in the form {Answer: 1}"}, "stop"),
-    "lenient": ({"content": "The answer is 3."}, "stop"),
-}
+from table_cases import read_cases
+
+ROWS = [case.values[0] for case in read_cases("reply_kinds")]
+KINDS: dict[str, tuple[dict[str, Any], str]] = {row["kind"]: (row["message"], row["finish_reason"]) for row in ROWS}
 """Kind -> message and finish reason of every reply to a question."""
-COUNTED: dict[str, tuple[str, int | None, str | None, int | None]] = {
-    **dict.fromkeys(("stop", "thought", "thought of MedGemma", "run-on"), ("answered", 3, None, None)),
-    **dict.fromkeys(("abort", "unknown"), ("failed", None, None, None)),
-    "refused": ("unanswered", None, "refused", None),
-    **dict.fromkeys(("filtered", "filtered in part"), ("unanswered", None, "filtered", None)),
-    **dict.fromkeys(("empty", "null"), ("unanswered", None, "empty", None)),
-    "cut": ("unanswered", None, "truncated", None),
-    "cut thought": ("unanswered", None, "truncated_thinking", None),
-    **dict.fromkeys(("channel", "invented turn", "denied", "instruction"), ("unanswered", None, "unparsed", None)),
-    "lenient": ("unanswered", None, "unparsed", 3),
-}
+COUNTED = {row["kind"]: tuple(row["counted"]) for row in ROWS}
 """Kind -> status, answer, reason, and what only the lenient reader reads."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec, build_cells, load_document, parse_overrides, validate
-from table_cases import read_cases, write_rows
+from table_cases import read_cases, read_table, write_rows
 
 CASES = {case.values[0]["name"]: case.values[0] for case in reversed(read_cases("shipped"))}
 """Name -> the case of the hub's copy."""
@@ -61,13 +61,7 @@ def test_lettered_options_are_read_as_the_hub_may_give_them(load_shipped) -> Non
         assert [exams.golds[one.key].number for one in exams.questions] == CASES["med_ita"]["golds"]
 
 
-@pytest.mark.parametrize(
-    ("name", "several", "bad"),
-    [
-        ("igakuqa", {"answer": ["b", "e"]}, {"choices": [], "answer": ["47"]}),
-        ("cmexam", {"Answer": "ACE"}, {"Answer": None}),
-    ],
-)
+@pytest.mark.parametrize(*read_table("several_answers"))
 def test_questions_that_want_several_answers_are_left_out_and_counted(load_shipped, name, several, bad) -> None:
     rows = CASES[name]["rows"]
     exams = load_shipped(name, [rows[0], rows[1] | several, *[rows[2]] * 17, rows[3] | bad])

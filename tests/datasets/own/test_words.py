@@ -7,7 +7,7 @@ import pytest
 from medexam.datasets import load_task_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec, validate
-from table_cases import write_rows
+from table_cases import read_table, write_rows
 
 CONTEXT = "The patient takes metformin 500 mg for type 2 diabetes."
 SHORT = {
@@ -61,16 +61,7 @@ def test_spans_stand_in_their_context(load, row) -> None:
     assert tasks.golds[task.key].answers == ("metformin",)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"answer": "insulin"}, "line 1, column answer: is 'insulin', which the context does not contain"),
-        ({"start": 4}, "line 1, column start: is 4, where 'patient t' stands: 'metformin' is at 18"),
-        ({"answer": [{"text": "metformin", "answer_start": 4}]}, "column start: is 4, where 'patient t' stands"),
-        ({"context": ""}, "column context: is empty"),
-        ({"answer": []}, "column answer: is empty"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("bad_spans"))
 def test_a_bad_row_is_named_and_left_out_where_that_is_said(load, change, said) -> None:
     with pytest.raises(DatasetError, match=said):
         load([{**SPAN, **change}], "spans")

@@ -8,17 +8,10 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
+from dspy_examples import build_devset, exact
 
 pytestmark = pytest.mark.filterwarnings("ignore:Implementing custom LMs:DeprecationWarning")
 COUNT = 40
-
-
-def build_devset(size=COUNT):
-    return [dspy.Example(question=f"q{n:02d}", answer="1").with_inputs("question") for n in range(size)]
-
-
-def exact(example, prediction, trace=None):
-    return example.answer == prediction.answer
 
 
 class Counted(DummyLM):
@@ -141,7 +134,10 @@ class OnlyForward(dspy.BaseLM):
 @pytest.mark.parametrize("make", [Called, Both, lambda: dspy.Predict("question -> answer")])
 def test_a_module_is_called_as_dspy_calls_it(evaluate, make) -> None:
     with dspy.context(lm=OnlyForward("plain")):
-        scores = [evaluate(make(), kind=kind, size=4).score for kind in (dspy.Evaluate, medexam.Evaluate)]
+        scores = [
+            evaluate(make(), kind=kind, size=4, metric=lambda _, said, trace=None: said.answer == "1").score
+            for kind in (dspy.Evaluate, medexam.Evaluate)
+        ]
     assert scores == [100.0, 100.0]
 
 
@@ -157,7 +153,7 @@ def test_the_traceback_of_a_fault_is_logged_where_it_is_asked_for(evaluate, capl
         caplog.clear()
         with caplog.at_level(logging.ERROR), dspy.context(lm=Counted()):
             evaluate(Breaks(), size=1, failure_score=0.0, provide_traceback=wanted, fresh=True)
-        assert ("boom at q00" in caplog.text and "Traceback" in caplog.text) is wanted
+        assert ("boom at q0000" in caplog.text and "Traceback" in caplog.text) is wanted
 
 
 def test_nothing_of_dspys_classes_is_changed_by_an_evaluation(evaluate) -> None:

@@ -12,6 +12,7 @@ import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
+from dspy_examples import build_devset, exact
 from medexam.errors import EngineError
 
 TOLD = 120
@@ -32,16 +33,8 @@ class Guess(dspy.Module):
         return self.answer(question=question)
 
 
-def exact(example, prediction, trace=None):
-    return example.answer == prediction.answer
-
-
 def graded(example, prediction, trace=None):
     return dspy.Prediction(score=0.25 * len(prediction.answer), feedback=f"wanted {example.answer}")
-
-
-def build_devset(size):
-    return [dspy.Example(question=f"q{n:04d}", answer=str(n % 3)).with_inputs("question") for n in range(size)]
 
 
 def build_model(size, **more):
@@ -196,7 +189,8 @@ def test_limits_end_the_asking(evaluate, capsys) -> None:
 KILLED = """
 import os, pathlib, sys, time, dspy, medexam
 sys.path.insert(0, sys.argv[1])
-from test_evaluations import build_devset, build_model, exact
+from test_evaluations import build_model
+from dspy_examples import build_devset, exact
 
 class Dying(dspy.Module):
     def __init__(self):

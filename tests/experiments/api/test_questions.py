@@ -12,6 +12,7 @@ from medexam.errors import DatasetError, MedExamError, SpecError
 from medexam.questions import Question
 from medexam.serve import ScriptedEngine
 from scripted_engines import LAST_MADE, MADE
+from table_cases import read_table
 
 
 def test_what_is_offered_can_be_imported() -> None:
@@ -64,20 +65,7 @@ def test_programs_run_under_dspys_own_evaluation(scripted) -> None:
     assert found.score == pytest.approx(100 * right / 12, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("said", "by_number", "by_text"),
-    [
-        (2, 1.0, 1.0),
-        ("2.", 1.0, 1.0),
-        ("(2)", 1.0, 1.0),
-        (3, 0.0, 0.0),
-        (None, 0.0, 0.0),
-        ("B", 0.0, 1.0),
-        ("Vitamin C", 0.0, 1.0),
-        ("{Answer: 2}", None, 1.0),
-        ("A", 0.0, 0.0),
-    ],
-)
+@pytest.mark.parametrize(*read_table("metric_answers"))
 def test_the_metric_reads_numbers_and_with_the_question_letters_and_texts(said, by_number, by_text) -> None:
     question = Question.of("Which prevents scurvy?", ["Vitamin A", "Vitamin C"])
     prediction = dspy.Prediction(answer=said)

@@ -7,6 +7,7 @@ import pytest
 
 import medexam
 from medexam.errors import RunFolderError, SpecError
+from table_cases import read_table
 
 
 def test_a_data_sets_name_is_an_experiment(ask, runs_dir) -> None:
@@ -134,15 +135,7 @@ def test_failures_are_told_and_resumed(ask, tmp_path) -> None:
     assert ask(accept_model_change=True)[0].complete
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"colour": 1}, "'colour' does not exist"),
-        ({"dataset__colour": 1}, "'dataset.colour' does not exist"),
-        ({"program": "zero_shoot"}, "did you mean 'zero_shot'"),
-        ({"limit": 3, "dataset__limit": 4}, "set the same key"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_runs"))
 def test_what_is_wrong_is_said(ask, settings, said) -> None:
     with pytest.raises(SpecError, match=said):
         ask(**settings)

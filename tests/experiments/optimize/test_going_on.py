@@ -10,6 +10,7 @@ from wire_server import Wire, serving
 import medexam as package
 from medexam.datasets import SAMPLE_FOLDER
 from medexam.errors import RunFolderError, SpecError
+from table_cases import read_table
 
 INTERRUPTING = """
 import os, pathlib, signal
@@ -159,21 +160,7 @@ def test_a_script_elsewhere_goes_on_and_a_changed_one_is_another(optimize, tmp_p
     assert optimize({"optimizer.kind": "labeled"}).folder != done.folder
 
 
-@pytest.mark.parametrize(
-    ("overrides", "said"),
-    [
-        ({"dataset.split": "all"}, "both hold questions of"),
-        ({"optimizer.train.split": "dev"}, "optimizer.train and optimizer.validation both hold"),
-        ({"optimizer.validation": {"years": [2016]}}, "optimizer.validation and dataset both hold"),
-        ({"optimizer.max_calls": 40}, "too small for one round"),
-        ({"program.kind": "likelihood"}, "no instructions to optimize"),
-        ({"program.kind": "random"}, "shows no demonstrations"),
-        ({"optimizer.kind": "randm_search"}, "random_search"),
-        ({"optimizer.demo": 3}, "demos"),
-        ({"optimizer": None}, r"--set optimizer\.kind=random_search"),
-        ({"matrix": {"dataset.language": ["en", "es"]}}, "makes 2 programs"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_optimizations"))
 def test_what_cannot_be_optimized_is_said_before_anything_is_asked(
     optimize, document, tmp_path, overrides, said
 ) -> None:

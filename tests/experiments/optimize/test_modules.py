@@ -14,6 +14,7 @@ from medexam.errors import MedExamError, SpecError
 from medexam.plugins import load_object
 from medexam.serve import ScriptedEngine
 from scripted_engines import LAST_MADE, MADE
+from table_cases import read_table
 
 MODULE = """
 import dspy
@@ -213,19 +214,7 @@ class Broken(Teleprompter):
 """
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "says"),
-    [
-        ({"kind": "labeled"}, "optimizer.kind labeled is not for Judge: choose bootstrap, random_search"),
-        ({"metric": "log_probability"}, "is not for Judge: choose accuracy, exam_score"),
-        ({"kind": "dspy.Predict"}, "not a subclass of dspy.teleprompt.Teleprompter"),
-        ({"kind": "dspy.SIMBA", "args": {"colour": 3}}, "making it failed: TypeError"),
-        ({"kind": "bootstrap", "args": {"k": 3}}, "args belong to a kind that is a class"),
-        ({"kind": "simba"}, "is none of labeled, knn"),
-        ({"kind": "bootstrap", "metric": "metric.py:broken"}, "optimizer.metric returned 'good' for question"),
-        ({"kind": "broken.py:Broken", "args": {}}, r"Broken, broken.py:6 in compile: KeyError: 'gone'.*--debug"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_optimizers"))
 def test_what_is_no_optimizer_or_metric_is_said(module, optimize, tmp_path, monkeypatch, optimizer, says) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     optimizer = {

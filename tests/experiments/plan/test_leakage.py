@@ -7,7 +7,7 @@ import yaml
 
 import medexam
 from medexam.errors import SpecError
-from table_cases import write_squad
+from table_cases import read_table, write_squad
 
 CORPUS = str(Path(__file__).parents[2] / "retrievers" / "corpus_sample" / "passages.jsonl.gz")
 
@@ -28,18 +28,7 @@ def examples(tested, tmp_path):
     return str(path)
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        {"kind": "few_shot"},
-        {"kind": "few_shot", "samples": 2},
-        {"kind": "few_shot", "orders": "cyclic", "answer_format": "guided"},
-        {"kind": "retrieve_then_answer", "then": "few_shot", "cite": True},
-        {"kind": "retrieve_verify", "then": "few_shot"},
-        {"kind": "iterative_retrieval", "then": "few_shot"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(*read_table("leaking_examples"), ids=str)
 def test_examples_of_ones_own_that_hold_a_tested_question_are_refused(program, spec, examples, tested) -> None:
     retriever = {} if program["kind"] == "few_shot" else {"retriever": {"kind": "bm25", "corpus": CORPUS}}
     spec["model"]["temperature"], spec["dataset"] = 0.7, "headqa_sample"

@@ -6,6 +6,7 @@ import yaml
 import medexam
 from command_line import medexam as command_line  # noqa: F401
 from medexam.errors import SpecError
+from table_cases import read_table
 
 
 @pytest.fixture
@@ -30,15 +31,7 @@ def test_what_does_not_fit_is_refused_with_a_way_out(spec, datasets, dataset, pr
         medexam.plan(spec | {"dataset": datasets[dataset], "program": program})
 
 
-@pytest.mark.parametrize(
-    ("model", "most"),
-    [
-        ({"name": "openai/gpt-4o-mini"}, "$0.50"),
-        ({"name": "openai/gpt-5", "temperature": 1.0}, "$41.46"),
-        ({"name": "openai/gpt-5", "temperature": 1.0, "max_tokens": 3000}, "$0.50"),
-        ({"name": "openai/gpt-5", "endpoints": ["http://127.0.0.1:1/v1"]}, "$0.50"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("longest_replies"))
 def test_the_longest_reply_holds_the_thinking_of_the_price(command_line, spec, tmp_path, model, most) -> None:  # noqa: F811
     """Five questions, 100 tokens a reply, 8,192 more for the thinking, 1,000 dollars a million tokens of replies."""
     document = spec | {

@@ -6,6 +6,7 @@ import dspy
 import pytest
 
 import medexam
+from dspy_examples import build_devset, exact
 
 MODULE = """
 import os, random, socket
@@ -100,13 +101,12 @@ class Retriever:
 
 
 def test_an_evaluation_is_known_by_its_prompts_too(tmp_path) -> None:
-    devset = [dspy.Example(question=f"q{n}", answer="1").with_inputs("question") for n in range(4)]
     lm = dspy.utils.DummyLM({"q": {"answer": "1"}})
     (hint := tmp_path / "hint.txt").write_text("think")
 
     def evaluate(size=4, **settings):
         with dspy.context(lm=lm, **settings):
-            metric = medexam.Evaluate(devset=devset[:size], metric=exact, runs_dir=tmp_path / "runs", track=False)
+            metric = medexam.Evaluate(devset=build_devset(size), metric=exact, runs_dir=tmp_path / "runs", track=False)
             return metric(Told(hint)).run.id
 
     first = evaluate(2)
@@ -115,7 +115,3 @@ def test_an_evaluation_is_known_by_its_prompts_too(tmp_path) -> None:
     retrieved = [evaluate(rm=Retriever(text)) for text in ("a", "b", "a")]
     assert len({first, evaluate(), *retrieved}) == 4
     assert retrieved[0] == retrieved[2]
-
-
-def exact(example, prediction, trace=None):
-    return example.answer == prediction.answer

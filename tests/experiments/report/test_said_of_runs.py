@@ -6,6 +6,7 @@ import pytest
 
 import medexam
 from medexam.predictions import Failure, Reason, Status
+from table_cases import read_table
 
 ZERO_SHOT, GUIDED = {"kind": "zero_shot"}, {"kind": "zero_shot", "answer_format": "guided"}
 THOUGHT = {"kind": "chain_of_thought"}
@@ -35,27 +36,7 @@ def _unanswered(reasons, reply="It may be the first."):
     return lambda _: {"status": Status.UNANSWERED, "answer": None, "reason": next(turns), "reply": reply}
 
 
-@pytest.mark.parametrize(
-    ("program", "reasons", "reply", "sentence"),
-    [
-        (ZERO_SHOT, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + GUIDE),
-        (GUIDED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + "."),
-        (GUIDED, [Reason.TRUNCATED], "It may be the first.", "20 of 20 replies cut at their budget" + LIKE + ROOM),
-        (TYPED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + GUIDE),
-        (UNTYPED, [Reason.UNPARSED], "It may be the first.", UNPARSED + LIKE + READ.format("chat")),
-        (ZERO_SHOT, [Reason.FILTERED], None, "20 of 20 replies withheld by the provider's filter."),
-        (ZERO_SHOT, [Reason.REFUSED], "I cannot.", '20 of 20 questions refused by the model, such as "I cannot.".'),
-        (ZERO_SHOT, [Reason.EMPTY], None, "20 of 20 replies without text" + GUIDE),
-        (ZERO_SHOT, [Reason.CONTEXT_OVERFLOW], None, "20 of 20 prompts too long for the model's context."),
-        (
-            ZERO_SHOT,
-            [Reason.FILTERED, Reason.FILTERED, Reason.FILTERED, Reason.UNPARSED, Reason.EMPTY],
-            None,
-            "12 of 20 replies withheld by the provider's filter (replies without a legal answer: 4, "
-            "replies without text: 4).",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*read_table("causes"))
 def test_the_commonest_cause_of_missing_answers_is_named_with_its_cure(
     make_run, program, reasons, reply, sentence
 ) -> None:

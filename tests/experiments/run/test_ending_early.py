@@ -15,6 +15,7 @@ from medexam.predictions import Failure, ModelCall, Prediction, Status
 from medexam.serve import ScriptedEngine
 from predicted import predicted
 from scripted_engines import LAST_MADE, MADE
+from table_cases import read_table
 from waiting import until
 
 
@@ -116,25 +117,16 @@ def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: i
     return predicted(question="q", program="p", spec_digest="d", **outcome, **counts)
 
 
-@pytest.mark.parametrize(
-    ("limits", "enough", "stop"),
-    [
-        ({"failures": 2}, 2, Stop.FAILURES),
-        ({"calls": 3}, 3, Stop.CALLS),
-        ({"tokens": 361}, 3, Stop.TOKENS),
-        ({"cost": 0.002}, 2, Stop.COST),
-        ({"minutes": 1.5}, 3, Stop.MINUTES),
-    ],
-)
+@pytest.mark.parametrize(*read_table("limits"))
 def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
     now = 0.0
     spent = Spending(medexam.Limits(**limits), {"prompt_usd": 8e-6, "completion_usd": 1e-5}, clock=lambda: now)
     for done in range(1, enough + 1):
         assert spent.exhausted is None
         now += 30
-        spent.add(_prediction(failed=stop is Stop.FAILURES))
+        spent.add(_prediction(failed=stop == Stop.FAILURES))
         assert spent.questions == done
-    assert spent.exhausted is stop
+    assert spent.exhausted == stop
 
 
 def test_every_reply_to_a_question_is_a_call_and_one_that_never_came_is_none() -> None:
@@ -168,14 +160,7 @@ def test_a_limit_that_cannot_be_counted_ends_it(limits, tokens) -> None:
     assert spent.exhausted is Stop.UNCOUNTED
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        {"engine": "litellm", "name": "openai/no-such-model"},
-        {"engine": "litellm", "name": "openai/gpt-4o-mini", "endpoints": ["http://127.0.0.1:9/v1"]},
-        {"engine": "vllm", "name": "m", "endpoints": ["http://127.0.0.1:9/v1"]},
-    ],
-)
+@pytest.mark.parametrize(*read_table("unpriced_models"))
 def test_a_limit_of_dollars_needs_a_price_before_anything_is_asked(model, ask, spec, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with pytest.raises(SpecError, match="--price IN,OUT"):

@@ -17,41 +17,11 @@ import medexam
 from medexam.model_calls import Dialogue
 from medexam.serve import ScriptedEngine, ScriptedReply
 from scripted_engines import LAST_MADE, MADE
+from table_cases import read_cases
 
 GOLDEN = Path(__file__).with_name("golden_flows.json")
-BM25 = {"kind": "bm25", "corpus": "corpus.jsonl"}
 DRAWN = {"temperature": 0.7}
-RAG = {"kind": "retrieve_then_answer", "retriever": BM25, "k": 3}
-STEPS = [
-    {"retrieve": "question", "k": 3},
-    {"each": "passages", "name": "passage", "keep": "helps", "do": [{"ask": "question, passage -> helps: bool"}]},
-    {"ask": "question, options, passages -> answer: int", "by": "chain_of_thought", "samples": 3},
-    {"ask": "question, passages, answer -> supported: bool"},
-    {"unless": "supported", "do": [{"use": "zero_shot"}]},
-]
-FLOWS = {
-    "zero_shot": {"kind": "zero_shot"},
-    "zero_shot-guided": {"kind": "zero_shot", "answer_format": "guided", "answer_form": "angles"},
-    "zero_shot-samples": {"kind": "zero_shot", "samples": 3, "orders": "cyclic"},
-    "few_shot": {"kind": "few_shot"},
-    "chain_of_thought": {"kind": "chain_of_thought", "samples": 2},
-    "chain_of_thought-guided": {"kind": "chain_of_thought", "answer_format": "guided", "orders": "reversed"},
-    "likelihood-text": {"kind": "likelihood", "norm": "pmi"},
-    "likelihood-label": {"kind": "likelihood", "read": "label", "orders": "cyclic"},
-    "rag": RAG,
-    "rag-per_option": {**RAG, "query": "per_option", "then": "chain_of_thought", "answer_format": "guided"},
-    "rag-cite": {**RAG, "cite": True},
-    "retrieve_verify": {"kind": "retrieve_verify", "retriever": BM25, "unsupported": "abstain"},
-    "iterative_retrieval": {"kind": "iterative_retrieval", "retriever": BM25, "rounds": 2, "answer_format": "guided"},
-    "signature": {"kind": "signature", "signature": "question, options -> answer: int"},
-    "signature-guided": {
-        "kind": "signature",
-        "signature": "stem, options: list[str] -> answer: int, sure: bool",
-        "module": "chain_of_thought",
-        "answer_format": "guided",
-    },
-    "steps": {"name": "steps", "retriever": BM25, "steps": STEPS},
-}
+FLOWS = {case.id: case.values[0]["program"] for case in read_cases("flows")}
 
 
 def write_reply(words: str, dialogue: Dialogue) -> ScriptedReply:

@@ -8,6 +8,7 @@ from wire_server import serving
 
 import medexam
 from command_line import medexam as command  # noqa: F401
+from dspy_examples import build_devset
 from hash_server import HashServer
 from medexam.errors import RunFolderError
 
@@ -89,11 +90,11 @@ def test_a_model_that_is_swapped_meanwhile_is_counted_where_the_score_stands(ser
 
 
 def test_an_evaluation_looks_which_model_answers(tmp_path) -> None:
-    devset = [dspy.Example(question=f"q{n:04d}", answer="1").with_inputs("question") for n in range(16)]
-
     def evaluate(wire, size):
         with serving(wire), dspy.context(lm=(lm := medexam.lm("vllm", endpoints=wire.address))):
-            evaluation = medexam.Evaluate(devset=devset[:size], metric=lambda *_: 1.0, runs_dir=tmp_path, track=False)
+            evaluation = medexam.Evaluate(
+                devset=build_devset(size), metric=lambda *_: 1.0, runs_dir=tmp_path, track=False
+            )
             try:
                 return evaluation(dspy.Predict("question -> answer"))
             finally:
@@ -124,8 +125,6 @@ def test_equal_runs_whose_answers_differ_are_named(served, command, capsys, tmp_
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_an_evaluation_of_a_dspy_lm_looks_too(tmp_path, swapped) -> None:
-    devset = [dspy.Example(question=f"q{n:04d}", answer="1").with_inputs("question") for n in range(6)]
-
     class Renaming(HashServer):
         def reply(self, path, body):
             status, reply = super().reply(path, body)
@@ -134,6 +133,6 @@ def test_an_evaluation_of_a_dspy_lm_looks_too(tmp_path, swapped) -> None:
     with serving(wire := Renaming()):
         lm = dspy.LM("openai/tiny", api_base=wire.address, api_key="x", cache=False, num_retries=0)
         with dspy.context(lm=lm):
-            evaluate = medexam.Evaluate(devset=devset, metric=lambda *_: 1.0, runs_dir=tmp_path, track=False)
+            evaluate = medexam.Evaluate(devset=build_devset(6), metric=lambda *_: 1.0, runs_dir=tmp_path, track=False)
             (counted,) = evaluate(dspy.Predict("question -> answer")).run.stored.answerers
     assert (counted.answers, counted.doubtful) == (6, 6 * swapped)

@@ -9,6 +9,7 @@ from wire_server import Wire, serving
 
 import medexam
 from medexam.predictions import ModelCall, Prediction, Status
+from table_cases import read_table
 
 ZEROS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 KNOWN = {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11}
@@ -42,23 +43,12 @@ def serve(ask, spec, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["vllm", "litellm"])
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (KNOWN, (9, 2)),
-        ({"prompt_tokens": 9, "total_tokens": 11}, (9, 2)),
-        ({"prompt_tokens": 9, "completion_tokens": 0}, (9, None)),
-        ({"total_tokens": 11}, (None, None)),
-        ({"prompt_tokens": -1, "completion_tokens": 10**12}, (None, None)),
-        (None, (None, None)),
-        (ZEROS, (None, None)),
-    ],
-)
+@pytest.mark.parametrize(*read_table("reported_counts"))
 def test_counts_are_kept_where_they_can_be_true(serve, engine, usage, expected) -> None:
     (run,) = serve(engine, usage)
     assert run.complete
     counted = {(one.prompt_tokens, one.completion_tokens) for one in run.predictions.values()}
-    assert counted == {expected}
+    assert counted == {tuple(expected)}
     totals = tuple(None if count is None else 3 * count for count in expected)
     assert (run.metrics.prompt_tokens, run.metrics.completion_tokens) == totals
     assert ("reported no tokens" in (run.folder / "report.md").read_text()) == (None in expected)

@@ -121,18 +121,6 @@ def test_a_derived_file_that_is_missing_is_made_again(run, name) -> None:
     assert (run.read().accuracy, len(run.said), run.files()["metrics.json"]) == (1.0, 1, fresh["metrics.json"])
 
 
-def test_a_corrected_gold_scores_anew_and_says_so(run) -> None:
-    document = json.loads(run.data.read_text(encoding="utf-8"))
-    for exam in document["exams"].values():
-        for row in exam["data"]:
-            row["ra"] = str(int(row["ra"]) % 4 + 1)
-    run.data.write_text(json.dumps(document), encoding="utf-8")
-    assert run.read().accuracy == 0.0
-    (line,) = run.said
-    assert "golds of its data have changed since it was scored (12 of its 12 questions)" in line
-    assert (run.read().accuracy, run.said) == (0.0, [])
-
-
 def test_a_folder_needs_no_data_set_to_be_scored_shown_and_compared(run) -> None:
     shown = medexam.report(run.read(), html=run.place / "before.html").markdown()
     run.data.unlink()

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 from engine_calls import COMPLETIONS, read_cases
 from hostile_server import HostileWire
-from other_servers import TGI, LlamaServer, Ollama, wire_of
+from other_servers import wire_of
 from wire_server import Wire, serving
 
 from command_line import medexam  # noqa: F401 - a fixture
 from medexam.errors import AnswerFormatError, EngineError, LogprobsUnavailableError
 from medexam.serve import TIMING, EngineInfo, RegisteredServer, Registry, build_engine, find_targets, write_key
 from medexam.specs import EngineNeeds, ModelSpec, validate
+from table_cases import read_table
 
 SILENT = "http://127.0.0.1:9/v1"
 
@@ -126,26 +127,9 @@ def test_the_table_says_that_all_is_well(doctor: Doctor) -> None:
     assert "Nothing to change." in alone
 
 
-LAPTOP = {"tokenize": False, "structured": False, "version": None}
-
-
-@pytest.mark.parametrize(
-    ("wire", "said"),
-    [
-        (Wire(), ('"engine": "vllm"', "program.answer_format=guided")),
-        (
-            Wire(owner="llamacpp", forms=("json_object",), **LAPTOP),
-            ('"engine": "litellm"', '"name": "openai/tiny"', "program.answer_format=guided"),
-        ),
-        (Wire(owner="library", schema=False, **LAPTOP), ('"engine": "litellm"', "program.answer_format=free")),
-        (TGI(), ('"engine": "litellm"', "program.answer_format=guided")),
-        (Ollama(), ('"engine": "litellm"', "program.answer_format=guided")),
-        (LlamaServer(), ('"engine": "litellm"', "program.answer_format=guided")),
-        (Wire(chat=False), ("program.kind=likelihood", "program.chat_template=false")),
-    ],
-)
-def test_the_doctor_ends_with_the_line_to_type(doctor: Doctor, wire: Wire, said: tuple[str, ...]) -> None:
-    with serving(wire):
+@pytest.mark.parametrize(*read_table("lines_to_type"))
+def test_the_doctor_ends_with_the_line_to_type(doctor: Doctor, server: dict[str, Any], said: list[str]) -> None:
+    with serving(wire_of(server)) as wire:
         line = doctor(wire.address)[1].splitlines()[-1]
         assert line.startswith("medexam run headqa_sample --limit 5 --set ")
         assert all(part in line for part in (wire.address, *said))

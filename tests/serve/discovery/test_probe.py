@@ -10,6 +10,7 @@ from wire_server import Wire, serving
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, SpecError
 from medexam.serve import NO_KEY, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
+from table_cases import read_table
 
 
 async def probe(wire: Wire, name: str | None = None, **limits: Any) -> Capabilities:
@@ -56,43 +57,12 @@ async def test_a_reply_of_the_model_is_waited_for_as_long_as_the_spec_says(wait_
                 await probe(wire, timeout_s=SILENCE_S, wait_s=wait_s)
 
 
-@pytest.mark.parametrize(
-    ("written", "address"),
-    [
-        *[
-            (f"{start}{tail}", "http://gpu1:8000/v1")
-            for start in ("GPU1:8000", "http://gpu1:8000", " http://gpu1:8000/v1")
-            for tail in ("", "/")
-        ],
-        ("http://gpu1:8000/v1/chat/completions", "http://gpu1:8000/v1"),
-        ("http://gpu1:8000/v1/models", "http://gpu1:8000/v1"),
-        ("https://host/llama/v1", "https://host/llama/v1"),
-        *[
-            (f"https://Host{path}{tail}", f"https://host{path}")
-            for path in ("/v1beta/openai", "/api/paas/v4", "/openai/v1", "/api/v3", "/compatible-mode/v1")
-            for tail in ("", "/chat/completions")
-        ],
-        ("http://[::1]:8000", "http://[::1]:8000/v1"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("addresses"))
 def test_one_address_is_written_in_many_ways(written: str, address: str) -> None:
     assert normalise_address(written) == address
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("ftp://gpu1", "only http"),
-        ("http://", "not the address"),
-        ("", "not the address"),
-        ("http://gpu 1", "not the address"),
-        ("http://gpu1:port", "its port is not a number"),
-        ("\b", "not an address"),
-        ("http://gpu..é", "not an address"),
-        ("http://gpu1:8000/v1?x=1", "no '\\?'"),
-        ("http://me:secret@gpu1", "api_key_env"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_addresses"))
 def test_addresses_that_are_none(address: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as caught:
         normalise_address(address)

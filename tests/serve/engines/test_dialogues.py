@@ -9,28 +9,14 @@ from dspy.utils.callback import BaseCallback
 from wire_server import Wire, serving
 
 import medexam
+from table_cases import read_table
 
-DRAWN = {"temperature": 0.7, "seed": 5, "top_p": 0.9, "top_k": 3, "stop": ["###"], "extra_body": {"min_tokens": 1}}
 WIRES: dict[str, dict[str, Any]] = {
     "tokens": {},
     "grammar": {"allowed": False},
     "merged turns": {"system": False, "repeats": False, "empty": False},
     "chat alone": {"tokenize": False},
 }
-GUIDED = {"answer_format": "guided"}
-CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    *[(wire, {"kind": "zero_shot", **GUIDED}, {}) for wire in WIRES],
-    *[(wire, {"kind": "few_shot"}, DRAWN) for wire in WIRES],
-    ("tokens", {"kind": "zero_shot", **GUIDED, "answer_form": "angles"}, DRAWN),
-    ("merged turns", {"kind": "few_shot", **GUIDED}, {}),
-    ("tokens", {"kind": "zero_shot", "max_tokens": 500}, {}),
-    ("tokens", {"kind": "chain_of_thought", **GUIDED}, DRAWN),
-    ("grammar", {"kind": "chain_of_thought", **GUIDED}, {}),
-    ("chat alone", {"kind": "chain_of_thought"}, {}),
-    ("merged turns", {"kind": "chain_of_thought"}, DRAWN),
-    ("tokens", {"kind": "zero_shot", "samples": 3}, DRAWN),
-    ("chat alone", {"kind": "zero_shot", "samples": 3}, DRAWN),
-]
 
 
 class Listener(BaseCallback):
@@ -51,7 +37,7 @@ def run(wire: Wire, program: dict[str, Any], model: dict[str, Any], folder: Path
     return kept, sorted(str(body) for path, body in wire.requests if path.endswith("completions"))
 
 
-@pytest.mark.parametrize(("wire", "program", "model"), CASES)
+@pytest.mark.parametrize(*read_table("calls_of_programs"))
 def test_both_ways_send_and_answer_the_same(wire: str, program: dict, model: dict, tmp_path: Path) -> None:
     # Told not to think, a model's free replies are completions too, however its template is seen.
     listener = Listener()

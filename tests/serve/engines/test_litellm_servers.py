@@ -2,29 +2,19 @@
 
 import pytest
 from engine_calls import CHAT, GUIDED, ask, reaching, reply
-from other_servers import TGI, Ollama
+from other_servers import wire_of
 from wire_server import Wire, serving
 
 from medexam.errors import UnsupportedFeatureError
+from table_cases import read_table
 
 CHOICE = ask(system="Be", opening="{Answer: ", choices=["1", "2", "3", "4"])
 """The servers here choose the last one where a schema holds them."""
 
 
-@pytest.mark.parametrize(
-    ("wire", "name", "form"),
-    [
-        (Wire(), "hosted_vllm/tiny", "json_schema"),
-        (Wire(), "openai/tiny", "json_schema"),
-        (TGI(), "openai/tiny", "value"),
-        (Ollama(), "openai/tiny", "json_schema"),
-        (Wire(forms=("json_object",), form_status=422), "openai/tiny", "schema"),
-        (Wire(forms=("json_object",), form_status=500), "openai/tiny", "schema"),
-    ],
-    ids=["vLLM", "openai", "TGI", "Ollama", "older form", "older form, HTTP 500"],
-)
-async def test_a_choice_is_held_by_the_schema_that_the_server_takes(wire: Wire, name: str, form: str) -> None:
-    with serving(wire):
+@pytest.mark.parametrize(*read_table("held_choices"))
+async def test_a_choice_is_held_by_the_schema_that_the_server_takes(server: dict, name: str, form: str) -> None:
+    with serving(wire_of(server)) as wire:
         async with reaching(wire, engine="litellm", name=name, needs=GUIDED) as engine:
             assert (await reply(engine, CHOICE)).reply == "4"
             assert engine.info().guided_by == "structured_outputs"

@@ -9,6 +9,7 @@ from wire_server import Wire, serving
 
 from medexam.serve import EmbeddedEngine
 from medexam.specs import ModelSpec
+from table_cases import read_table
 
 DRAWN = {"temperature": 0.7, "seed": 1}
 CHOICE = ask(choices=["1", "2"], opening="{Answer: ", **DRAWN)
@@ -48,18 +49,7 @@ async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
 REPLY = "<think>\nit is 2\n</think>\n\n{Answer: 1}"
 
 
-@pytest.mark.parametrize(
-    ("content", "reasoning", "opens", "finish", "whole", "words"),
-    [
-        ("{Answer: 1}", None, False, "stop", "{Answer: 1}", "{Answer: 1}"),
-        ("{Answer: 1}", "it is 2", False, "stop", REPLY, "{Answer: 1}"),
-        ("{Answer: 1}", "it is 2", True, "stop", REPLY, "{Answer: 1}"),
-        ("<think>it is 2</think>{Answer: 1}", None, False, "stop", "<think>it is 2</think>{Answer: 1}", None),
-        ("it is 2</think>{Answer: 1}", None, True, "stop", "<think>it is 2</think>{Answer: 1}", None),
-        ("it is 2", None, True, "length", "<think>it is 2", None),
-        ("{Answer: 1}", None, True, "stop", "{Answer: 1}", "{Answer: 1}"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("thoughts_of_servers"))
 async def test_thinking_is_found_where_a_server_left_it_and_counted(
     content: str, reasoning: str | None, opens: bool, finish: str, whole: str, words: str | None
 ) -> None:

@@ -8,6 +8,7 @@ from engine_calls import ask, reply, reply_blocking
 from medexam.errors import ServerError, SpecError
 from medexam.serve import ScriptedEngine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
+from table_cases import read_table
 
 TABLE = {
     "France": "Paris",
@@ -17,23 +18,9 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("asked", "text", "finish_reason"),
-    [
-        (ask("Capital of France?"), "Paris", "stop"),
-        (ask("Something else"), "I do not know", "stop"),
-        (ask("Hello", system="France"), "I do not know", "stop"),
-        (ask("Tell me a long story"), "On and", "length"),
-        (ask("Something else", stop=(" know", " not")), "I do", "stop"),
-        (ask("Capital of France?", opening="Pa"), "ris", "stop"),
-        (ask("guided", opening="{Answer: ", choices=["1", "2", "10"]), "10", "stop"),
-        (ask("guided", opening="{Answer: ", choices=["2", "1"]), "1", "stop"),
-        (ask("Something else", choices=["3", "4"]), "3", "stop"),
-        (ask("Capital of France?", choices=["Rome", "Paris"]), "Paris", "stop"),
-    ],
-)
-async def test_replies(asked, text, finish_reason) -> None:
-    engine = ScriptedEngine(TABLE)
+@pytest.mark.parametrize(*read_table("scripted_replies"))
+async def test_replies(words, settings, text, finish_reason) -> None:
+    engine, asked = ScriptedEngine(TABLE), ask(words, **settings)
     answer = await reply(engine, asked)
     assert (answer.reply, answer.finish_reason) == (text, finish_reason)
     assert reply_blocking(engine, asked) == answer
@@ -69,19 +56,7 @@ async def test_replies_come_in_turn_and_neither_failures_nor_waits_make_another_
     assert ScriptedEngine.from_file(path).info().revision != engine.info().revision
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "cannot be read"),
-        ("a: [", "not YAML"),
-        ("", "must be a mapping"),
-        ("1: one", "put it in quotes"),
-        ("a: 1", "reply to 'a'"),
-        ("a: {error: fire}", "reply to 'a', error"),
-        ("a: {txt: b}", "reply to 'a', txt"),
-        ("a: {text: 2020-01-01}", "reply to 'a', text"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_scripts"))
 async def test_a_bad_file_is_one_clear_line(tmp_path, content, message) -> None:
     path = tmp_path / "replies.yaml"
     if content is not None:

@@ -9,6 +9,7 @@ from fake_vllm import free_port
 
 from medexam.errors import EngineError
 from medexam.serve import Launch, Node, ServerSettings, plan_servers
+from table_cases import read_table
 
 
 def value(launch: Launch, flag: str) -> str:
@@ -195,17 +196,7 @@ def test_podman_and_apptainer(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert launch.command[0] == "apptainer", "clusters let nobody run the others"
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("./nowhere", "no such folder.*medexam serve --list"),
-        ("/nowhere", "no such folder"),
-        ("{here}/empty", "has no config.json"),
-        ("{here}/hollow", r"without weights, it has none of \*\.safetensors"),
-        ("lama-3.1-8b", "no profile lama-3.1-8b, perhaps llama-3.1-8b"),
-        ("qwen3-8b", r"qwen3-8b needs a GPU, and nvidia-smi finds none"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_models"))
 def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "hollow").mkdir()
@@ -214,23 +205,10 @@ def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, messag
         plan_servers(name.format(here=tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ((ServerSettings(), ["--trust-remote-code"]), "would run code"),
-        ((ServerSettings(), ["--trust_remote_code=true"]), "would run code"),
-        ((ServerSettings(), ["--api-key", "x"]), "shows the key to everyone"),
-        ((ServerSettings(), ["--enforce-eager", "--trust_rem=1"]), "short for --trust-remote-code, would run code"),
-        ((ServerSettings(), ["--api_k=canary"]), r"^--api-k, short for --api-key, shows the key"),
-        ((ServerSettings(), ["--hf-tok", "canary"]), "HF_TOKEN"),
-        ((ServerSettings(), ["--conf", "flags.yaml"]), "write the flags themselves"),
-        ((ServerSettings(), ["--hos", "0.0.0.0"]), "medexam serve MODEL --host"),
-        ((ServerSettings(), ["--port=9"]), "medexam serve MODEL --port"),
-    ],
-)
-def test_what_is_refused(model: Path, wanted: tuple, message: str) -> None:
+@pytest.mark.parametrize(*read_table("refused_flags"))
+def test_what_is_refused(model: Path, flags: list[str], message: str) -> None:
     with pytest.raises(EngineError, match=message) as caught:
-        plan_servers(str(model), *wanted)
+        plan_servers(str(model), flags=flags)
     assert "canary" not in str(caught.value)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from medexam.errors import EngineError
 from medexam.serve import Launch, ServerSettings, estimate_memory, load_profile, plan_servers
+from table_cases import read_table
 
 A100, H100, H200 = 40.0, 79.65, 140.4
 """GiB, as `nvidia-smi` says: 42.9, 85.5 and 150.7 GB."""
@@ -17,11 +18,8 @@ def value(launch: Launch, flag: str) -> str | None:
     return launch.command[launch.command.index(flag) + 1] if flag in launch.command else None
 
 
-@pytest.mark.parametrize(
-    ("visible", "gpus"),
-    [("2,0", (2, 0)), ("GPU-1a,GPU-2a", (1, 2)), ("1,9,0", None), ("", None), ("-1", None), ("MIG-x", None)],
-)
-def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: tuple[int, ...] | None) -> None:
+@pytest.mark.parametrize(*read_table("visible_cards"))
+def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: list[int] | None) -> None:
     cards(A100, A100, A100)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     if gpus is None:
@@ -29,7 +27,7 @@ def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: tuple[int,
             plan_servers("qwen3-32b", ServerSettings(replicas=1))
     else:
         (launch,) = plan_servers("qwen3-32b", flags=["-tp", "2", "--max-model-len", "16384"], printing=True)
-        assert launch.gpus == gpus
+        assert [*launch.gpus] == gpus
 
 
 @pytest.mark.parametrize("says", ["exit 9", "echo 'NVIDIA-SMI has failed'", "echo '0, GPU-0, GB10, [N/A], [N/A]'"])
@@ -63,18 +61,7 @@ def test_what_fits_by_a_hair(gb: float, fits: bool) -> None:
     assert (found.weights + found.computing + found.context <= 0.95 * gb - 0.02 * gb) == fits
 
 
-@pytest.mark.parametrize(
-    ("name", "sizes", "replicas", "gpu_gb", "parallel"),
-    [
-        ("llama-3.1-70b", [A100] * 4, 1, 40, 4),
-        ("llama-3.1-70b", [A100] * 8, 2, 40, 4),
-        ("llama-3.1-70b", [H100] * 4, 1, 80, 4),
-        ("llama-3.1-70b", [H100] * 4, 2, 80, 2),
-        ("llama-3.1-70b", [H200] * 3, 1, 141, 2),
-        ("llama-3.1-8b", [31.7], 1, 24, 1),
-        ("medgemma-4b", [20.0], 1, 24, 1),  # smaller than every layout's card, and it fits all the same
-    ],
-)
+@pytest.mark.parametrize(*read_table("layouts_of_cards"))
 def test_the_layout_for_what_is_here(
     cards, name: str, sizes: list[float], replicas: int, gpu_gb: int, parallel: int
 ) -> None:

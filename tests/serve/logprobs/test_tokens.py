@@ -9,6 +9,7 @@ from medexam.errors import InvalidRequestError, LogprobsUnavailableError
 from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
 from medexam.serve import ScriptedEngine, smollm2_folder, split_tokens
 from medexam.specs import DatasetSpec
+from table_cases import read_table
 
 QUESTIONS = [
     q
@@ -50,19 +51,10 @@ def test_every_option_of_the_sample_is_what_the_model_reads(family) -> None:
                 assert tokenizer.decode(list(path)).strip().endswith(alone.strip())
 
 
-@pytest.mark.parametrize(
-    ("prompt", "whole", "given", "read", "paths"),
-    [
-        # The prompt alone ends in token 3; with the second continuation it merges into token 9.
-        ([1, 2, 3], [[1, 2, 3, 4], [1, 2, 9]], False, (1, 2), ((3, 4), (9,))),
-        ([1], [[1, 5, 7], [1, 5, 8]], False, (1,), ((5, 7), (5, 8))),
-        ([1], [[1, 5, 7], [1, 5, 8]], True, (1, 5), ((7,), (8,))),
-        ([0], [[0, 1], [0, 1, 2], [0, 1, 2], [0, 3]], False, (0,), ((1,), (1, 2), (1, 2), (3,))),
-    ],
-)
+@pytest.mark.parametrize(*read_table("beginnings"))
 def test_where_continuations_begin(prompt, whole, given, read, paths) -> None:
     found = split_tokens(prompt, whole, given_opening=given)
-    assert (found.prompt, found.paths) == (read, paths)
+    assert [list(found.prompt), [*map(list, found.paths)]] == [read, paths]
 
 
 def test_one_option_may_begin_another_and_two_may_be_equal() -> None:
@@ -72,14 +64,7 @@ def test_one_option_may_begin_another_and_two_may_be_equal() -> None:
     assert spelled == [[-0.5], [-0.5, -0.25], [-0.5, -0.25], [-2.0]]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "whole", "said"),
-    [
-        ([1, 2], [[1, 2]], "no token of its own"),
-        ([1, 2], [[1, 2, 3], [1, 2]], "no token of its own"),
-        ([], [[1], [2]], "no text before"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("refused_continuations"))
 def test_what_has_no_continuation_is_refused(prompt, whole, said) -> None:
     with pytest.raises(InvalidRequestError, match=said):
         split_tokens(prompt, whole)

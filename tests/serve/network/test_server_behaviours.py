@@ -16,6 +16,7 @@ from wire_server import Wire, serving
 
 from command_line import medexam  # noqa: F401 - a fixture
 from medexam.serve import TIMING
+from table_cases import read_cases
 
 ANSWER = "{Answer: 1}"
 COMMAND = ("run", "headqa_sample", "--limit", 4)
@@ -87,45 +88,25 @@ def test_a_system_turn_is_sent_where_a_template_has_one_of_its_own(run, medexam)
         assert "kept" in next(line for line in medexam("doctor", wire.address)[1].splitlines() if "system turn" in line)
 
 
-FILTERS = {
-    "azure": (400, {"message": "The response was filtered", "code": "content_filter", "status": 400}),
-    "openai": (400, {"message": "Invalid prompt: limited access for safety reasons.", "code": "invalid_prompt"}),
-    "openrouter": (
-        403,
-        {
-            "message": "openai/x requires moderation. Your input was not taken",
-            "code": 403,
-            "metadata": {"reasons": ["violence"], "flagged_input": "a", "provider_name": "OpenAI"},
-        },
-    ),
-    "in a reply": (200, {"message": "no", "code": 403, "metadata": {"reasons": ["self-harm"], "flagged_input": "a"}}),
-    "dashscope": (400, {"message": "Input data may contain bad content", "code": "data_inspection_failed"}),
-    "of status 500": (500, {"message": "finish: content_filter", "code": "server_error"}),
-}
-
-
 @dataclass
 class Filtering(Chat):
-    """Refuses the second question for its content, as `form` says it."""
+    """Refuses the second question for its content, as a case has it."""
 
-    form: str = "azure"
+    case: dict[str, Any] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
 
     def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
         question = text(body)
         if "\n1" in question and question not in self.seen:
             self.seen.append(question)
-        if question not in self.seen[1:2]:
-            return None
-        status, error = FILTERS[self.form]
-        return status, {"error": error}
+        return (self.case["status"], {"error": self.case["error"]}) if question in self.seen[1:2] else None
 
 
-@pytest.mark.parametrize("form", FILTERS)
+@pytest.mark.parametrize("case", read_cases("content_filters"))
 def test_a_refusal_for_content_is_filtered_of_the_model_that_was_asked_and_costs_nothing(
-    form: str, run, tmp_path
+    case: dict[str, Any], run, tmp_path
 ) -> None:
-    with serving(Filtering(form=form)) as wire:
+    with serving(Filtering(case=case)) as wire:
         code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.price=[1,1]", "--max-cost", "5")
     assert code == 0, said
     reasons = [line.get("reason") for line in lines]
@@ -158,14 +139,6 @@ class Thinking(Chat):
         budget = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
         message["reasoning"] = "So. " * min(budget, self.tokens)
         return (message | {"content": ""}, "length") if budget <= self.tokens else (message, reason)
-
-
-def test_thinking_is_off_by_the_field_that_the_server_heeds(run) -> None:
-    with serving(Thinking(off={"reasoning_effort": "none"})) as wire:
-        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.thinking=off")
-    assert code == 0, said
-    assert {body["reasoning_effort"] for body in wire.asked_chats} == {"none"}
-    assert [line["answer"] for line in lines] == [1] * 4
 
 
 def test_a_model_that_thinks_although_it_shall_not_ends_the_run(run) -> None:
@@ -211,14 +184,6 @@ def stream(wire: Chat, path: str, body: dict[str, Any]) -> tuple[dict[str, str],
     return {"Content-Type": "text/event-stream"}, iter([*lines, b"data: [DONE]\n\n"])
 
 
-def test_thinking_off_sends_the_field_that_a_refusal_names(run) -> None:
-    with serving(DashScope()) as wire:
-        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.thinking=off")
-    assert code == 0, said
-    assert [line["answer"] for line in lines] == [1] * 4
-    assert {(body["enable_thinking"], "stream" in body) for body in wire.asked_chats} == {(False, False)}
-
-
 @dataclass
 class StreamsAlone(Chat):
     """Answers by streams, whether or not it is asked for one; or refuses to answer otherwise."""
@@ -233,36 +198,21 @@ class StreamsAlone(Chat):
         return None if self.refuses and not body.get("stream") else stream(self, path, body)
 
 
-@pytest.mark.parametrize("wire", [StreamsAlone(), StreamsAlone(refuses=True), DashScope()], ids=lambda w: str(w)[:40])
-def test_a_server_that_streams_alone_is_asked_by_stream(wire: Chat, run) -> None:
-    with serving(wire):
-        code, lines, said = run(wire, "--program", "zero_shot")
-    assert code == 0, said
-    assert [line["answer"] for line in lines] == [1] * 4
-
-
 @dataclass
-class Cold(Chat):
+class ColdVLLM(Wire):
     """Loads its model for its first reply, and gives up if nobody waits for it."""
 
     slept: bool = False
 
-    def refusal(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
-        if not self.slept:
-            time.sleep(3.0)
-            self.slept = True
-        return None
-
-
-@dataclass
-class ColdVLLM(Wire):
-    slept: bool = False
-
     def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if path == COMPLETIONS and not self.slept:
+        if path in (CHAT, COMPLETIONS) and not self.slept:
             time.sleep(3.0)
             self.slept = True
         return super().reply(path, body)
+
+
+class Cold(ColdVLLM, Chat):
+    """The same of another server."""
 
 
 @dataclass
@@ -315,13 +265,6 @@ class SmallContext(Thinking):
         return 400, {"error": {"message": words}}
 
 
-def test_the_room_to_think_fits_the_context(run) -> None:
-    with serving(SmallContext()) as wire:
-        code, lines, said = run(wire, "--program", "zero_shot")
-    assert code == 0, said
-    assert [line["status"] for line in lines] == ["answered"] * 4
-
-
 @dataclass
 class Gateway(Chat):
     """OpenRouter: names the provider of each reply, and reports a provider's fault as an end without words."""
@@ -340,17 +283,6 @@ class Gateway(Chat):
         return status, {**document, "provider": ["Alpha", "Beta"][self.number % 2]}
 
 
-def test_a_reply_that_a_provider_broke_off_is_asked_again_and_several_providers_are_told(run, tmp_path) -> None:
-    with serving(Gateway()) as wire:
-        code, lines, said = run(wire, "--program", "zero_shot")
-    assert code == 0, said
-    assert [line["answer"] for line in lines] == [1] * 4
-    (folder,) = [path.parent for path in tmp_path.glob("runs/*/predictions.jsonl")]
-    details = json.loads((folder / "environment.json").read_text())["engine"]["details"]
-    assert set(details["providers"]) == {"Alpha", "Beta"}
-    assert "several providers replied" in str(details["warnings"])
-
-
 @dataclass
 class Magistral(Chat):
     """Replies in parts, some of which are thoughts."""
@@ -363,12 +295,36 @@ class Magistral(Chat):
         return message | {"content": [*thoughts, *parts]}, reason
 
 
-def test_a_reply_in_parts_is_read_whole(run) -> None:
-    with serving(Magistral()) as wire:
-        code, lines, said = run(wire, "--program", "zero_shot")
+OFF = ("--set", "model.thinking=off")
+
+
+@pytest.mark.parametrize(
+    ("wire", "words", "fields"),
+    [
+        (Thinking(off={"reasoning_effort": "none"}), OFF, {"reasoning_effort": "none"}),
+        (DashScope(), OFF, {"enable_thinking": False, "stream": None}),
+        (DashScope(), (), {"stream": True}),
+        (StreamsAlone(), (), {}),
+        (StreamsAlone(refuses=True), (), {"stream": True}),
+        (SmallContext(), (), {}),
+        (Gateway(), (), {}),
+        (Magistral(), (), {}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_server_with_ways_of_its_own_answers_every_question(wire, words, fields, run, tmp_path) -> None:
+    with serving(wire):
+        code, lines, said = run(wire, "--program", "zero_shot", *words)
     assert code == 0, said
     assert [line["answer"] for line in lines] == [1] * 4
-    assert "So, one." in str(lines[0])
+    assert all({name: body.get(name) for name in fields} == fields for body in wire.asked_chats[-4:])
+    if isinstance(wire, Magistral):
+        assert "So, one." in str(lines[0])
+    if isinstance(wire, Gateway):
+        (record,) = tmp_path.glob("runs/*/environment.json")
+        details = json.loads(record.read_text())["engine"]["details"]
+        assert set(details["providers"]) == {"Alpha", "Beta"}
+        assert "several providers replied" in str(details["warnings"])
 
 
 @dataclass

@@ -10,6 +10,7 @@ from engine_calls import CHAT, ask, reaching, reply, spec_of
 from wire_server import Wire, serving
 
 import medexam
+from table_cases import read_table
 
 OLDER, NEWER = "max_tokens", "max_completion_tokens"
 ASKED = ask("?", system="Be brief.")
@@ -120,21 +121,11 @@ class Totals(Wire):
         return status, document | {"usage": self.usage} if path == CHAT and self.usage else document
 
 
-@pytest.mark.parametrize(
-    ("prompt", "completion", "total", "counts"),
-    [
-        (7, 3, 10, (7, 3)),
-        (None, 3, 10, (7, 3)),
-        (7, None, 10, (7, 3)),
-        (0, 3, 10, (7, 3)),
-        (None, None, 10, (None, None)),
-        (0, 0, 0, (None, None)),
-    ],
-)
+@pytest.mark.parametrize(*read_table("missing_counts"))
 async def test_a_count_that_is_missing_follows_from_the_total(engine, prompt, completion, total, counts) -> None:
     usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
     with serving(Totals()) as wire:
         async with reaching(wire, engine=engine) as built:
             wire.usage = {name: count for name, count in usage.items() if count is not None}
             said = await reply(built, ASKED)
-    assert (said.prompt_tokens, said.completion_tokens) == counts
+    assert [said.prompt_tokens, said.completion_tokens] == counts

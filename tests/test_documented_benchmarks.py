@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 import medexam as package
+from command_line import _untracked, medexam
 from medexam.measures import WordsBenchmark
 from medexam.predictions import Prediction, Reason, Status
 from medexam.questions import Task, TaskGold
 from task_sets import score_tasks
 
+__all__ = ["_untracked", "medexam"]
 DOCS = Path(package.__file__).parents[1] / "docs"
 
 
