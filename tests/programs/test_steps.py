@@ -283,7 +283,8 @@ def test_two_models_are_kept_like_one(spec_of, tmp_path) -> None:
     many = {**spec_of(steps), "dataset": {"name": "headqa_sample"}}
     limits = medexam.Limits(cost=dollars)
     (cut,) = medexam.run(many, runs_dir=tmp_path / "cut", progress=False, track=False, limits=limits)
-    assert 6 <= len(cut.predictions) < 120, "a limit counts the dollars of every model"
+    assert 1 <= len(cut.predictions) < 120, "a limit counts the dollars of every model"
+    assert cut.stored.costs.usd.total <= dollars
     entry = lambda **strong: medexam.plan(spec_of(steps, **strong), runs_dir=tmp_path / "runs").cells[0]  # noqa: E731
     assert (entry()["owed"], entry()["run_id"]) == (0, run.id)
     assert entry(temperature=0.2)["run_id"] != run.id

@@ -8,6 +8,15 @@ from typing import Any
 
 from medexam.errors import SpecError
 
+_MEANT = {
+    "dry_run": "`medexam plan` shows what would run",
+    **dict.fromkeys(
+        ("max_model_len", "tensor_parallel_size", "served_model_name", "max_num_seqs", "gpu_memory_utilization"),
+        "vLLM's own flags stand after `--`, as in `medexam serve MODEL -- --max-model-len 8192`",
+    ),
+}
+"""Options of other tools -> what does the same here."""
+
 
 @contextmanager
 def usage_in_one_line() -> Iterator[None]:
@@ -39,6 +48,8 @@ def describe_usage(error: Any) -> str:
 
         if places := find_places(ExperimentSpec, option):
             message += f": write --set {places[0]}=..."
+        elif option in _MEANT:
+            message += f": {_MEANT[option]}"
     context = getattr(error, "ctx", None)
     return f"{message}; `{context.command_path} --help` lists the choices" if context is not None else message
 

@@ -183,8 +183,11 @@ def test_paraphrases_are_asked_under_the_same_keys_and_golds(in_other_words) -> 
     assert len(found.left_out) == 70
     assert found.notes[0].endswith("the file has no paraphrase of them")
     for now, before in zip(found.questions, plain.questions, strict=False):
-        assert now.stem == f"In other words: {before.stem}"
-        assert [option.text for option in now.options] == [option.text.upper() for option in before.options]
+        # A file of one's own is read without signs of no width, which the exam's own texts have.
+        assert now.stem == f"In other words: {before.stem}".replace("\u200b", "")
+        assert [option.text for option in now.options] == [
+            option.text.upper().replace("\u200b", "") for option in before.options
+        ]
         assert now.option_numbers == before.option_numbers
         assert (now.exam, now.image) == (before.exam, before.image)
     other = in_other_words([{**row, "stem": "Which?"} for row in _rows(plain)[:50]])
