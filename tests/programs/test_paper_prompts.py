@@ -1,6 +1,5 @@
 """The prompts of HEAD-QA v2, letter by letter as figures 5 to 8 print them, and their versions in other languages."""
 
-
 import pytest
 
 import medexam
@@ -159,4 +158,3 @@ def test_whose_turn_instructions_are_is_the_specs_whatever_saved_the_program(tur
     asked = [("user", "Choose. Write {Answer: n}."), ("user", ASKED)]
     assert turns("zero_shot", load=str(saved)) == [("system", ""), *asked]
     assert turns("zero_shot", load=str(saved), prompt=str(system)) == [("system", asked[0][1]), asked[1]]
-
