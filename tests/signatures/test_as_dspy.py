@@ -80,7 +80,7 @@ class Waits(dspy.Module):
 
 def evaluate(kind, program, example, lm, **more):
     """Evaluate by DSPy's class or by ours; gives the outputs, None for an example that broke."""
-    told = {"runs_dir": more["runs_dir"]} if kind is medexam.Evaluate else {"provide_traceback": False}
+    told = {"runs_dir": more["runs_dir"], "track": False} if kind is medexam.Evaluate else {"provide_traceback": False}
     evaluation = kind(devset=[example], metric=lambda *_: 1.0, num_threads=1, max_errors=9, **told)
     with dspy.context(lm=lm, adapter=None, callbacks=more.get("callbacks", [])):
         try:
