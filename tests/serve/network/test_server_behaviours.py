@@ -14,7 +14,7 @@ from provider_wire import Asked, serve_provider
 from provider_wires import Anthropic
 from wire_server import Wire, serving
 
-from command_line import medexam  # noqa: F401 - a fixture
+from command_line import _untracked, medexam  # noqa: F401 - fixtures
 from medexam.serve import TIMING
 from table_cases import read_cases
 
