@@ -89,8 +89,9 @@ def unpack(gguf: Path, folder: Path) -> None:
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16, **options
         )
-        # Left in place, these make transformers refuse to save a model that it takes for quantised.
-        del model.config.quantization_config
+        # Left in place, these make transformers refuse to save a model that it takes for quantised; versions differ in
+        # whether they are there.
+        vars(model.config).pop("quantization_config", None)
         model.hf_quantizer = None
         model.save_pretrained(folder)
         transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
