@@ -1,7 +1,7 @@
 """An index folder: building it, what it says of itself, and searching it.
 
 The folder is a data set that `datasets.load_from_disk` opens: passages and vectors in Arrow files, the parts. A part
-appears whole, so an interrupted build goes on with the parts that are missing, whoever encodes them. The manifest is
+appears whole, so an interrupted build continues with the missing parts, on any machine. The manifest is
 written last: a folder without one is unfinished, whatever else lies in it.
 """
 
@@ -52,7 +52,7 @@ _STATE = "state.json"
 _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")
 BLOCK = 256
-"""Passages that are encoded together: each has the same neighbours, whoever encodes its part."""
+"""Passages that are encoded together: each has the same neighbours, on any machine."""
 _MOST_PARTS = 100
 """So an interruption costs at most a hundredth of a build, or a block."""
 _RECALL_QUERIES = 200

@@ -5,24 +5,7 @@ import pytest
 from medexam.measures import ShortAnswerBenchmark, SpanBenchmark
 from medexam.predictions import Failure, Prediction, Reason, Status
 from medexam.questions import Task, TaskGold
-from task_sets import score_tasks
-
-CONTEXT = "Asthma wheezes. He has no fever. So a cold is likely."
-SAME = {"program": "extract_explanation", "spec_digest": "d"}
-
-
-def _task(key: str, group: str = "given", context: str = CONTEXT) -> Task:
-    return Task(key, group, "en", "Why?", context=context)
-
-
-def _said(task: Task, text: str, alignment: str = "literal") -> Prediction:
-    start = task.context.index(text)
-    span = (start, start + len(text))
-    return Prediction(question=task.key, status=Status.ANSWERED, text=text, span=span, alignment=alignment, **SAME)
-
-
-def _nothing(key: str) -> Prediction:
-    return Prediction(question=key, status=Status.UNANSWERED, reason=Reason.NOT_IN_CONTEXT, **SAME)
+from task_sets import SAME, make_nothing, make_span, make_task, score_tasks
 
 
 @pytest.mark.parametrize(
@@ -36,9 +19,9 @@ def _nothing(key: str) -> Prediction:
     ],
 )
 def test_right_answers_are_scored_by_squads_rule(said, precision, recall, exact) -> None:
-    task = _task("a")
+    task = make_task("a")
     gold = TaskGold(answers=("He has no fever", "a kidney"))
-    scores = score_tasks(SpanBenchmark, [task], {"a": gold}, {"a": _said(task, said)})
+    scores = score_tasks(SpanBenchmark, [task], {"a": gold}, {"a": make_span(task, said)})
     f1 = 2 * precision * recall / (precision + recall) if precision else 0.0
     assert {name: items["a"] for name, items in scores.items.items()} == {
         "f1": pytest.approx(f1),
@@ -54,9 +37,9 @@ def test_right_answers_are_scored_by_squads_rule(said, precision, recall, exact)
 
 
 def test_the_spanish_rule_stands_apart() -> None:
-    task = _task("a", context="La hepatitis A es vírica.")
+    task = make_task("a", context="La hepatitis A es vírica.")
     gold = {"a": TaskGold(answers=("hepatitis A",))}
-    found = score_tasks(SpanBenchmark, [task], gold, {"a": _said(task, "hepatitis")}).items
+    found = score_tasks(SpanBenchmark, [task], gold, {"a": make_span(task, "hepatitis")}).items
     assert (found["exact_match"]["a"], found["exact_match_spanish"]["a"]) == (1.0, 0.0)
     assert found["f1_spanish"]["a"] == pytest.approx(2 / 3)
 
@@ -77,10 +60,10 @@ def test_short_answers_have_the_spanish_rule_beside_in_spanish(language, measure
 
 
 def test_an_unanswered_task_scores_0_and_failed_and_missing_ones_enter_no_score() -> None:
-    tasks = [_task(key) for key in "abcd"]
+    tasks = [make_task(key) for key in "abcd"]
     golds = {key: TaskGold(answers=("no fever",)) for key in "abcd"}
     failed = Prediction(question="c", status=Status.FAILED, failure=Failure(kind="E", message="m"), **SAME)
-    predictions = {"a": _said(tasks[0], "no fever", "aligned"), "b": _nothing("b"), "c": failed}
+    predictions = {"a": make_span(tasks[0], "no fever", "aligned"), "b": make_nothing("b"), "c": failed}
     metrics = score_tasks(SpanBenchmark, tasks, golds, predictions).metrics
     assert (metrics.selected, metrics.n, metrics.unanswered, metrics.failed, metrics.missing) == (4, 2, 1, 1, 1)
     values = {name: (measure.value, measure.n) for name, measure in metrics.measures.items()}

@@ -84,7 +84,7 @@ class Spending:
     def __post_init__(self) -> None:
         self._begun = self.clock()
         self._is_first = False
-        """Whether the cell's first question is to tell what one takes, before others are begun."""
+        """Whether the cell's first question is asked alone, since it shows what one takes."""
 
     def begin_cell(self, planned: Any) -> None:
         """Count with the prices of a cell from now on, and with what its questions take at most."""

@@ -61,10 +61,10 @@ class _Part:
 
 
 class SpreadExecutor(LocalExecutor):
-    """An `Executor` over shards; whoever inherits from it knows where their processes run."""
+    """An `Executor` over shards; a subclass knows where their processes run."""
 
     def __init__(self, number: int) -> None:
-        """Divide the questions of each cell into so many parts."""
+        """Divide the questions of each cell into `number` parts."""
         super().__init__()
         self._number = number
         self._parts: list[_Part] = []

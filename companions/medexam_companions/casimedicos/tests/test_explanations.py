@@ -3,26 +3,9 @@
 import pytest
 
 from medexam.predictions import Prediction, Reason, Status
-from medexam.questions import Component, Task, TaskGold
+from medexam.questions import Component, TaskGold
 from medexam_companions.casimedicos import Explanations
-from task_sets import score_tasks
-
-CONTEXT = "Asthma wheezes. He has no fever. So a cold is likely."
-SAME = {"program": "extract_explanation", "spec_digest": "d"}
-
-
-def _task(key: str, group: str = "given", context: str = CONTEXT) -> Task:
-    return Task(key, group, "en", "Why?", context=context)
-
-
-def _said(task: Task, text: str, alignment: str = "literal") -> Prediction:
-    start = task.context.index(text)
-    span = (start, start + len(text))
-    return Prediction(question=task.key, status=Status.ANSWERED, text=text, span=span, alignment=alignment, **SAME)
-
-
-def _nothing(key: str) -> Prediction:
-    return Prediction(question=key, status=Status.UNANSWERED, reason=Reason.NOT_IN_CONTEXT, **SAME)
+from task_sets import CONTEXT, SAME, make_nothing, make_span, make_task, score_tasks
 
 
 def _component(text: str, label: str = "premise", context: str = CONTEXT) -> Component:
@@ -43,9 +26,9 @@ def _component(text: str, label: str = "premise", context: str = CONTEXT) -> Com
 )
 def test_components_are_counted_in_words(said, both, said_words) -> None:
     """Components hold He, has, no, fever and is, likely: six words. `fev` is no whole word of the context."""
-    task = _task("t/CQ#E", "CQ#E")
+    task = make_task("t/CQ#E", "CQ#E")
     gold = TaskGold(components=(_component("He has no fever."), _component("is likely", "claim")))
-    items = score_tasks(Explanations, [task], {task.key: gold}, {task.key: _said(task, said)}).items
+    items = score_tasks(Explanations, [task], {task.key: gold}, {task.key: make_span(task, said)}).items
     precision, recall = both / said_words, both / 6
     f1 = 2 * precision * recall / (precision + recall) if both else 0.0
     found = [items[f"component_{name}"][task.key] for name in ("precision", "recall", "f1")]
@@ -55,12 +38,14 @@ def test_components_are_counted_in_words(said, both, said_words) -> None:
 
 def test_groups_and_questions_that_do_not_repeat_train() -> None:
     variants = ("CQ#E", "QP#CE")
-    tasks = [_task(f"casimedicos/test/{number}/{name}", name) for number in range(3) for name in variants]
+    tasks = [make_task(f"casimedicos/test/{number}/{name}", name) for number in range(3) for name in variants]
     golds = {
         task.key: TaskGold(components=(_component("no fever"),), repeats_training="/0/" in task.key) for task in tasks
     }
     predictions = {
-        task.key: _said(task, "no fever") if task.group == "CQ#E" and "/2/" not in task.key else _nothing(task.key)
+        task.key: make_span(task, "no fever")
+        if task.group == "CQ#E" and "/2/" not in task.key
+        else make_nothing(task.key)
         for task in tasks
     }
     metrics = score_tasks(Explanations, tasks, golds, dict(reversed(predictions.items()))).metrics
@@ -91,7 +76,7 @@ def test_groups_and_questions_that_do_not_repeat_train() -> None:
     ],
 )
 def test_every_span_is_of_the_kind_in_which_it_stands_to_the_nearest_right_answer(said, kind) -> None:
-    task = _task("q", context="the fever rules asthma out")
+    task = make_task("q", context="the fever rules asthma out")
     status = {"status": Status.ANSWERED} if said else {"status": Status.UNANSWERED, "reason": Reason.UNPARSED}
     prediction = Prediction(question="q", text=said or None, **status, **SAME)
     gold = TaskGold(answers=("cough", task.context))
