@@ -131,7 +131,7 @@ def _warn(planned: Plan) -> Plan:
 
 
 def _incomplete(spec: str, plan: Plan, runs: list[StoredRun], stop: Stop | None, expenses: str) -> str:
-    """Say in one line why the run is incomplete, how much is pending, what failed, what was spent, and how to continue."""
+    """Say in one line why the run is incomplete, what is pending, failed and was spent, and how to continue."""
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
