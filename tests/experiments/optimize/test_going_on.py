@@ -20,7 +20,7 @@ def score(question, gold, prediction):
     asked.append(question.key)
     if len(asked) == int(pathlib.Path(__file__).with_name("after").read_text()):
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.3)  # the main thread hears of it before the rest is asked
+        time.sleep(3)  # the main thread hears of it before the rest is asked, on a busy machine too
     return gold.accepts(prediction.answer)
 """
 
