@@ -25,7 +25,7 @@ def serve(
     python: Annotated[
         Path | None, typer.Option(help="The Python that has vLLM; $MEDEXAM_VLLM_PYTHON or this one by default.")
     ] = None,
-    container: Annotated[str | None, typer.Option(help="Run vLLM from a container.", metavar="IMAGE")] = None,
+    container: Annotated[str | None, typer.Option(help="Run vLLM from an image by Apptainer.", metavar="IMAGE")] = None,
     host: Annotated[str, typer.Option(help="Address to serve on; 0.0.0.0 is every one.")] = "127.0.0.1",
     port: Annotated[
         int | None, typer.Option(help="Port of the first server; by default a free one from 8000 on.", min=1, max=65535)

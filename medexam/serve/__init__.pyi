@@ -12,14 +12,12 @@ from .engines.embedded import EmbeddedEngine as EmbeddedEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
 from .engines.vllm import VLLMEngine as VLLMEngine
+from .launch.command import Launch as Launch
 from .launch.command import ServerSettings as ServerSettings
 from .launch.command import plan_servers as plan_servers
 from .launch.flags import Node as Node
 from .launch.fleet import ClientAccess as ClientAccess
 from .launch.fleet import Fleet as Fleet
-from .launch.memory import card_memory as card_memory
-from .launch.memory import estimate_memory as estimate_memory
-from .launch.processes import Launch as Launch
 from .launch.processes import group_lives as group_lives
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names

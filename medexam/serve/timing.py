@@ -30,16 +30,12 @@ class Timing:
     """What a server may take for all that a probe asks; on a busy processor it takes a minute or two."""
     poll_s: float = 2.0
     """Between two looks into a registry."""
-    stale_s: float = 30.0
-    """Without a new heartbeat, by the reader's own clock, after which a registered server counts no more."""
     registry_lock_s: float = 20.0
     """How long another process may hold a registry."""
     load_s: float = 7200.0
     """What a server that was started here may take to load, download included; one that ends is noticed at once."""
     tick_s: float = 0.25
     """Between two looks at the servers of a fleet."""
-    heartbeat_s: float = 5.0
-    """Between two heartbeats in a registry."""
     first_pause_s: float = 5.0
     """Before a server that crashed is started again, doubled with each further crash."""
     grace_s: float = 20.0

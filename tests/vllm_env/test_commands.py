@@ -4,13 +4,11 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from medexam.serve import Node, load_profile, plan_servers, profile_names
+from medexam.serve import Launch, Node, load_profile, plan_servers, profile_names
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 
@@ -49,21 +47,15 @@ print("told:" + json.dumps(told))
 )
 
 
-def one_layout_each() -> Iterator[tuple[Any, Any, Node | None]]:
+def plans() -> Iterator[tuple[Any, Launch, Node | None]]:
     for name in profile_names():
-        profile = load_profile(name)
-        for layout in profile.layouts:
-            ranks = range(layout.nodes) if layout.nodes > 1 else ()
-            for node in [Node(rank, layout.nodes, "10.0.0.1") for rank in ranks] or [None]:
-                yield profile, layout, node
+        for node in (None, Node(0, 2, "10.0.0.1"), Node(1, 2, "10.0.0.1")):
+            yield load_profile(name), plan_servers(name, printing=True, node=node)[0], node
 
 
-def test_vllm_takes_every_layout_of_every_profile(tmp_path: Path) -> None:
-    cases, commands = list(one_layout_each()), []
-    for profile, layout, node in cases:
-        path = tmp_path / "one.yaml"
-        path.write_text(yaml.safe_dump(json.loads(profile.model_copy(update={"layouts": (layout,)}).model_dump_json())))
-        (launch,) = plan_servers(str(path), printing=True, node=node)
+def test_vllm_takes_the_command_of_every_profile() -> None:
+    cases, commands = list(plans()), []
+    for _, launch, node in cases:
         words = list(launch.command[3:])
         commands.append(words[1:] if node is not None else words)  # without `serve`, whose options are the same
     asked = subprocess.run(
@@ -71,18 +63,17 @@ def test_vllm_takes_every_layout_of_every_profile(tmp_path: Path) -> None:
     )
     lines = [line for line in asked.stdout.splitlines() if line.startswith("told:")]
     assert lines, asked.stderr[-2000:]
-    for (profile, layout, node), told in zip(cases, json.loads(lines[0][5:]), strict=True):
+    for (profile, launch, node), told in zip(cases, json.loads(lines[0][5:]), strict=True):
         assert isinstance(told, dict), told
         assert told["revision"] == told["tokenizer_revision"] == profile.revision
-        assert told["max_model_len"] == layout.max_context
+        assert str(told["max_model_len"]) in launch.command
         assert told["max_logprobs"] == 128
         assert told["enable_prefix_caching"]
         assert not told["trust_remote_code"]
         if not profile.on_cpu:
-            assert told["tensor_parallel_size"] == layout.tensor_parallel
-            assert told["pipeline_parallel_size"] == layout.pipeline_parallel
-            assert told["gpu_memory_utilization"] == layout.memory_share
+            assert told["tensor_parallel_size"] == len(launch.gpus)
+            assert told["gpu_memory_utilization"] == 0.95
         if node is not None:
-            assert (told["nnodes"], told["node_rank"]) == (node.count, node.rank)
+            assert (told["nnodes"], told["node_rank"], told["pipeline_parallel_size"]) == (node.count, node.rank, 2)
             assert told["headless"] == (node.rank > 0)
             assert profile.model in (told["tag"], "smollm2")  # whose folder is named

@@ -18,13 +18,13 @@ from rich.markup import escape
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.report.shown import print_blocks
 from medexam.files import host_name
-from medexam.serve.cluster.job import Job, check_signs, job_script, submit
+from medexam.serve.cluster.job import Job, check_shared, job_script, submit
 from medexam.serve.cluster.node import JobNode
 from medexam.serve.discovery.registry import Registry, local_registry
-from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.command import Launch, ServerSettings, plan_servers
 from medexam.serve.launch.fleet import RESTARTS, ClientAccess, Fleet
+from medexam.serve.launch.memory import CARDS, list_fits
 from medexam.serve.launch.ports import next_free
-from medexam.serve.launch.processes import Launch
 from medexam.serve.launch.profile import load_profile, profile_names
 from medexam.serve.network.keys import kept_key, make_key, read_key_variable
 from medexam.specs.catalogue import SAMPLED
@@ -35,20 +35,15 @@ _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 def print_profiles() -> None:
     """Print the table of shipped profiles, and the GPUs that they take."""
-    profiles = {name: load_profile(name) for name in profile_names()}
-    sizes = sorted({layout.gpu_gb for profile in profiles.values() for layout in profile.layouts if layout.gpu_gb})
     rows = []
-    for name, profile in profiles.items():
-        cells = []
-        for size in sizes:
-            layouts = [layout for layout in profile.layouts if layout.gpu_gb == size]
-            best_layout = min(layouts, key=lambda layout: layout.nodes, default=None)
-            over = f" on {best_layout.nodes} nodes" if best_layout and best_layout.nodes > 1 else ""
-            cells.append(f"{best_layout.gpus} x {best_layout.max_context // 1024}k{over}" if best_layout else "")
-        gated = " (gated)" if profile.gated else ""
+    for name in profile_names():
+        profile = load_profile(name)
+        fits = [None if profile.on_cpu else next(list_fits(profile, least), None) for least in CARDS.values()]
+        cells = [f"{fit.layout.gpus} x {fit.layout.max_context // 1024}k" if fit else "" for fit in fits]
         variants = " ".join(f":{variant}" for variant in profile.variants)
-        rows.append((name, f"{profile.model}{gated}", variants, f"{profile.weights_gb:g} GB", *cells))
-    headers = ("Profile", "Model", "Variants", "Weights", *(f"{size:g} GB" for size in sizes))
+        model = f"{profile.model}{' (gated)' if profile.gated else ''}"
+        rows.append((name, model, variants, f"{profile.weights_gb:g} GB", *cells))
+    headers = ("Profile", "Model", "Variants", "Weights", *(f"{size} GB" for size in CARDS))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     legend = (
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
@@ -82,10 +77,10 @@ def serve_as_job(job: Job, *, show: bool) -> None:
         if not job.folder.is_dir():
             sys.stderr.write(f"before sbatch: mkdir -p {job.folder}, or Slurm has nowhere to write the job's log\n")
         return
-    number, script = submit(job)
+    number = submit(job)
     sys.stdout.write(f"{number}\n{_run_command(job.found_in if job.registry else None, wait=True)}\n")
     sys.stderr.write(
-        f"submitted {script} as job {number}; `squeue --start --job {number}` says when it may start, "
+        f"submitted {job.script} as job {number}; `squeue --start --job {number}` says when it may start, "
         f"`scancel {number}` stops it\n"
         f"registry: {job.found_in.path}\n"
         f"logs: {job.folder}/{number}.log, and vLLM's in {job.folder}/medexam-job-{number}/\n"
@@ -95,7 +90,7 @@ def serve_as_job(job: Job, *, show: bool) -> None:
 def serve_on_node(job: Job) -> None:
     """Serve as the node of a job that this process runs on."""
     job_node, found_in = JobNode.find(), job.found_in
-    check_signs((job.folder, found_in.path.parent))
+    check_shared(job)
     node = job_node.meet(job.folder) if job.span else None
     host = _EVERY_ADDRESS[0]
     port = None if node is not None and node.rank else next_free(host, job_node.first_port)

@@ -1,6 +1,5 @@
 """What would fail on the nodes of a job, found before a model loads: folders, cards, proxies, files, and ports."""
 
-import json
 import os
 import socket
 import time
@@ -16,7 +15,8 @@ from medexam.serve.cluster.node import JobNode
 from medexam.serve.launch.command import ServerSettings, plan_servers
 from medexam.serve.launch.flags import Node
 from medexam.serve.launch.gpus import find_gpus
-from medexam.serve.launch.source import find_folder, find_profile, find_snapshot
+from medexam.serve.launch.model_files import find_folder, find_snapshot, weight_files
+from medexam.serve.launch.profile import find_profile
 from medexam.serve.timing import TIMING
 
 
@@ -89,23 +89,21 @@ def _proxies(job_node: JobNode) -> str:
 
 def _model_files(model: str) -> str:
     """Check that the weights can be read here, from a folder or the hub's cache."""
-    _, profile = find_profile(model)
+    profile = find_profile(model)
     name = model if profile is None else profile.model
     files = find_folder(name) or find_snapshot(name, None if profile is None else profile.revision)
     if files is None:
         if os.environ.get("HF_HUB_OFFLINE", "0") in ("", "0"):
             return f"{name} is not in the hub's cache here and would be fetched"
         raise EngineError(f"{name} is not in the hub's cache here; fetch it with `hf download {name}`, share HF_HOME")
-    weight_files = {path for pattern in ("*.safetensors", "*.bin", "*.gguf") for path in files.glob(pattern)}
-    for index in files.glob("*.index.json"):
-        weight_files |= {files / name for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()}
-    for path in sorted(weight_files):
+    weights = weight_files(files)
+    for path in weights:
         try:
             with path.open("rb") as stream:
                 stream.read(1)
         except OSError as error:
             raise EngineError(f"{path}: cannot be read: {error.strerror}; fetch the model again") from None
-    return f"{files}, {len(weight_files)} files of weights"
+    return f"{files}, {len(weights)} files of weights"
 
 
 def _server(model: str, servers: ServerSettings, nodes: int) -> str:
@@ -123,20 +121,18 @@ def _server(model: str, servers: ServerSettings, nodes: int) -> str:
 
 def _meet(job_node: JobNode, folder: Path) -> str:
     """Check that the nodes see one folder and reach the first one's port, where it listens."""
-    node = job_node.meet(folder)
+    node, peers = job_node.meet(folder), list[str]()
     deadline = time.monotonic() + TIMING.nodes_s
-    if node.rank:
-        while True:  # it may begin to listen a moment after it wrote where
-            try:
-                with socket.create_connection((node.head, node.port), timeout=TIMING.nodes_s):
-                    return f"{node.head} reached from {node.address} ({node.interface})"
-            except OSError as error:
-                if not isinstance(error, ConnectionRefusedError) or time.monotonic() > deadline:
-                    raise EngineError(
-                        f"{node.head} port {node.port} cannot be reached ({error}); ask about firewalls"
-                    ) from None
-            time.sleep(0.1)
-    peers: list[str] = []
+    while node.rank:  # it may begin to listen a moment after it wrote where
+        try:
+            with socket.create_connection((node.head, node.port), timeout=TIMING.nodes_s):
+                return f"{node.head} reached from {node.address} ({node.interface})"
+        except OSError as error:
+            if not isinstance(error, ConnectionRefusedError) or time.monotonic() > deadline:
+                raise EngineError(
+                    f"{node.head} port {node.port} cannot be reached ({error}); ask about firewalls"
+                ) from None
+        time.sleep(0.1)
     family = socket.AF_INET6 if ":" in node.head else socket.AF_INET
     with socket.create_server((node.head, node.port), family=family) as server:
         while len(peers) + 1 < job_node.count:

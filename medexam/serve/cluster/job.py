@@ -1,13 +1,11 @@
 """A job of servers: its batch script, which `--print` shows, and its submission.
 
 The script asks for the nodes and has `srun` start `medexam serve --in-job` on each; everything else happens there.
-Signs in the job's folders tell the nodes that they are shared.
 """
 
 import contextlib
 import os
 import re
-import secrets
 import shlex
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
-from medexam.files import host_name, write_new, write_whole
+from medexam.files import host_name, write_whole
 from medexam.serve.discovery.registry import Registry, local_registry
 from medexam.serve.launch.command import ServerSettings, plan_servers
 from medexam.serve.launch.flags import Node
@@ -25,7 +23,6 @@ from medexam.serve.launch.profile import names_file
 
 _REQUEUES = 3
 """How often a job is queued again."""
-_WIDTH = 110
 _INSTEAD = {
     "cpus-per-gpu": "cpus-per-task",
     "mem-per-cpu": "mem",
@@ -36,11 +33,10 @@ _INSTEAD = {
     "no-requeue": "requeue",
 }
 """Options of the user's -> the one that each replaces, since `sbatch` refuses both, or would ask for the same twice."""
-_SIGN = ".medexam-shared"
-_SIGNS = "MEDEXAM_SHARED"
-"""Variable of a job: the words of the signs that its submitter left."""
+_SUBMITTED = "MEDEXAM_SUBMITTED"
+"""Set in jobs whose submitter made the registry and the script in their folders."""
 _GPUS = re.compile(r"gpu(?::[^:,()]+)?:(\d+)")
-_KEPT = 0.95
+_MEMORY_SHARE = 0.95
 """Part of a node's memory that jobs may take, where one takes the whole node."""
 
 _SCRIPT = """\
@@ -108,6 +104,11 @@ class Job:
         return name.replace(":", "-")
 
     @property
+    def script(self) -> Path:
+        """Where its script lies."""
+        return self.folder / f"medexam-{self.name}.sbatch"
+
+    @property
     def options(self) -> Mapping[str, str]:
         """`extra` as sbatch takes it; empty: an option without a value."""
         split = [pair.lstrip("-").partition("=") for pair in self.extra]
@@ -124,7 +125,7 @@ def job_script(job: Job) -> str:
     summary = f"{launches[0].model} behind vLLM, {layout}; runs find it in {job.found_in.path}"
     return _SCRIPT.format(
         comments="\n".join(
-            textwrap.fill(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+            textwrap.fill(text, 110, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
             for text in (summary, *launches[0].notes)
         ),
         directives="\n".join(_directives(job, sum(len(launch.gpus) for launch in launches))),
@@ -135,25 +136,25 @@ def job_script(job: Job) -> str:
     )
 
 
-def submit(job: Job) -> tuple[str, Path]:
-    """Write the script and hand it to `sbatch`; returns the job's number and the script.
+def submit(job: Job) -> str:
+    """Write the script and hand it to `sbatch`; returns the job's number.
 
     Raises `EngineError` if Slurm does not take it.
     """
     text = job_script(job)
-    words = [_leave_sign(folder) for folder in dict.fromkeys((job.folder, job.found_in.path.parent))]
-    script = job.folder / f"medexam-{job.name}.sbatch"
+    job.found_in.add()
     try:
-        write_whole(script, text)
+        job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(job.script, text)
     except OSError as error:
-        raise EngineError(f"{script}: cannot be written: {error.strerror}; name another --folder") from None
+        raise EngineError(f"{job.script}: cannot be written: {error.strerror}; name another --folder") from None
     # The key stays here: Slurm keeps a job's environment, and each node makes a key of its own.
     environment = {key: value for key, value in os.environ.items() if key != "VLLM_API_KEY"}
-    process = call_slurm("sbatch", "--parsable", str(script), environment={**environment, _SIGNS: ",".join(words)})
+    process = call_slurm("sbatch", "--parsable", str(job.script), environment={**environment, _SUBMITTED: "1"})
     if process.returncode:
         message = "; ".join(line.removeprefix("sbatch: ") for line in process.stderr.splitlines() if line.strip())
-        raise EngineError(f"Slurm does not take the job: {message}; the script is {script}")
-    return process.stdout.strip().partition(";")[0], script
+        raise EngineError(f"Slurm does not take the job: {message}; the script is {job.script}")
+    return process.stdout.strip().partition(";")[0]
 
 
 def call_slurm(*command: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -168,31 +169,14 @@ def call_slurm(*command: str, environment: Mapping[str, str] | None = None) -> "
         raise EngineError(f"{command[0]} does not answer within a minute; ask `scontrol ping`") from None
 
 
-def check_signs(folders: tuple[Path, ...]) -> None:
-    """Raise `EngineError` if a folder is not the one that the submitter saw; a job without signs is not checked."""
-    if not os.environ.get(_SIGNS):
-        return
-    for folder, word in zip(dict.fromkeys(folders), os.environ[_SIGNS].split(","), strict=False):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            if (folder / _SIGN).read_text(encoding="ascii").strip() == word:
-                continue
-        name = os.environ.get("SLURMD_NODENAME") or host_name()
-        raise EngineError(
-            f"{name} does not see the same {folder} as the submitting machine; name a folder on shared storage with "
-            "--registry and --folder"
-        )
-
-
-def _leave_sign(folder: Path) -> str:
-    """Leave a file by which a node knows the folder again; one a folder, kept for jobs that come back."""
-    path = folder / _SIGN
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError):
-            write_new(path, secrets.token_hex(8))
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"{path}: cannot be written: {error}; name another folder") from None
+def check_shared(job: Job) -> None:
+    """Raise `EngineError` if this node does not see what the submitter made."""
+    for file in (job.script, job.found_in.path) if os.environ.get(_SUBMITTED) else ():
+        if not file.is_file():
+            raise EngineError(
+                f"{os.environ.get('SLURMD_NODENAME') or host_name()} does not see the same {file.parent} as the "
+                "submitting machine; name a folder on shared storage with --registry and --folder"
+            )
 
 
 def _directives(job: Job, gpus: int) -> list[str]:
@@ -234,7 +218,7 @@ def _share_of_node(partition: str | None, gpus: int) -> tuple[int, int]:
             cards = sum(map(int, _GPUS.findall(generic)))
             if cards >= gpus:
                 part = gpus / cards if gpus else 1.0
-                shares.append((int(int(cpus.rstrip("+")) * part), int(int(memory.rstrip("+")) * _KEPT * part)))
+                shares.append((int(int(cpus.rstrip("+")) * part), int(int(memory.rstrip("+")) * _MEMORY_SHARE * part)))
     if not shares:
         return 4 + 4 * gpus, (16 + 16 * gpus) * 1000
     return max(min(cpus for cpus, _ in shares), 1), min(memory for _, memory in shares)

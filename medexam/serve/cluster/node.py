@@ -84,27 +84,28 @@ class JobNode:
         """
         path = self.folder(shared) / "meeting.json"
         if self.rank == 0:
-            head = _chosen_address() or _own_address(self._address_of(self.names[-1]))
+            words = call_slurm("scontrol", "show", "node", self.names[-1], "--oneliner").stdout.split()
+            address = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), self.names[-1])
+            own = head = _own_address(address)
             port = next_free(head, _MEETING_PORTS[int(self.job) % len(_MEETING_PORTS)])
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 write_whole(path, json.dumps({"address": head, "port": port}))
             except OSError as error:
                 raise EngineError(f"{path}: cannot be written: {error.strerror}; name another --folder") from None
-            address = head
         else:
             head, port = self._read_meeting(path)
-            address = _chosen_address() or _own_address(head)
-        interface = next((name for name, own in _addresses() if own == address), None)
-        return Node(self.rank, self.count, head, port, address, interface)
+            own = _own_address(head)
+        interface = next((name for name, address in _addresses() if address == own), None)
+        return Node(self.rank, self.count, head, port, own, interface)
 
     def _read_meeting(self, path: Path) -> tuple[str, int]:
         deadline = time.monotonic() + TIMING.meeting_s
         while True:
             try:
                 list(path.parent.iterdir())  # has NFS look again
-                word = json.loads(path.read_text(encoding="utf-8"))
-                return str(word["address"]), int(word["port"])
+                meeting = json.loads(path.read_text(encoding="utf-8"))
+                return str(meeting["address"]), int(meeting["port"])
             except (OSError, ValueError):
                 if time.monotonic() > deadline:
                     raise EngineError(
@@ -113,40 +114,24 @@ class JobNode:
                     ) from None
             time.sleep(_POLL_S)
 
-    def _address_of(self, name: str) -> str:
-        """Find the address by which Slurm reaches a node."""
-        words = call_slurm("scontrol", "show", "node", name, "--oneliner").stdout.split()
-        return _resolve(next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), name))
-
-
-def _resolve(name: str) -> str:
-    """Resolve the address of a machine, IPv4 if it has one; raises `EngineError` if nobody knows the name."""
-    try:
-        entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise EngineError(f"{name}: no address is known for this node ({error}); ask the administrator") from None
-    return str(min(entries, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
-
 
 def _own_address(peer: str) -> str:
-    """Find the address of this machine on the way to `peer`, an address; raises `EngineError` if no way leads there.
+    """Find the address of this machine on the interface that the user chose for NCCL, else on the way to `peer`.
 
-    The route decides, so that a name that stands for 127.0.1.1 in /etc/hosts does no harm.
+    The route decides, so that a name that stands for 127.0.1.1 in /etc/hosts does no harm. Raises `EngineError` if no
+    way leads there.
     """
-    family = socket.AF_INET6 if ":" in peer else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((peer, _ANY_PORT))  # sends nothing
-        except OSError as error:
-            raise EngineError(f"no route to the node {peer} ({error.strerror})") from None
-        return str(probe.getsockname()[0])
-
-
-def _chosen_address() -> str | None:
-    """Return the address on the interface that the user chose for NCCL, IPv4 if it has one; None: the route decides."""
     chosen = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
-    addresses = [address for interface, address in _addresses() if interface == chosen]
-    return min(addresses, key=lambda address: ":" in address, default=None)
+    if on_chosen := [address for interface, address in _addresses() if interface == chosen]:
+        return min(on_chosen, key=lambda address: ":" in address)
+    try:
+        entries = socket.getaddrinfo(peer, _ANY_PORT, type=socket.SOCK_DGRAM)
+        family, *_, address = min(entries, key=lambda entry: entry[0] != socket.AF_INET)
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)  # sends nothing
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise EngineError(f"no route to the node {peer} ({error}); ask the administrator") from None
 
 
 def _addresses() -> list[tuple[str, str]]:

@@ -92,8 +92,7 @@ def find_targets(
             add(place, model)
             continue
         registry = Registry(Path(place.removeprefix(REGISTRY)))
-        # One that may have ended is asked too: its answer, or its silence, decides.
-        servers = [one for one in registry.read() or registry.read_unsure() if model in (None, one.model)]
+        servers = [one for one in registry.read() if model in (None, one.model)]
         if not servers:
             raise EngineError(
                 f"no server{f' of {model}' if model else ''} is registered in {registry.path}; start one with "

@@ -1,13 +1,12 @@
-"""Which servers a spec means: those that it names, or those of a registry.
-
-This module knows addresses, keys and registries; what the servers honour is found out elsewhere.
-"""
+"""Which servers a spec means: those that it names, or those of a registry; what they honour is found out elsewhere."""
 
 import asyncio
 import logging
+import socket
 import time
-from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.serve.discovery.registry import RegisteredServer, Registry, local_registry
@@ -29,10 +28,10 @@ class ServerFinder:
     """Only the servers on this machine are used, if it has some; None: those of all machines."""
 
     def find(self, model: str | None) -> tuple[Endpoint, ...]:
-        """Find the servers of a model that are registered now; None: of the only model.
+        """Find the servers of a model that answer now; None: of the only model.
 
-        Raises `EngineError` if the registry cannot be read, or holds several models and none is named, and `SpecError`
-        if a key cannot be read.
+        A machine that lost its power leaves its servers in the file, so each is connected to. Raises `EngineError` if
+        the registry cannot be read, or holds several models and none is named, and `SpecError` if a key cannot be read.
         """
         entries = self.registry.read()
         models = list(dict.fromkeys(entry.model for entry in entries))
@@ -42,51 +41,44 @@ class ServerFinder:
                 "name one with model.name or model.profile"
             )
         candidates = [entry for entry in entries if model is None or entry.model == model]
+        if candidates:
+            with ThreadPoolExecutor(len(candidates)) as pool:
+                answers = list(pool.map(_is_there, candidates))
+            candidates = [entry for entry, there in zip(candidates, answers, strict=True) if there]
         preferred = [entry for entry in candidates if entry.host == self.prefer_host]
         return tuple(_open(entry, self.spec) for entry in preferred or candidates)
 
     async def wait(self, wait_s: float) -> tuple[Endpoint, ...]:
-        """Return the registered servers; wait up to `wait_s` seconds for the first, and longer while any of them loads.
+        """Return the servers that answer; wait up to `wait_s` seconds for the first, and up to `model.wait_s` for those
+        that load.
 
-        One that is registered and may have ended is waited for until it counts as ended. Raises as `find` does, and
-        `EndpointUnreachableError` if none came.
+        Raises as `find` does, and `EndpointUnreachableError` if none came.
         """
-        deadline, notice = time.monotonic() + wait_s, ""
+        begin, notice = time.monotonic(), ""
         while True:
             # Before the servers: one that answers from now on is found below, and must not be missed by both.
-            coming = await asyncio.to_thread(self._describe_coming)
+            loading = [one for one in self.registry.read_loading() if self.spec.name in (None, one.model)]
             endpoints = await asyncio.to_thread(self.find, self.spec.name)
-            if endpoints and not coming:
+            end = begin + (self.spec.wait_s if loading else wait_s)
+            if endpoints and (not loading or time.monotonic() > end):
                 return endpoints
-            left_s = deadline - time.monotonic()
-            if not coming and left_s <= 0:
-                raise EndpointUnreachableError(f"{self._none_registered()}; {self._remedy()}")
-            status = coming or f"{self._none_registered()}; waiting {wait_s:.0f} s for one"
+            none = self._none_answers()
+            if time.monotonic() > end:
+                raise EndpointUnreachableError(f"{none}; {self._remedy()}")
+            status = f"{none}; waiting {wait_s:.0f} s for one"
+            if loading:
+                status = f"{loading[0].address} still loads; waiting for it"
             if status != notice:
                 _log.warning("medexam: warning: %s", status)
                 notice = status
-            await asyncio.sleep(TIMING.poll_s if coming else min(TIMING.poll_s, left_s))
+            await asyncio.sleep(max(min(TIMING.poll_s, end - time.monotonic()), 0.01))
 
-    def _describe_coming(self) -> str | None:
-        """Say why a server may come soon: one that this run could use loads, or may run on; None: neither."""
-        if loading := self._usable(self.registry.read_loading()):
-            return f"{loading[0].address} still loads; waiting for it"
-        if unsure := self._usable(self.registry.read_unsure()):
-            hosts = ", ".join(dict.fromkeys(entry.host for entry in unsure))
-            return (
-                f"by this machine's clock the last heartbeat of {hosts} is not within the last {TIMING.stale_s:.0f} s; "
-                f"waiting {TIMING.stale_s:.0f} s for a new one"
-            )
-        return None
-
-    def _usable(self, entries: Iterable[RegisteredServer]) -> list[RegisteredServer]:
-        return [entry for entry in entries if self.spec.name in (None, entry.model)]
-
-    def _none_registered(self) -> str:
-        of_model = f" of {self.spec.name}" if self.spec.name else ""
-        others = sorted({entry.model for entry in self.registry.read()} - {self.spec.name})
-        but = f", only of {', '.join(others)}" if others else ""
-        return f"no server{of_model} is registered in {self.registry.path}{but}"
+    def _none_answers(self) -> str:
+        models, model = {entry.model for entry in self.registry.read()}, self.spec.name
+        if model in models or (models and model is None):
+            return f"no server that is registered in {self.registry.path} answers"
+        but = f", only of {', '.join(sorted(models))}" if models else ""
+        return f"no server{f' of {model}' if model else ''} is registered in {self.registry.path}{but}"
 
     def _remedy(self) -> str:
         model = self.spec.profile or self.spec.name or "smollm2-cpu"
@@ -123,3 +115,13 @@ def _open(entry: RegisteredServer, spec: ModelSpec) -> Endpoint:
     spec_key = spec.api_key_env or spec.api_key_file
     key = read_key_file(entry.key_file) if entry.key_file is not None and not spec_key else _own_key(spec)
     return Endpoint(normalise_address(entry.address), key or NO_KEY, spec.ca_bundle)
+
+
+def _is_there(entry: RegisteredServer) -> bool:
+    """Return whether its port can be connected to."""
+    address = urlsplit(entry.address)
+    try:
+        socket.create_connection((address.hostname or "", address.port or 80), timeout=TIMING.poll_s).close()
+    except OSError:
+        return False
+    return True

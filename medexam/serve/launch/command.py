@@ -5,13 +5,15 @@ never stands in a command.
 """
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from medexam.errors import EngineError
-from medexam.serve.launch.containers import choose_runtime, container_command
 from medexam.serve.launch.flags import (
     Node,
     given_values,
@@ -22,10 +24,9 @@ from medexam.serve.launch.flags import (
 )
 from medexam.serve.launch.gpus import find_gpus
 from medexam.serve.launch.memory import Placement, place_profile, place_unknown
-from medexam.serve.launch.ports import FIRST_PORT, check_free, next_free
-from medexam.serve.launch.processes import Launch
-from medexam.serve.launch.profile import Profile, model_name
-from medexam.serve.launch.source import find_folder, find_profile, find_snapshot, has_cpu_build, profile_of
+from medexam.serve.launch.model_files import find_folder, find_snapshot, has_cpu_build, profile_of
+from medexam.serve.launch.ports import FIRST_PORT, next_free, take_port
+from medexam.serve.launch.profile import Profile, find_profile, model_name, names_file
 
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
 _COMMAND_LINE = ("-m", "vllm.entrypoints.cli.main", "serve")
@@ -49,11 +50,42 @@ class ServerSettings:
     python: Path | None = None
     """The Python that has vLLM; None: this one."""
     container: str | None = None
-    """The image that vLLM runs from, instead of a Python."""
+    """The image that Apptainer runs vLLM from, instead of a Python."""
     host: str = "127.0.0.1"
     """Address to serve on; 0.0.0.0 is every one."""
     port: int | None = None
     """Port of the first server; None: the first free ones from 8000 on."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start and where it will answer."""
+
+    command: tuple[str, ...]
+    address: str
+    """Base address of its OpenAI API; empty for a node that only computes for another."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it needs in addition to this process's; never a key."""
+    model: str = ""
+    """The name that it serves the model by."""
+    gpus: tuple[int, ...] = ()
+    """Indices of the GPUs that it uses; () on the CPU, or if they are not known yet."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the command should know, such as the sum of the memory."""
+
+    def __str__(self) -> str:
+        """Write the shell line that starts the same server."""
+        return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in self.environment.items()), shlex.join(self.command)])
+
+    @property
+    def health(self) -> str:
+        """Address that answers once it is ready."""
+        return f"{self.address.removesuffix('/v1')}/health"
+
+    @property
+    def port(self) -> int | None:
+        """The port that it answers on; None for a node that only computes."""
+        return httpx.URL(self.address).port if self.address else None
 
 
 def plan_servers(
@@ -72,128 +104,98 @@ def plan_servers(
     """
     if (refused := refused_flag(flags)) is not None:
         raise EngineError(refused)
-    if node is not None and node.count == 1:
-        node = None
-    name, profile = find_profile(model)
+    node = None if node is not None and node.count == 1 else node
+    name, profile = Path(model).stem if names_file(model) else model, find_profile(model)
     source = model if profile is None else profile.model
     folder = find_folder(source)
-    nodes = 1 if node is None else node.count
-    files = folder or find_snapshot(source)
-    facts = profile or (None if files is None else profile_of(source, files, nodes))
+    files = None if profile is not None else folder or find_snapshot(source)
+    facts = profile or (None if files is None else profile_of(source, files))
     if node is not None and (facts is None or settings.replicas > 1):
         raise EngineError(
-            "a model over several nodes needs a profile with a layout for them, or files in a folder or the hub's "
-            "cache that give its size"
+            "a model over several nodes needs a profile, or files in a folder or the hub's cache that give its size"
         )
-    if settings.container is None:
-        cpu = _runs_on_cpu(name, profile, _python(settings), printing)
-    else:
-        cpu = profile is not None and profile.on_cpu
-    if cpu and profile is None:
+    cpu = _runs_on_cpu(name, profile, settings, printing)
+    if cpu or (profile is not None and profile.on_cpu):
         placement = Placement(None, ((),) * settings.replicas)
     # Without a card that nvidia-smi knows, a model without a profile is left to vLLM, which may find others.
     elif facts is not None and (profile is not None or printing or find_gpus()):
+        nodes = 1 if node is None else node.count
         placement = place_profile(name, facts, settings.replicas, flags, nodes=nodes, printing=printing)
     else:
         placement = place_unknown(settings.replicas, flags, printing=printing)
-    served = given_values(flags).get("--served-model-name") or (profile.name if profile else model_name(model))
-    server = _Server(served, str(folder or source), folder, profile, settings, tuple(flags), placement, cpu, node)
-    return tuple(server.launch(replica, port) for replica, port in enumerate(_ports(settings, printing)))
-
-
-@dataclass(frozen=True)
-class _Server:
-    """What the replicas of one model have in common."""
-
-    name: str
-    """The name that clients ask for."""
-    model: str
-    """What vLLM loads: a folder or a hub id."""
-    folder: Path | None
-    """Where it lies on this machine; None: it comes from the hub."""
-    profile: Profile | None
-    settings: ServerSettings
-    flags: tuple[str, ...]
-    placement: Placement
-    cpu: bool
-    node: Node | None
-
-    def launch(self, replica: int, port: int) -> Launch:
-        gpus, image = self.placement.gpus[replica], self.settings.container
-        arguments, environment = self._arguments(port), self._environment(replica)
-        command: tuple[str, ...] = (_python(self.settings), *arguments)
-        if image is not None:
-            runtime = choose_runtime(image)
-            command = container_command(
-                runtime,
-                image,
-                arguments,
-                name=f"medexam-vllm-{port}",
-                folder=self.folder,
-                gpus=gpus,
-                # The runtime itself hands the cards over, and counts those that it hands over from 0.
-                environment={key: value for key, value in environment.items() if not key.startswith("CUDA_")},
-            )
-            environment = environment if runtime == "apptainer" else {}
-        host = _reached(self.settings.host)
-        answers = self.node is None or self.node.rank == 0
-        return Launch(
-            command,
-            address=f"http://{f'[{host}]' if ':' in host else host}:{port}/v1" if answers else "",
-            environment=environment,
-            model=self.name,
-            gpus=gpus or (),
-            notes=self._notes() if replica == 0 else (),
+    notes = [placement.note] if placement.note else []
+    if profile is not None and profile.gated and folder is None:
+        notes.insert(
+            0,
+            f"{source} is gated ({profile.licence}): accept its terms at https://huggingface.co/{source} and set "
+            "HF_TOKEN, unless it is in the hub's cache already",
         )
-
-    def _arguments(self, port: int) -> list[str]:
-        given = given_values(self.flags)
-        if self.node is None and "--api-server-count" not in given:
-            arguments = [*_SERVER, "--model", self.model]
+    given = given_values(flags)
+    served = given.get("--served-model-name") or (profile.name if profile else model_name(model))
+    target = str(folder or source)
+    launches = []
+    for replica, port in enumerate(_ports(settings, printing)):
+        if node is None and "--api-server-count" not in given:
+            arguments = [*_SERVER, "--model", target]
         else:
-            on_processor = self.cpu and self.settings.container is None
-            arguments = [*(_CPU_COMMAND_LINE if on_processor else _COMMAND_LINE), self.model]
+            arguments = [*(_CPU_COMMAND_LINE if cpu and settings.container is None else _COMMAND_LINE), target]
         if "--served-model-name" not in given:
-            arguments += ["--served-model-name", self.name]
-        revision = None if self.profile is None else self.profile.revision
-        if revision is not None and self.folder is None:
-            arguments += ["--revision", revision, "--tokenizer-revision", revision]
-        arguments += listen_flags(self.settings.host, port, self.node)
-        placement = self.placement
-        arguments += model_flags(self.profile, placement.layout, placement.card, self.flags, cpu=self.cpu)
-        return [*arguments, *self.flags]
-
-    def _environment(self, replica: int) -> Mapping[str, str]:
-        """Return the variables that are not set yet, and the replica's own GPUs."""
-        variables = {} if self.folder is None else {"HF_HUB_OFFLINE": "1"}
-        if self.cpu:
-            variables |= processor_environment(replica, len(self.placement.gpus))
-        environment = {name: value for name, value in variables.items() if name not in os.environ}
-        # Even where the job's environment has them: one value cannot be right on several machines.
-        environment |= {} if self.node is None else self.node.environment
-        if gpus := self.placement.gpus[replica]:
-            # Without this order CUDA counts the fastest card first, and nvidia-smi's indices would name other cards.
-            environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
-        return environment
-
-    def _notes(self) -> tuple[str, ...]:
-        if self.profile is None or not self.profile.gated or self.folder is not None:
-            return self.placement.notes
-        gate = (
-            f"{self.model} is gated ({self.profile.licence}): accept its terms at "
-            f"https://huggingface.co/{self.model} and set HF_TOKEN, unless it is in the hub's cache already"
+            arguments += ["--served-model-name", served]
+        if profile is not None and profile.revision is not None and folder is None:
+            arguments += ["--revision", profile.revision, "--tokenizer-revision", profile.revision]
+        arguments += listen_flags(settings.host, port, node)
+        arguments += [*model_flags(profile, placement, flags, node, cpu=cpu), *flags]
+        gpus, host = placement.gpus[replica], _reached(settings.host)
+        start = (_python(settings),) if settings.container is None else _apptainer(settings.container, folder, gpus)
+        launches.append(
+            Launch(
+                (*start, *arguments),
+                f"http://{f'[{host}]' if ':' in host else host}:{port}/v1" if node is None or node.rank == 0 else "",
+                _environment(folder, gpus, processor_environment(replica, settings.replicas) if cpu else {}, node),
+                served,
+                gpus or (),
+                () if replica else tuple(notes),
+            )
         )
-        return (gate, *self.placement.notes)
+    return tuple(launches)
+
+
+def _environment(
+    folder: Path | None, gpus: Sequence[int] | None, of_processor: Mapping[str, str], node: Node | None
+) -> dict[str, str]:
+    """Return the variables that are not set yet, and the replica's own GPUs."""
+    variables = {**({} if folder is None else {"HF_HUB_OFFLINE": "1"}), **of_processor}
+    environment = {name: value for name, value in variables.items() if name not in os.environ}
+    # Even where the job's environment has them: one value cannot be right on several machines.
+    environment |= {} if node is None else node.environment
+    if gpus:
+        # Without this order CUDA counts the fastest card first, and nvidia-smi's indices would name other cards.
+        environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+    return environment
+
+
+def _apptainer(image: str, folder: Path | None, gpus: Sequence[int] | None) -> tuple[str, ...]:
+    """Begin the command inside a container, where the model's folder or the hub's cache has the same path as outside.
+
+    Apptainer hands the environment and the home folder on.
+    """
+    hub = [os.environ.get("HF_HOME"), os.environ.get("HF_HUB_CACHE")]
+    folders = [str(Path(each).expanduser().absolute()) for each in hub if each] if folder is None else [str(folder)]
+    bind = [part for path in folders for part in ("--bind", path)]
+    return ("apptainer", "exec", *([] if gpus == () else ["--nv"]), *bind, image, "python3")
 
 
 def _python(settings: ServerSettings) -> str:
     return str(settings.python) if settings.python is not None else sys.executable
 
 
-def _runs_on_cpu(name: str, profile: Profile | None, python: str, printing: bool) -> bool:
+def _runs_on_cpu(name: str, profile: Profile | None, settings: ServerSettings, printing: bool) -> bool:
     """Return whether the processor does the work; raises `EngineError` if that Python cannot serve the model."""
     for_cpu = profile is not None and profile.on_cpu
+    if settings.container is not None:
+        return for_cpu
+    python = _python(settings)
     try:
         cpu = has_cpu_build(python)
     except EngineError:
@@ -212,11 +214,11 @@ def _ports(settings: ServerSettings, printing: bool) -> list[int]:
     """Choose a port for each replica; those that the settings name must be free."""
     host = _reached(settings.host)
     if settings.port is None and not printing:
-        return [next_free(host, FIRST_PORT) for _ in range(settings.replicas)]
+        return [next_free(host) for _ in range(settings.replicas)]
     start = FIRST_PORT if settings.port is None else settings.port
     ports = list(range(start, start + settings.replicas))
     for port in () if printing else ports:
-        check_free(host, port)
+        take_port(host, port)
     return ports
 
 

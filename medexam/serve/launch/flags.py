@@ -1,10 +1,8 @@
 """vLLM's flags: those that a user gives, and those for a profile, a layout, a processor and a group of machines."""
 
-import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,8 @@ from medexam.errors import EngineError
 from medexam.serve.local_model.dtypes import multiplies_bfloat16
 
 if TYPE_CHECKING:
-    from medexam.serve.launch.profile import Layout, Profile
+    from medexam.serve.launch.memory import Placement
+    from medexam.serve.launch.profile import Profile
 
 _ALIASES = {
     "-asc": "--api-server-count",
@@ -38,7 +37,8 @@ _LARGE_GB = 70
 """Memory of a card from which larger steps are worth it."""
 _CACHE_GIB = "2"
 """GiB of keys and values for one server on the processor."""
-_TOPOLOGY = Path("/sys/devices/system/cpu")
+_CPU_CONTEXT = 2_048
+"""Tokens of prompt and reply of a profile that is made for the processor."""
 
 
 @dataclass(frozen=True)
@@ -104,55 +104,53 @@ def listen_flags(host: str, port: int, node: Node | None) -> list[str]:
 
 
 def model_flags(
-    profile: "Profile | None", layout: "Layout | None", card: str, flags: Sequence[str], *, cpu: bool
+    profile: "Profile | None", placement: "Placement", flags: Sequence[str], node: Node | None, *, cpu: bool
 ) -> list[str]:
-    """List everything that the user's own `flags` do not say.
-
-    `layout` None: nothing says how to lay the model out; `card` is the name of the cards.
-    """
+    """List everything that the user's own `flags` do not say."""
     # Else vLLM takes sampling values that a request leaves out from the model's own file.
     defaults: dict[str, str | None] = {"--generation-config": "vllm"}
-    if layout is not None:
-        defaults["--max-model-len"] = str(layout.max_context)
+    more: Sequence[str] = ()
     if profile is not None:
+        more = profile.flags if node is None or profile.flags_over_nodes is None else profile.flags_over_nodes
         defaults |= _of_profile(profile)
-    if layout is not None and cpu == (layout.gpu_gb == 0):
-        defaults |= _of_layout(layout, card)
+        if profile.on_cpu and node is not None:
+            defaults["--pipeline-parallel-size"] = str(node.count)
+    if placement.layout is not None:
+        defaults |= _of_layout(placement)
     if cpu:
         defaults |= _of_processor()
-    profile_flags = [*(profile.flags if profile is not None else ()), *(layout.flags if layout is not None else ())]
-    values = given_values([*profile_flags, *flags])
+    values = given_values([*more, *flags])
     pairs = [
         (key, value)
         for key, value in defaults.items()
         if not values.keys() & {key, f"--no-{key.removeprefix('--')}", key.replace("--no-", "--")}
     ]
-    return [*(part for pair in pairs for part in pair if part is not None), *profile_flags]
+    return [*(part for pair in pairs for part in pair if part is not None), *more]
 
 
 def _of_profile(profile: "Profile") -> dict[str, str | None]:
     settings: dict[str, str | None] = {} if profile.dtype == "auto" else {"--dtype": profile.dtype}
     if profile.reasoning_parser is not None:
         settings["--reasoning-parser"] = profile.reasoning_parser
+    if profile.on_cpu:
+        settings["--max-model-len"] = str(_CPU_CONTEXT)
     return {**settings, "--enable-prefix-caching": None, "--max-logprobs": "128"}
 
 
-def _of_layout(layout: "Layout", card: str) -> dict[str, str | None]:
-    sizes = {
-        "--tensor-parallel-size": layout.tensor_parallel,
-        "--pipeline-parallel-size": layout.pipeline_parallel,
-        "--data-parallel-size": layout.data_parallel,
-    }
+def _of_layout(placement: "Placement") -> dict[str, str | None]:
+    layout = placement.layout
+    assert layout is not None  # noqa: S101
+    sizes = {"--tensor-parallel-size": layout.tensor_parallel, "--pipeline-parallel-size": layout.pipeline_parallel}
     options: dict[str, str | None] = {flag: str(size) for flag, size in sizes.items() if size > 1}
-    if layout.sequences is not None:
-        options["--max-num-seqs"] = str(layout.sequences)
-    if layout.gpu_gb:
-        options["--gpu-memory-utilization"] = f"{layout.memory_share:g}"
-        # Most of an exam's work is reading prompts: twice vLLM's tokens a step, which suit chats. On an A100 larger
-        # steps are slower (vllm-project/vllm, pull request 17885).
-        large = layout.gpu_gb >= _LARGE_GB and "A100" not in card
-        options["--max-num-batched-tokens"] = "16384" if large else "4096"
-    return options
+    # Most of an exam's work is reading prompts: twice vLLM's tokens a step, which suit chats. On an A100 larger
+    # steps are slower (vllm-project/vllm, pull request 17885).
+    large = placement.card_gb >= _LARGE_GB and "A100" not in placement.card
+    return {
+        "--max-model-len": str(layout.max_context),
+        **options,
+        "--gpu-memory-utilization": f"{layout.memory_share:g}",
+        "--max-num-batched-tokens": "16384" if large else "4096",
+    }
 
 
 def _of_processor() -> dict[str, str | None]:
@@ -171,19 +169,13 @@ def processor_environment(replica: int, replicas: int) -> dict[str, str]:
 
     Raises `EngineError` if there are fewer cores than servers.
     """
-    cache = {"VLLM_CPU_KVCACHE_SPACE": _CACHE_GIB}
-    if replicas == 1:
-        return cache
-    one_by_core: dict[str, int] = {}
-    for number in sorted(os.sched_getaffinity(0)):
-        siblings = str(number)
-        with contextlib.suppress(OSError):
-            siblings = (_TOPOLOGY / f"cpu{number}/topology/thread_siblings_list").read_text(encoding="ascii")
-        one_by_core.setdefault(siblings, number)
-    cores = list(one_by_core.values())
+    variables = {"VLLM_CPU_KVCACHE_SPACE": _CACHE_GIB}
+    cores = sorted(os.sched_getaffinity(0))
     if len(cores) < replicas:
         raise EngineError(
             f"{replicas} servers on {len(cores)} cores: use at most {len(cores)} replicas on the processor"
         )
-    share = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
-    return cache | {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, share))}
+    if replicas > 1:
+        share = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
+        variables["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, share))
+    return variables

@@ -1,8 +1,7 @@
 """Several servers of this machine, kept running: loaded, registered, restarted, and stopped together.
 
 A fleet leaves nothing behind, however it ends: its servers leave the registry before they are stopped, and if this
-process is killed, each server's guard ends it. This module knows processes and the registry; it plans no command and
-sends no questions.
+process is killed, each server's guard ends it. It plans no command and sends no questions.
 """
 
 import threading
@@ -15,13 +14,13 @@ from typing import Self
 
 import httpx
 
-from medexam.errors import EngineError
+from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import host_name
 from medexam.serve.discovery.registry import RegisteredServer, Registry
-from medexam.serve.launch.processes import Launch, ServerProcess
+from medexam.serve.launch.command import Launch
+from medexam.serve.launch.processes import ServerProcess
 from medexam.serve.timing import TIMING
 
-LoadProgress = Callable[[float, str], None]
 RESTARTS = 3
 """How often a server that crashed is started again."""
 
@@ -40,12 +39,6 @@ class ClientAccess:
     """Id of the servers' Slurm job."""
     host: str | None = None
     """The name by which other machines reach this one; None: the addresses as planned."""
-
-    def address(self, launch: Launch) -> str:
-        """Return the address that clients use."""
-        if self.host is None or not launch.address:
-            return launch.address
-        return str(httpx.URL(launch.address).copy_with(host=self.host))
 
 
 class Fleet:
@@ -72,16 +65,15 @@ class Fleet:
         """Held for each round of checks, so that `stop`, in another thread, never ends a server while it is started."""
         self._stopping = threading.Event()
         self._access = access
-        self._registry = access.registry
-        self._last_heartbeat = 0.0
-        self._registry_fault = ""
-        """The last one that was reported."""
         self._restarts = restarts
         self._notify = notify
-        self._servers = [
-            ServerProcess(launch, logs / f"vllm-{launch.port or 'worker'}.log", access.key, access.address(launch))
-            for launch in launches
-        ]
+        self._servers = []
+        for launch in launches:
+            address = launch.address
+            if access.host is not None and address:
+                address = str(httpx.URL(address).copy_with(host=access.host))
+            log = logs / f"vllm-{launch.port or 'worker'}.log"
+            self._servers.append(ServerProcess(launch, log, access.key, address))
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -94,18 +86,15 @@ class Fleet:
         return tuple(server.log for server in self._servers)
 
     def __enter__(self) -> Self:
-        if self._registry is not None:
-            # A registry that cannot be written is reported now, before minutes of loading.
-            self._registry.heartbeat()
         try:
-            # All ports are claimed first: servers on ports that another fleet has must not load for minutes.
-            for server in self._servers:
-                server.claim()
-            for server in self._servers:
-                with self._lock:
-                    if not self._stopping.is_set():
+            # A registry that cannot be written is reported now, before minutes of loading.
+            if self._access.registry is not None:
+                self._access.registry.add()
+            with self._lock:
+                if not self._stopping.is_set():
+                    for server in self._servers:
                         server.start()
-                        self._register(server)
+                    self._register()
         except BaseException:
             self.stop()
             raise
@@ -114,29 +103,29 @@ class Fleet:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def wait_healthy(self, progress: LoadProgress | None = None) -> None:
+    def wait_healthy(self, progress: Callable[[float, str], None] | None = None) -> None:
         """Return once all servers answer, or the fleet is stopped; each is registered as soon as it answers.
 
         `progress` is called with the seconds that passed and the last log line of a server that loads. Raises
         `EngineError` with the log's last lines if one ends or takes longer; then leave the `with` block.
         """
         started = time.monotonic()
-        with _client() as client:
-            while True:
-                with self._lock:
-                    for server in self._loading():
-                        server.check_alive()
-                        if server.answers(client):
-                            self._set_healthy(server)
-                    loading = self._loading()
-                    self._send_heartbeat()
-                if not loading or self._stopping.is_set():
-                    return
-                waited = time.monotonic() - started
-                loading[0].check_loading(waited)
-                if progress is not None:
-                    progress(waited, self._last_line(loading[0]))
-                self._stopping.wait(TIMING.tick_s)
+        while not self._stopping.is_set():
+            with self._lock:
+                for server in self._servers if not self._stopping.is_set() else ():
+                    self._look(server)
+                loading = [server for server in self._servers if server.state == "loading"]
+            if not loading:
+                return
+            waited, server = time.monotonic() - started, loading[0]
+            if waited >= TIMING.load_s:
+                raise EndpointUnreachableError(
+                    f"the server was not healthy after {waited:.0f} s; the last lines of {server.log}:\n{server.tail()}"
+                )
+            if progress is not None:
+                line = server.tail(1)
+                progress(waited, line if len(self._servers) == 1 else f"{server.address}: {line}")
+            self._stopping.wait(TIMING.tick_s)
 
     def watch(self) -> None:
         """Keep the servers running until `stop` is called.
@@ -144,14 +133,16 @@ class Fleet:
         A server that ends by itself is started again after a pause, and is not in the registry meanwhile. Raises
         `EngineError` with the log's last lines if one ends more often than `restarts`.
         """
-        with _client() as client:
-            while not self._stopping.is_set():
-                with self._lock:
-                    # Asked again under the lock: `stop` may have ended the servers while this thread waited for it.
-                    for server in () if self._stopping.is_set() else self._servers:
-                        self._check(server, client)
-                    self._send_heartbeat()
-                self._stopping.wait(TIMING.tick_s)
+        while not self._stopping.is_set():
+            with self._lock:
+                # Asked again under the lock: `stop` may have ended the servers while this thread waited for it.
+                for server in () if self._stopping.is_set() else self._servers:
+                    try:
+                        if self._look(server):
+                            self._notify(f"{server.address} answers again")
+                    except EngineError as error:
+                        self._restart_later(server, error)
+            self._stopping.wait(TIMING.tick_s)
 
     def stop(self) -> None:
         """Take the servers out of the registry and end them with all that they started. Stopping twice is harmless."""
@@ -162,84 +153,58 @@ class Fleet:
             # At once: each may take `TIMING.grace_s` to end.
             with ThreadPoolExecutor(max_workers=max(len(self._servers), 1)) as pool:
                 list(pool.map(ServerProcess.stop, self._servers))
-            for server in self._servers:
-                server.release()
 
-    def _check(self, server: ServerProcess, client: httpx.Client) -> None:
-        try:
-            if server.state == "crashed":
-                if time.monotonic() >= server.restart_at:
-                    server.start()
-                return
-            server.check_alive()
-            if server.state == "loading" and server.answers(client):
-                self._set_healthy(server)
-                self._notify(f"{server.address} answers again")
-        except EngineError as error:
-            self._unregister(server)
-            if server.restarts >= self._restarts:
-                raise
-            pause_s = server.schedule_restart()
-            reason = str(error).partition(";")[0]
-            restarts_left = self._restarts - server.restarts
-            self._notify(
-                f"{server.address}: {reason}; it is started again in {pause_s:.0f} s, "
-                f"{restarts_left} more times after that"
+    def _look(self, server: ServerProcess) -> bool:
+        """Start a crashed server whose pause is over; return whether one that loaded answers now.
+
+        Raises `EngineError` with the log's last lines if it ended by itself.
+        """
+        if server.state == "crashed":
+            if time.monotonic() >= server.restart_at:
+                server.start()
+                self._register()
+            return False
+        server.check_alive()
+        if server.state == "loading" and server.answers():
+            server.state = "healthy"
+            self._register()
+            return True
+        return False
+
+    def _restart_later(self, server: ServerProcess, error: EngineError) -> None:
+        self._unregister(server)
+        if server.restarts >= self._restarts:
+            raise error
+        pause_s = server.schedule_restart()
+        self._notify(
+            f"{server.address}: {str(error).partition(';')[0]}; it is started again in {pause_s:.0f} s, "
+            f"{self._restarts - server.restarts} more times after that"
+        )
+
+    def _register(self) -> None:
+        access = self._access
+        entries = [
+            RegisteredServer(
+                address=server.address,
+                model=server.launch.model,
+                host=host_name(),
+                pid=server.pid,
+                job=access.job,
+                key_file=access.key_file,
+                ready=server.state == "healthy",
             )
-
-    def _set_healthy(self, server: ServerProcess) -> None:
-        server.state = "healthy"
-        self._register(server)
-
-    def _register(self, *servers: ServerProcess) -> None:
-        if self._registry is not None:
-            self._registry.add(
-                *(
-                    RegisteredServer(
-                        address=server.address,
-                        model=server.launch.model,
-                        host=host_name(),
-                        pid=server.pid,
-                        job=self._access.job,
-                        key_file=self._access.key_file,
-                        ready=server.state == "healthy",
-                    )
-                    for server in servers
-                )
-            )
-
-    def _send_heartbeat(self) -> None:
-        """Note in the registry that the servers run; if it cannot be written now, they still serve."""
-        if self._registry is None or time.monotonic() - self._last_heartbeat < TIMING.heartbeat_s:
-            return
-        self._last_heartbeat = time.monotonic()
-        running = {server.address: server for server in self._servers if server.state != "crashed"}
-        try:
-            unknown = self._registry.heartbeat(*running) if running else ()
-            # Someone removed the registry file, or this machine slept until its entries were stale.
-            if unknown:
-                self._register(*(running[address] for address in unknown))
-            self._registry_fault = ""
-        except EngineError as error:
-            if str(error) != self._registry_fault:
-                self._notify(str(error))
-            self._registry_fault = str(error)
+            for server in self._servers
+            if server.state != "crashed"
+        ]
+        self._write(lambda registry: registry.add(*entries))
 
     def _unregister(self, *servers: ServerProcess) -> None:
-        addresses = [server.address for server in servers if server.state != "crashed"]
-        if self._registry is not None and addresses:
+        self._write(lambda registry: registry.remove(*(server.address for server in servers)))
+
+    def _write(self, change: Callable[[Registry], None]) -> None:
+        """Change the registry; if it cannot be written now, that is told, and the servers still serve."""
+        if self._access.registry is not None:
             try:
-                self._registry.remove(*addresses)
+                change(self._access.registry)
             except EngineError as error:
                 self._notify(str(error))
-
-    def _last_line(self, server: ServerProcess) -> str:
-        return server.tail(1) if len(self._servers) == 1 else f"{server.address}: {server.tail(1)}"
-
-    def _loading(self) -> list[ServerProcess]:
-        return [server for server in self._servers if server.state == "loading"]
-
-
-def _client() -> httpx.Client:
-    # Without the environment's proxies: the servers are on this machine.
-    return httpx.Client(timeout=2.0, trust_env=False)

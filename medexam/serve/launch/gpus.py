@@ -1,13 +1,13 @@
 """The GPUs of this machine, asked of `nvidia-smi`, which comes with every driver; no library is loaded for it."""
 
+import contextlib
 import os
 import subprocess
 from dataclasses import dataclass
 
 _ASK = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total,memory.free", "--format=csv,noheader,nounits")
-_PARTS = 5
 _TIMEOUT_S = 30.0
-_BYTES_PER_MIB = 2**20
+_GB_PER_MIB = 2**20 / 1e9
 
 
 @dataclass(frozen=True)
@@ -37,35 +37,17 @@ def find_gpus() -> tuple[Gpu, ...]:
         process = subprocess.run(_ASK, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return ()
-    gpus = [gpu for line in process.stdout.splitlines() if (gpu := _read(line)) is not None]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return tuple(gpus) if visible is None else _visible(gpus, visible)
-
-
-def _read(line: str) -> Gpu | None:
-    parts = [part.strip() for part in line.split(",")]
-    if len(parts) != _PARTS:
-        return None
-    index, uuid, name, total, free = parts
-    try:
-        return Gpu(int(index), name, _gb(total), _gb(free), uuid)
-    except ValueError:
-        return None
-
-
-def _gb(mib: str) -> float:
-    return float(mib) * _BYTES_PER_MIB / 1e9
-
-
-def _visible(gpus: list[Gpu], entries: str) -> tuple[Gpu, ...]:
-    visible_gpus: list[Gpu] = []
-    for entry in (part.strip() for part in entries.split(",")):
-        match = [gpu for gpu in gpus if entry and (entry == str(gpu.index) or _is_uuid(gpu, entry))]
-        if len(match) != 1 or match[0] in visible_gpus:
+    gpus: list[Gpu] = []
+    for line in process.stdout.splitlines():
+        with contextlib.suppress(ValueError):
+            index, uuid, name, total, free = (part.strip() for part in line.split(","))
+            gpus.append(Gpu(int(index), name, float(total) * _GB_PER_MIB, float(free) * _GB_PER_MIB, uuid))
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
+        return tuple(gpus)
+    chosen: list[Gpu] = []
+    for entry in (part.strip() for part in visible.split(",")):
+        match = [gpu for gpu in gpus if entry == str(gpu.index) or (entry[:4] == "GPU-" and gpu.uuid.startswith(entry))]
+        if len(match) != 1 or match[0] in chosen:
             break
-        visible_gpus += match
-    return tuple(visible_gpus)
-
-
-def _is_uuid(gpu: Gpu, entry: str) -> bool:
-    return entry.startswith("GPU-") and gpu.uuid.startswith(entry)
+        chosen += match
+    return tuple(chosen)

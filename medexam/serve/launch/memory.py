@@ -5,13 +5,13 @@ at least one whole context must fit; a margin stays free, since the parts are es
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from medexam.errors import EngineError
 from medexam.serve.launch.flags import given_values
 from medexam.serve.launch.gpus import Gpu, find_gpus
-from medexam.serve.launch.profile import Layout, Profile
+from medexam.serve.launch.profile import Profile
 
 MARGIN = 0.02
 """Part of a card that stays free."""
@@ -27,17 +27,48 @@ _CACHE_BYTES = 2
 _MANY_GB = 70 * 2**30 / 1e9
 _SEQUENCES, _MANY_SEQUENCES = 256, 1024
 """What vLLM 0.32 computes at once unless it is told otherwise; the larger number on cards of 70 GiB or more."""
-_REPORTED = {24: 24.1, 40: 42.4, 80: 85.1, 141: 150.7}
+CARDS: Mapping[int, float] = {24: 24.1, 40: 42.4, 80: 85.1, 141: 150.7}
 """GB as a card is sold -> the least that `nvidia-smi` reports of such cards: L4 and A10, A100, A100 and H100, H200."""
+_ASSUMED_GB = 40
+"""The cards of a job or of a command that is only shown, where none is here."""
+_COUNTS = (1, 2, 4, 8)
+"""GPUs of one server on a node."""
+_CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8_192)
+"""Tokens of prompt and reply that a server is laid out for: the most that fit on the fewest GPUs."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a model is laid over cards."""
+
+    max_context: int
+    """Tokens of prompt and reply together."""
+    tensor_parallel: int = 1
+    """GPUs that share each layer."""
+    pipeline_parallel: int = 1
+    """Groups of GPUs that hold one part of the layers each."""
+    data_parallel: int = 1
+    """Copies of the model behind one address."""
+    memory_share: float = 0.95
+    """Part of a card's memory that vLLM may take."""
+    sequences: int | None = None
+    """Requests that are computed at once; None: vLLM's own number."""
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one server, on all its nodes together."""
+        return self.tensor_parallel * self.pipeline_parallel * self.data_parallel
+
+
 _FIELDS = {
+    "--max-model-len": "max_context",
     "--tensor-parallel-size": "tensor_parallel",
     "--pipeline-parallel-size": "pipeline_parallel",
     "--data-parallel-size": "data_parallel",
-    "--max-model-len": "max_context",
-    "--max-num-seqs": "sequences",
     "--gpu-memory-utilization": "memory_share",
+    "--max-num-seqs": "sequences",
 }
-"""vLLM's flag -> the field of a layout that it changes."""
+"""vLLM's flag -> the field of a layout that it says."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +94,8 @@ class MemoryFit:
         return self.weights + self.computing + self.context + self.card_gb * MARGIN
 
     @property
-    def fits(self) -> bool:
-        """Whether at least one context fits."""
-        return self.needed <= self.usable
-
-    @property
     def contexts(self) -> float:
-        """Whole contexts that the cache holds at once."""
+        """Whole contexts that the cache holds at once; the model fits if one does."""
         return max(self.usable - self.needed + self.context, 0.0) / self.context
 
     def __str__(self) -> str:
@@ -77,14 +103,23 @@ class MemoryFit:
         return (
             f"{self.weights:.1f} GB of weights + {self.computing:.1f} GB to compute + {self.context:.1f} GB of cache "
             f"for one context of {self.layout.max_context} tokens + {self.card_gb * MARGIN:.1f} GB of margin = "
-            f"{self.needed:.1f} GB {'<=' if self.fits else '>'} {self.usable:.1f} GB "
+            f"{self.needed:.1f} GB {'<=' if self.contexts >= 1 else '>'} {self.usable:.1f} GB "
             f"({self.layout.memory_share:.0%} of {self.card_gb:.1f} GB)"
         )
 
 
-def card_memory(gpu_gb: float) -> float:
-    """Return the GB that a card reports which is sold with `gpu_gb`."""
-    return _REPORTED.get(round(gpu_gb), gpu_gb)
+@dataclass(frozen=True)
+class Placement:
+    """Where a model's servers run on this machine."""
+
+    layout: Layout | None
+    """None: nothing says how to lay the model out, or it runs on the processor."""
+    gpus: tuple[tuple[int, ...] | None, ...]
+    """A server each: the indices of its cards, () for the processor, None if vLLM takes the cards it sees."""
+    card: str = ""
+    """What the driver calls the cards."""
+    card_gb: float = 0.0
+    note: str = ""
 
 
 def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryFit:
@@ -94,75 +129,64 @@ def estimate_memory(profile: Profile, layout: Layout, card_gb: float) -> MemoryF
     sequences = layout.sequences or (_MANY_SEQUENCES if card_gb >= _MANY_GB else _SEQUENCES)
     computing = sequences * profile.vocabulary * _SAMPLER_BYTES / 1e9 + layers * _GRAPHS_GB_OF_LAYER + _LIBRARIES_GB
     token = 2 * layers * heads * profile.head_dim * _CACHE_BYTES
-    return MemoryFit(
-        layout,
-        card_gb,
-        profile.weights_gb / (layout.tensor_parallel * layout.pipeline_parallel),
-        computing,
-        token * layout.max_context / 1e9,
-    )
+    weights = profile.weights_gb / (layout.tensor_parallel * layout.pipeline_parallel)
+    return MemoryFit(layout, card_gb, weights, computing, token * layout.max_context / 1e9)
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where a model's servers run on this machine."""
+def list_fits(profile: Profile, card_gb: float, flags: Sequence[str] = (), nodes: int = 1) -> Iterator[MemoryFit]:
+    """Yield the layouts that fit on cards of `card_gb`, the fewest GPUs first, each with its longest context.
 
-    layout: Layout | None
-    """None: nothing says how to lay the model out."""
-    gpus: tuple[tuple[int, ...] | None, ...]
-    """A server each: the indices of its cards, () for the processor, None if vLLM takes the cards it sees."""
-    card: str = ""
-    """What the driver calls the cards."""
-    notes: tuple[str, ...] = ()
+    A context longer than the shortest leaves a quarter of itself free, since the sum is an estimate. What vLLM's
+    `flags` say is fixed.
+    """
+    fixed = _said_by(profile, flags)
+    heads, most = profile.heads or math.prod(_COUNTS), min(profile.context_limit, _CONTEXTS[0])
+    counts = [fixed["tensor_parallel"]] if "tensor_parallel" in fixed else [n for n in _COUNTS if heads % n == 0]
+    contexts = [context for context in _CONTEXTS if context < most]
+    lengths = [fixed["max_context"]] if "max_context" in fixed else [most, *contexts]
+    for count in counts:
+        for context in lengths:
+            layout = replace(
+                Layout(int(context), int(count), pipeline_parallel=nodes),
+                **fixed,  # type: ignore[arg-type]
+            )
+            fit = estimate_memory(profile, layout, card_gb)
+            if layout.gpus % nodes == 0 and fit.contexts >= (1 if context == lengths[-1] else 1.25):
+                yield fit
+                break
 
 
 def place_profile(
     name: str, profile: Profile, replicas: int, flags: Sequence[str], *, nodes: int = 1, printing: bool = False
 ) -> Placement:
-    """Choose the layout for the cards of this machine, and each server's share of them.
+    """Choose the layout for the cards of this machine, and each server's share of them: the largest cards first.
 
-    vLLM's own `flags` change the layouts as they change vLLM. Printing needs no card: if none fits, the first layout is
-    shown. Raises `EngineError` with the sum of the memory if the model does not fit.
+    Printing needs no card. Raises `EngineError` with the sum of the memory if the model does not fit.
     """
-    profile = _overridden(profile, flags)
-    layouts = [layout for layout in profile.layouts if layout.nodes == nodes]
-    if not layouts:
-        have = ", ".join(str(count) for count in sorted({layout.nodes for layout in profile.layouts}))
-        raise EngineError(f"{name} has no layout for {nodes} nodes, only for {have}; add one in your own profile")
-    if profile.on_cpu:
-        return Placement(layouts[0], ((),) * replicas)
     cards = [replace(card, free_gb=card.total_gb) if printing else card for card in find_gpus()]
-    choice = _choose(profile, layouts, cards, replicas)
-    if choice is None and printing:
-        size, count = layouts[0].gpu_gb, layouts[0].gpus_per_node * replicas
-        card_gb = card_memory(size)
-        choice = layouts[0], tuple(Gpu(index, f"{size:.0f} GB", card_gb, card_gb) for index in range(count))
-    if choice is None and not cards:
+    if not cards and printing:
+        size = CARDS[_ASSUMED_GB]
+        cards = [Gpu(index, f"{_ASSUMED_GB} GB", size, size) for index in range(_COUNTS[-1] * replicas)]
+    if not cards:
         raise EngineError(
             f"{name} needs a GPU, and nvidia-smi finds none here that CUDA_VISIBLE_DEVICES allows: run this where "
             "one is, submit it with --slurm, look at the command with --print, or try the profile smollm2-cpu"
         )
-    if choice is None:
-        sizes = {layout.gpu_gb: layout.gpus_per_node * replicas for layout in reversed(layouts)}
-        raise EngineError(
-            f"{name} takes {' or '.join(f'{count} x {size:.0f} GB' for size, count in sorted(sizes.items()))}, free "
-            f"of other programs, and here are {', '.join(map(str, cards))}: stop what else runs there, take fewer "
-            "replicas or quantised weights, or say how to split it with -- --tensor-parallel-size N"
-        )
-    layout, chosen = choice
-    fit = estimate_memory(profile, layout, min(card.total_gb for card in chosen))
-    if not fit.fits:
-        tokens = int(fit.contexts * layout.max_context)
-        shorter = f"a context of at most {tokens} tokens (-- --max-model-len {tokens}), " if tokens else ""
-        raise EngineError(
-            f"{name} does not fit: {fit}; take {shorter}more GPUs (-- --tensor-parallel-size N), larger ones, or a "
-            "smaller model"
-        )
-    card = chosen[0].name
-    note = (
-        f"{name} on {layout.gpus} x {card}, per GPU: {fit}; the cache holds {fit.contexts:.1f} whole contexts at once"
-    )
-    return Placement(layout, _shares([each.index for each in chosen], replicas), card, (note,))
+    share = _said_by(profile, flags).get("memory_share", Layout.memory_share)
+    free = sorted((card for card in cards if card.free_gb >= card.total_gb * share), key=lambda card: -card.total_gb)
+    for size in sorted({card.total_gb for card in free}, reverse=True):
+        able = [card for card in free if card.total_gb >= size]
+        for fit in list_fits(profile, size, flags, nodes):
+            count = fit.layout.gpus // nodes * replicas
+            if count <= len(able):
+                chosen = sorted(able[:count], key=cards.index)
+                note = (
+                    f"{name} on {fit.layout.gpus} x {chosen[0].name}, per GPU: {fit}; the cache holds "
+                    f"{fit.contexts:.1f} whole contexts at once"
+                )
+                indices = [card.index for card in chosen]
+                return Placement(fit.layout, _shares(indices, replicas), chosen[0].name, size, note)
+    raise EngineError(_explain(name, profile, cards, free, replicas, flags, nodes))
 
 
 def place_unknown(replicas: int, flags: Sequence[str], *, printing: bool = False) -> Placement:
@@ -180,42 +204,55 @@ def place_unknown(replicas: int, flags: Sequence[str], *, printing: bool = False
     return Placement(None, _shares(cards[:count], replicas))
 
 
-def _choose(
-    profile: Profile, layouts: Sequence[Layout], cards: Sequence[Gpu], replicas: int
-) -> tuple[Layout, tuple[Gpu, ...]] | None:
-    """Choose the layout for the largest cards of which enough are free; else the first that fits on smaller ones."""
-    large = sorted(layouts, key=lambda layout: -layout.gpu_gb)
-    options = [(layout, [card for card in cards if card.total_gb >= layout.gpu_gb]) for layout in large]
-    options += [
-        (layout, [card for card in cards if estimate_memory(profile, layout, card.total_gb).fits])
-        for layout in sorted(layouts, key=lambda layout: layout.gpu_gb)
-    ]
-    for layout, able in options:
-        free = [card for card in able if card.free_gb >= card.total_gb * layout.memory_share]
-        count = layout.gpus_per_node * replicas
-        if len(free) >= count:
-            return layout, tuple(free[:count])
-    return None
+def _explain(
+    name: str,
+    profile: Profile,
+    cards: Sequence[Gpu],
+    free: Sequence[Gpu],
+    replicas: int,
+    flags: Sequence[str],
+    nodes: int,
+) -> str:
+    """Say why a model does not fit: by the sum where the user's flags decide, else by the cards that it takes."""
+    fixed, per_server = _said_by(profile, flags), len(free) // replicas
+    if per_server and fixed.keys() & {"max_context", "tensor_parallel"}:
+        count = int(fixed.get("tensor_parallel") or max(n for n in _COUNTS if n <= per_server))
+        layout = replace(Layout(_CONTEXTS[-1], count, nodes), **fixed)  # type: ignore[arg-type]
+        fit = estimate_memory(profile, layout, min(card.total_gb for card in free))
+        if fit.contexts < 1:
+            tokens = int(fit.contexts * layout.max_context)
+            shorter = f"a context of at most {tokens} tokens (-- --max-model-len {tokens}), " if tokens else ""
+            return (
+                f"{name} does not fit: {fit}; take {shorter}more GPUs (-- --tensor-parallel-size N), larger ones, or a "
+                "smaller model"
+            )
+    fewest = {size: next(list_fits(profile, least, flags, nodes), None) for size, least in CARDS.items()}
+    ways = [f"{fit.layout.gpus // nodes * replicas} x {size} GB" for size, fit in fewest.items() if fit]
+    return (
+        f"{name} takes {' or '.join(ways) or 'more than eight GPUs'}, free of other programs, and here are "
+        f"{', '.join(map(str, cards))}: stop what else runs there, take fewer replicas or quantised weights, or say "
+        "how to split it with -- --tensor-parallel-size N"
+    )
+
+
+def _said_by(profile: Profile, flags: Sequence[str]) -> dict[str, float]:
+    """Return the fields of a layout that vLLM's flags say."""
+    fixed: dict[str, float] = {}
+    values = given_values(flags)
+    for flag, field in _FIELDS.items():
+        if (value := values.get(flag)) is not None:
+            try:
+                fixed[field] = float(value) if field == "memory_share" else int(value)
+            except ValueError:
+                raise EngineError(f"{flag} {value}: not a number") from None
+    if fixed.get("max_context", 0) > profile.context_limit:
+        raise EngineError(
+            f"{profile.model} takes at most {profile.context_limit} tokens, not {fixed['max_context']:.0f}; "
+            "ask for fewer with --max-model-len"
+        )
+    return fixed
 
 
 def _shares(cards: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
     share = len(cards) // replicas
     return tuple(tuple(cards[number * share : (number + 1) * share]) for number in range(replicas))
-
-
-def _overridden(profile: Profile, flags: Sequence[str]) -> Profile:
-    changes: dict[str, float] = {}
-    flag_values = given_values(flags)
-    for flag, field in _FIELDS.items():
-        if (value := flag_values.get(flag)) is not None:
-            try:
-                changes[field] = float(value) if field == "memory_share" else int(value)
-            except ValueError:
-                raise EngineError(f"{flag} {value}: not a number") from None
-    if changes.get("max_context", 0) > profile.context_limit:
-        raise EngineError(
-            f"{profile.model} takes at most {profile.context_limit} tokens, not {changes['max_context']:.0f}; "
-            "ask for fewer with --max-model-len"
-        )
-    layouts = tuple(layout.model_copy(update=changes) for layout in profile.layouts)
-    return profile.model_copy(update={"layouts": layouts})

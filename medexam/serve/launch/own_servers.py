@@ -1,7 +1,4 @@
-"""A run's own server: started on this machine when the run begins, and stopped when it ends.
-
-This module joins a profile, a fleet and a private registry; it sends the server no questions.
-"""
+"""A run's own server: started on this machine when the run begins, and stopped when it ends."""
 
 import asyncio
 import contextlib
@@ -49,10 +46,7 @@ class OwnServers:
     async def stop(self) -> None:
         """Stop the servers and remove the folder of their registry."""
         # Shielded: a second cancellation must not leave servers behind that hold a GPU's memory.
-        await asyncio.shield(asyncio.to_thread(self._stop))
-
-    def _stop(self) -> None:
-        self.fleet.stop()
+        await asyncio.shield(asyncio.to_thread(self.fleet.stop))
         shutil.rmtree(self.registry.path.parent, ignore_errors=True)
 
 
@@ -63,8 +57,8 @@ async def start_servers(spec: ModelSpec) -> OwnServers:
     try:
         await asyncio.shield(loading)
     except BaseException:
-        await servers.stop()
-        # Until the loading thread notices, it may claim ports and write the registry again.
+        await asyncio.shield(asyncio.to_thread(servers.fleet.stop))
+        # Until the loading thread notices, it may write the registry again.
         with contextlib.suppress(EngineError):
             await loading
         await servers.stop()
@@ -86,10 +80,8 @@ def _plan(spec: ModelSpec) -> OwnServers:
     key = read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
     write_key(key_file, key)
     logs = cache_dir() / "logs"
-    fleet = Fleet(
-        launches, logs=logs, access=ClientAccess(key, key_file, registry), notify=partial(_log.warning, "medexam: %s")
-    )
-    return OwnServers(fleet, registry)
+    access = ClientAccess(key, key_file, registry)
+    return OwnServers(Fleet(launches, logs=logs, access=access, notify=partial(_log.warning, "medexam: %s")), registry)
 
 
 def _load(fleet: Fleet) -> None:

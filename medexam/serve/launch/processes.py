@@ -1,63 +1,27 @@
 """The process of one vLLM server: started behind a guard, checked, restarted, and stopped with all that it started.
 
 The server has a Python of its own, because vLLM rarely shares an environment with other packages, and a process group
-of its own, because it starts workers that must not outlive it. The fleet decides when it is started, restarted and
-stopped; this module knows its process, its port and its states.
+of its own, because it starts workers that must not outlive it. The fleet decides when it is started and stopped.
 """
 
 import contextlib
 import os
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import httpx
 
-from medexam.errors import EndpointUnreachableError, EngineError
-from medexam.serve.launch.ports import check_free, claim_port
+from medexam.errors import EngineError
+from medexam.serve.launch.command import Launch
 from medexam.serve.timing import TIMING
 
 _GUARD = str(Path(__file__).with_name("guard.py"))
 _POLL_S = 0.05
 _TAIL_LINES = 12
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What to start and where it will answer."""
-
-    command: tuple[str, ...]
-    address: str
-    """Base address of its OpenAI API; empty for a node that only computes for another."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it needs in addition to this process's; never a key."""
-    model: str = ""
-    """The name that it serves the model by."""
-    gpus: tuple[int, ...] = ()
-    """Indices of the GPUs that it uses; () on the CPU, or if they are not known yet."""
-    notes: tuple[str, ...] = ()
-    """What a reader of the command should know, such as the sum of the memory."""
-
-    def __str__(self) -> str:
-        """Write the shell line that starts the same server."""
-        return " ".join([*(f"{k}={shlex.quote(v)}" for k, v in self.environment.items()), shlex.join(self.command)])
-
-    @property
-    def health(self) -> str:
-        """Address that answers once it is ready."""
-        return f"{self.address.removesuffix('/v1')}/health"
-
-    @property
-    def port(self) -> int | None:
-        """The port that it answers on; None for a node that only computes."""
-        return httpx.URL(self.address).port if self.address else None
 
 
 class ServerProcess:
@@ -77,7 +41,6 @@ class ServerProcess:
         """When a crashed one is started again, on the monotonic clock."""
         self.restarts = 0
         self._key = key
-        self._claim: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -85,29 +48,19 @@ class ServerProcess:
         """Process id of the guard, which is also the group's of guard and server."""
         return self._running.pid
 
-    def claim(self) -> None:
-        """Keep other servers off its port; raises `EngineError` if another process has it."""
-        self._claim = None if self.launch.port is None else claim_port(self.launch.port)
-
-    def release(self) -> None:
-        """Let other servers have its port."""
-        if self._claim is not None:
-            self._claim.close()
-
     def start(self) -> None:
-        """Start it, or start it again; raises `EngineError` if its port is taken or its log cannot be written."""
+        """Start it, or start it again; raises `EngineError` if its log cannot be written."""
         self.state = "loading"
-        if self.launch.port is not None:
-            check_free(httpx.URL(self.launch.address).host, self.launch.port)
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
-            stream = _open_private(self.log)
+            self.log.unlink(missing_ok=True)
+            number = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EngineError(
                 f"{self.log}: the log cannot be written: {error.strerror}; name another folder with --folder"
             ) from None
         key = {} if self._key is None else {"VLLM_API_KEY": self._key}
-        with stream:
+        with os.fdopen(number, "wb") as stream:
             self._process = subprocess.Popen(  # noqa: S603 - the command is the user's own
                 (sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *self.launch.command),
                 stdin=subprocess.DEVNULL,
@@ -118,12 +71,13 @@ class ServerProcess:
                 start_new_session=True,
             )
 
-    def answers(self, client: httpx.Client) -> bool:
+    def answers(self) -> bool:
         """Return whether its health address answers now; a node that only computes has none and counts as healthy."""
         if not self.launch.address:
             return True
         with contextlib.suppress(httpx.TransportError):
-            return client.get(self.launch.health).status_code == httpx.codes.OK
+            # Without the environment's proxies: the server is on this machine.
+            return httpx.get(self.launch.health, timeout=2.0, trust_env=False).status_code == httpx.codes.OK
         return False
 
     def check_alive(self) -> None:
@@ -131,13 +85,6 @@ class ServerProcess:
         code = self._running.poll()
         if code is not None:
             raise EngineError(f"the server ended with exit code {code}; the last lines of {self.log}:\n{self.tail()}")
-
-    def check_loading(self, seconds: float) -> None:
-        """Raise `EngineError` if it loads for too long."""
-        if seconds >= TIMING.load_s:
-            raise EndpointUnreachableError(
-                f"the server was not healthy after {seconds:.0f} s; the last lines of {self.log}:\n{self.tail()}"
-            )
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
         """Return the last lines of the log."""
@@ -151,7 +98,7 @@ class ServerProcess:
         """End what is left of it after a crash; returns the seconds until it may be started again."""
         self.stop()
         self.restarts += 1
-        # The next start empties the log, which says why it crashed.
+        # The next start makes a new log, and this one says why it crashed.
         with contextlib.suppress(OSError):
             self.log.replace(self.log.with_suffix(f".{self.restarts}.log"))
         pause_s = TIMING.first_pause_s * 2.0 ** (self.restarts - 1)
@@ -165,10 +112,16 @@ class ServerProcess:
         for sign, wait_s in ((signal.SIGTERM, TIMING.grace_s), (signal.SIGKILL, 5.0)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, sign)
-            if self._group_ended(wait_s):
-                break
-        # Unreaped it would stay a zombie, whose number counts as a running server's.
-        self._process.wait()
+            deadline = time.monotonic() + wait_s
+            while time.monotonic() < deadline:
+                self._process.poll()
+                # Workers may outlive the process that started them, with a GPU's memory.
+                if not group_lives(self._process.pid):
+                    # Unreaped it would stay a zombie, whose number counts as a running server's.
+                    self._process.wait()
+                    self._process = None
+                    return
+                time.sleep(_POLL_S)
         self._process = None
 
     @property
@@ -176,18 +129,6 @@ class ServerProcess:
         if self._process is None:
             raise EngineError("the server is not running")
         return self._process
-
-    def _group_ended(self, wait_s: float) -> bool:
-        """Return whether the whole group has ended: workers may outlive the process that started them, with a GPU's
-        memory.
-        """
-        deadline = time.monotonic() + wait_s
-        while time.monotonic() < deadline:
-            self._running.poll()
-            if not group_lives(self._running.pid):
-                return True
-            time.sleep(_POLL_S)
-        return False
 
 
 def group_lives(group: int) -> bool:
@@ -198,10 +139,3 @@ def group_lives(group: int) -> bool:
             if int(member_of) == group and state not in "ZX":
                 return True
     return False
-
-
-def _open_private(path: Path) -> IO[bytes]:
-    """Open a file emptied for writing, with mode 600 even if it existed before."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    os.fchmod(number, 0o600)
-    return os.fdopen(number, "wb")

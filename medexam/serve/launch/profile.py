@@ -1,15 +1,14 @@
-"""What a model needs to be served: one YAML file a model, shipped or the user's own.
+"""What a model needs to be served: one YAML file of facts a model, shipped or the user's own.
 
-A profile holds facts, so that the choice of cards and the command follow from them by arithmetic. It knows no
-machine and starts nothing.
+The number of cards and the command follow from the facts by arithmetic. A profile knows no machine.
 """
 
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from medexam.errors import EngineError, SpecError
 from medexam.inputs import read_regular
@@ -23,45 +22,6 @@ SMOLLM2_MODEL = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""
 _SHIPPED = resources.files("medexam") / "serve" / "profiles"
 _SUFFIXES = (".yaml", ".yml")
-
-
-class Layout(Spec):
-    """How a model is laid over the cards of one size."""
-
-    gpu_gb: Annotated[float, Field(ge=0)]
-    """Memory of one card as it is sold, in GB (10^9 bytes); 0: the processor, no card."""
-    tensor_parallel: Annotated[int, Field(ge=1)] = 1
-    """GPUs that share each layer."""
-    pipeline_parallel: Annotated[int, Field(ge=1)] = 1
-    """Groups of GPUs that hold one part of the layers each."""
-    data_parallel: Annotated[int, Field(ge=1)] = 1
-    """Copies of the model behind one address."""
-    nodes: Annotated[int, Field(ge=1)] = 1
-    """Machines that the GPUs are spread over, in equal parts."""
-    max_context: Annotated[int, Field(ge=1)]
-    """Tokens of prompt and reply together."""
-    memory_share: Annotated[float, Field(gt=0, le=1)] = 0.95
-    """Part of a card's memory that vLLM may take."""
-    sequences: Annotated[int, Field(ge=1)] | None = None
-    """Requests that are computed at once; None: vLLM's own number."""
-    flags: tuple[str, ...] = ()
-    """More of vLLM's flags, for this layout alone."""
-
-    @model_validator(mode="after")
-    def _divides(self) -> Self:
-        if self.gpus % self.nodes:
-            raise ValueError(f"{self.gpus} GPUs cannot be divided evenly among {self.nodes} nodes")
-        return self
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of one server, on all its nodes together; on the processor 1, which stands for no card."""
-        return self.tensor_parallel * self.pipeline_parallel * self.data_parallel
-
-    @property
-    def gpus_per_node(self) -> int:
-        """GPUs of one server on each of its nodes."""
-        return self.gpus // self.nodes
 
 
 class Profile(Spec):
@@ -79,6 +39,8 @@ class Profile(Spec):
     weights_gb: Annotated[float, Field(gt=0)]
     """GB (10^9 bytes) of the weights as they lie in memory, over all GPUs together."""
     layers: Annotated[int, Field(ge=1)]
+    heads: Annotated[int, Field(ge=1)] | None = None
+    """Heads of attention, which GPUs share evenly; None: as many as are needed."""
     kv_heads: Annotated[int, Field(ge=1)]
     """Heads whose keys and values are cached."""
     head_dim: Annotated[int, Field(ge=1)]
@@ -86,40 +48,24 @@ class Profile(Spec):
     vocabulary: Annotated[int, Field(ge=1)] = 131_072
     """Tokens that it knows."""
     context_limit: Annotated[int, Field(ge=1)]
-    """Tokens that the model itself can take."""
-    system_turn: bool | None = None
-    """The chat template takes a system turn; None: not known. For the reader: a server is asked what it takes."""
-    alternating_turns: bool | None = None
-    """The chat template refuses two turns of one role in a row; None: not known. For the reader, likewise."""
+    """Tokens of prompt and reply together that the model can take."""
+    on_cpu: bool = False
+    """It is made for the processor and needs no card."""
     reasoning_parser: str | None = None
     """vLLM's parser that keeps reasoning apart from the reply; None: the model writes no reasoning."""
     flags: tuple[str, ...] = ()
     """More of vLLM's flags."""
-    layouts: tuple[Layout, ...]
-    """In the order of preference among those for cards of one size."""
+    flags_over_nodes: tuple[str, ...] | None = None
+    """Those instead if one server spans several machines; None: the same."""
     variants: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Quantised weights by name, such as fp8 or awq, served as `PROFILE:NAME`: what differs, layouts in any case."""
+    """Quantised weights by name, such as fp8 or awq, served as `PROFILE:NAME`: the fields that differ."""
 
-    @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
-        if not self.layouts:
-            raise ValueError("layouts: name at least one")
-        if len({layout.gpu_gb == 0 for layout in self.layouts}) > 1:
-            raise ValueError("layouts: all must be for GPUs, or all for the processor (gpu_gb: 0)")
-        for layout in self.layouts:
-            if layout.max_context > self.context_limit:
-                raise ValueError(
-                    f"layouts: max_context {layout.max_context} is more than context_limit {self.context_limit}"
-                )
-        all_flags = [*self.flags, *(flag for layout in self.layouts for flag in layout.flags)]
-        if (message := refused_flag(all_flags)) is not None:
-            raise ValueError(f"flags: {message}")
-        return self
-
-    @property
-    def on_cpu(self) -> bool:
-        """It is made for the processor and needs no card."""
-        return self.layouts[0].gpu_gb == 0
+    @field_validator("flags", "flags_over_nodes")
+    @classmethod
+    def _are_allowed(cls, flags: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if (message := refused_flag(flags or ())) is not None:
+            raise ValueError(message)
+        return flags
 
     @property
     def name(self) -> str:
@@ -143,16 +89,20 @@ def profile_names() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".yaml") for name in names))
 
 
-def names_file(name: str | Path) -> bool:
-    """Return whether this names a YAML file and no shipped profile."""
-    return split_variant(name)[0].endswith(_SUFFIXES)
+def find_profile(model: str) -> Profile | None:
+    """Return the profile if the model is a profile's name or YAML file; None for a hub id, a folder and `smollm2`.
+
+    Raises `EngineError` for a plain name that no profile has: a hub id names its organisation.
+    """
+    base = _split_variant(model)[0]
+    plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
+    named = base.endswith(_SUFFIXES) or base in profile_names() or (plain and model.lower() != SMOLLM2_MODEL)
+    return load_profile(model) if named else None
 
 
-def split_variant(name: str | Path) -> tuple[str, str | None]:
-    """Split `PROFILE:NAME` into the profile and the variant that it names; None: the profile's own weights."""
-    base, colon, variant = str(name).rpartition(":")
-    of_profile = colon and (base in profile_names() or base.endswith(_SUFFIXES))
-    return (base, variant) if of_profile else (str(name), None)
+def names_file(name: str) -> bool:
+    """Return whether this names a profile in a YAML file."""
+    return _split_variant(name)[0].endswith(_SUFFIXES)
 
 
 def load_profile(name: str | Path) -> Profile:
@@ -160,7 +110,7 @@ def load_profile(name: str | Path) -> Profile:
 
     Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
     """
-    base, variant = split_variant(name)
+    base, variant = _split_variant(str(name))
     if base.endswith(_SUFFIXES):
         source = base
         try:
@@ -187,9 +137,8 @@ def load_profile(name: str | Path) -> Profile:
         if variant not in profile.variants:
             have = ", ".join(f"{base}:{name}" for name in profile.variants) or "none"
             raise EngineError(f"{base} has no variant {variant}; it has {have}")
-        changes = {"revision": None, "dtype": "auto", "gated": False, **profile.variants[variant], "variants": {}}
-        flags = [*profile.flags, *changes.get("flags", ())]
-        return validate(Profile, {**document, **changes, "flags": flags})
+        unpinned: dict[str, Any] = {"revision": None, "dtype": "auto", "gated": False, "variants": {}}
+        return validate(Profile, {**document, **unpinned, **profile.variants[variant]})
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None
 
@@ -201,6 +150,13 @@ def with_profile(model: ModelSpec) -> ModelSpec:
     profile = load_profile(model.profile)
     changes = {"name": model.name or profile.name, "revision": model.revision or profile.revision}
     return model.model_copy(update=changes)
+
+
+def _split_variant(name: str) -> tuple[str, str | None]:
+    """Split `PROFILE:NAME` into the profile and the variant that it names; None: the profile's own weights."""
+    base, colon, variant = name.rpartition(":")
+    of_profile = colon and (base in profile_names() or base.endswith(_SUFFIXES))
+    return (base, variant) if of_profile else (name, None)
 
 
 def _list_them() -> str:

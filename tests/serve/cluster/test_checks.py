@@ -62,11 +62,14 @@ def test_a_model_that_fits_over_all_nodes_alone(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_node_without_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert faults(tmp_path, "Org/Missing")["model"].startswith("Org/Missing is not in the hub's cache here; fetch it")
-    snapshot = tmp_path / "hub" / "models--Org--Half" / "snapshots" / "main"
+    stored = tmp_path / "hub" / "models--Org--Half"
+    snapshot = stored / "snapshots" / "abc"
     snapshot.mkdir(parents=True)
+    (stored / "refs").mkdir()
+    (stored / "refs" / "main").write_text("abc", encoding="ascii")
     (snapshot / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "b.safetensors"}}))
     assert "b.safetensors: cannot be read: No such file or directory" in faults(tmp_path, "Org/Half")["model"]
     assert faults(tmp_path, "/nowhere/model")["model"].startswith("/nowhere/model: no such folder")

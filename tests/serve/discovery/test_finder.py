@@ -22,7 +22,6 @@ ASKED = ask(opening="{Answer: ", choices=["1", "2"])
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     monkeypatch.setattr(TIMING, "poll_s", 0.05)
     monkeypatch.setattr(TIMING, "first_wait_s", 0.05)
-    monkeypatch.setattr(TIMING, "stale_s", 3600.0)  # nobody sends heartbeats here
     return Registry(tmp_path / "shared" / "servers.json")
 
 
@@ -116,20 +115,32 @@ async def test_a_run_begins_with_the_servers_that_still_load(registry, caplog) -
 
 
 @pytest.mark.parametrize(
-    ("loading", "wait_s", "said"),
-    [(False, 600, "waiting 600 s for one"), (True, 0, "still loads; waiting for it")],
+    ("loading", "said"),
+    [(False, "waiting 600 s for one"), (True, "still loads; waiting for it")],
     ids=["none is there", "it still loads"],
 )
-async def test_a_run_waits_for_the_first_server(registry, caplog, loading: bool, wait_s: float, said: str) -> None:
+async def test_a_run_waits_for_the_first_server(registry, caplog, loading: bool, said: str) -> None:
     with serving(Wire()) as wire:
         if loading:
             registry.add(entry(wire, ready=False))
-        building = asyncio.create_task(build(registry, wait_s=wait_s))
+        building = asyncio.create_task(build(registry, wait_s=600))
         await soon(lambda: said in caplog.text)
         assert not building.done()
         registry.add(entry(wire))
         await (await building).aclose()
     assert caplog.text.count(said) == 1
+
+
+async def test_a_machine_that_lost_its_power_is_passed_over(registry) -> None:
+    with serving(Wire()) as gone:
+        registry.add(entry(gone, host="n7", pid=1))
+    with pytest.raises(EndpointUnreachableError, match=r"no server that is registered in .* answers"):
+        await build(registry, wait_s=0)
+    with serving(Wire()) as here:
+        registry.add(entry(here, host="n8", pid=1))
+        engine = await build(registry, wait_s=0)
+        assert engine.info().endpoints == (here.address,)
+        await engine.aclose()
 
 
 async def test_without_endpoints_the_servers_of_this_machine_are_asked_with_their_own_key(tmp_path, monkeypatch):

@@ -1,9 +1,8 @@
-"""The registry of servers: who runs, who fell silent, and writers beside each other."""
+"""The registry of servers: who runs, and writers beside each other."""
 
 import os
 import socket
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from medexam.errors import EngineError
 from medexam.files import process_lives
-from medexam.serve import TIMING, RegisteredServer, Registry
+from medexam.serve import RegisteredServer, Registry
 from waiting import until
 
 AWAY = "http://node7:8000/v1"
@@ -26,21 +25,6 @@ def entry(address: str = "http://127.0.0.1:8000/v1", **fields) -> RegisteredServ
 @pytest.fixture
 def registry(tmp_path: Path) -> Registry:
     return Registry(tmp_path / "made" / "servers.json")
-
-
-class Clocks:
-    """What the reader's two clocks show."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.passed = 0.0
-        wall, steady = time.time(), time.monotonic()
-        monkeypatch.setattr(time, "time", lambda: wall + self.passed)
-        monkeypatch.setattr(time, "monotonic", lambda: steady + self.passed)
-
-
-@pytest.fixture
-def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
-    return Clocks(monkeypatch)
 
 
 def test_what_is_added_is_read_by_another(registry: Registry) -> None:
@@ -64,37 +48,11 @@ def test_only_the_owner_may_read_it(registry: Registry) -> None:
     assert registry.path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_who_falls_silent_counts_no_more_and_is_dropped_at_the_next_write(registry: Registry, clocks: Clocks) -> None:
-    registry.add(entry(AWAY, host="node7"), entry())
-    assert len(registry.read()) == 2
-    clocks.passed = TIMING.stale_s + 1
-    assert registry.heartbeat(entry().address, "http://node8/v1") == ("http://node8/v1",)
-    (found,) = registry.read()
-    assert (found.address, found.seen_at - entry().seen_at > TIMING.stale_s - 10) == (entry().address, True)
-    assert "node7" not in registry.path.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("apart_s", [-600.0, 600.0])
-def test_a_clock_that_is_minutes_apart_is_no_death(registry: Registry, clocks: Clocks, apart_s: float) -> None:
-    node, reader = Registry(registry.path), Registry(registry.path)
-
-    def beat() -> None:
-        node.add(entry(AWAY, host="node7", seen_at=time.time() + apart_s))
-
-    def hosts() -> tuple[list[str], list[str]]:
-        return [one.host for one in reader.read()], [one.host for one in reader.read_unsure()]
-
-    beat()
-    assert hosts() == ([], ["node7"])
-    clocks.passed = 5.0
-    reader.add(entry())  # a writer does not drop it either
-    assert hosts() == ([entry().host], ["node7"])
-    beat()
-    for seconds in (5.0, 5.0 + TIMING.stale_s):
-        clocks.passed = seconds
-        assert "node7" in hosts()[0]
-    clocks.passed = 6.0 + TIMING.stale_s  # the last one is too long ago now, whatever it says
-    assert "node7" not in hosts()[0] + hosts()[1]
+def test_a_job_that_comes_back_takes_the_place_of_its_earlier_start(registry: Registry) -> None:
+    key = Path("/keys/17-0.key")
+    registry.add(entry("http://node1:8000/v1", host="node1", key_file=key), entry(AWAY, host="node7"))
+    registry.add(entry("http://node2:8000/v1", host="node2", key_file=key))
+    assert [one.host for one in registry.read()] == ["node7", "node2"]
 
 
 def test_a_process_of_this_machine_that_ended_counts_no_more(registry: Registry) -> None:
@@ -107,17 +65,12 @@ def test_a_process_of_this_machine_that_ended_counts_no_more(registry: Registry)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("", "[]", "model: x", '{"form": "another"}', '{"servers": []}'),
-        '{"form": "medexam servers 1", "servers": [{"addr',
-        '{"form": "medexam servers 1", "servers": [{"address": "a", "model": "m", "host": "h", "id": 1}]}',
-    ],
+    "text", ["", "{}", "model: x", '[{"addr', '[{"address": "a", "model": "m", "host": "h", "id": 1}]']
 )
 def test_a_damaged_file_is_named_and_not_overwritten(registry: Registry, text: str) -> None:
     registry.path.parent.mkdir()
     registry.path.write_text(text, encoding="utf-8")
-    uses = (registry.read, lambda: registry.add(entry()), lambda: registry.heartbeat("x"), lambda: registry.remove("x"))
+    uses = (registry.read, lambda: registry.add(entry()), lambda: registry.remove("x"))
     for use in uses:
         with pytest.raises(EngineError, match=r"servers\.json: damaged.*name another file.*or remove it"):
             use()
@@ -130,7 +83,6 @@ def test_writers_beside_each_other_lose_nothing(registry: Registry) -> None:
         for port in range(10):
             address = f"http://node{node}:{port}/v1"
             own.add(entry(address, host="elsewhere"))
-            assert own.heartbeat(address) == ()
             if port % 2:
                 own.remove(address)
 

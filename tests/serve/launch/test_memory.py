@@ -1,12 +1,13 @@
 """The sum of the memory, and who gets which card, out of a `nvidia-smi` that is a script."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from medexam.errors import EngineError
-from medexam.serve import Launch, ServerSettings, estimate_memory, load_profile, plan_servers
+from medexam.serve import Launch, ServerSettings, load_profile, plan_servers, profile_names
 from table_cases import read_table
 
 A100, H100, H200 = 40.0, 79.65, 140.4
@@ -38,46 +39,67 @@ def test_a_driver_that_fails_is_no_card(cards, tmp_path: Path, says: str) -> Non
         plan_servers("qwen3-8b")
 
 
-def test_the_sum() -> None:
-    profile = load_profile("llama-3.1-70b")
-    layout = profile.layouts[0]
-    found = estimate_memory(profile, layout, 40)
-    computing = 256 * 128_256 * 40 / 1e9 + 0.8 + 1.0
-    assert found.weights == pytest.approx(141.1 / 4)
-    assert found.context == pytest.approx(2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9)
-    assert found.computing == pytest.approx(computing)
-    assert found.contexts == pytest.approx(max(38 - 141.1 / 4 - computing - 0.02 * 40, 0) / found.context)
-    many = estimate_memory(profile, layout, 85.5)
-    assert many.computing == pytest.approx(1024 * 128_256 * 40 / 1e9 + 1.8), "vLLM computes more at once on large cards"
-    copied = estimate_memory(profile, layout.model_copy(update={"tensor_parallel": 16}), 40)
-    assert copied.context == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9), "a head is not cut"
+PER_GPU = re.compile(
+    r"([\d.]+) GB of weights \+ ([\d.]+) GB to compute \+ ([\d.]+) GB of cache for one context of (\d+) tokens \+ "
+    r"([\d.]+) GB of margin = ([\d.]+) GB <= ([\d.]+) GB .* holds ([\d.]+) whole contexts"
+)
 
 
-@pytest.mark.parametrize(("gb", "fits"), [(42.4, True), (42.1, True), (41.9, False), (39.9, False)])
-def test_what_fits_by_a_hair(gb: float, fits: bool) -> None:
-    profile = load_profile("llama-3.1-70b")
-    found = estimate_memory(profile, profile.layouts[0], gb)
-    assert found.fits == fits
-    assert (found.weights + found.computing + found.context <= 0.95 * gb - 0.02 * gb) == fits
+def memory(launch: Launch) -> list[float]:
+    """The figures of a launch's sum."""
+    (note,) = (note for note in launch.notes if "of weights" in note)
+    figures = PER_GPU.search(note)
+    assert figures is not None, note
+    return [float(figure) for figure in figures.groups()]
+
+
+def test_the_sum(cards) -> None:
+    cards(*[A100] * 4)
+    weights, computing, context, tokens, margin, needed, usable, contexts = memory(plan_servers("llama-3.1-70b")[0])
+    gb = A100 * 2**30 / 1e9
+    expected = (141.1 / 4, 256 * 128_256 * 40 / 1e9 + 0.8 + 1.0, 2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9, 0.02 * gb)
+    assert (weights, computing, context, margin) == pytest.approx(expected, abs=0.051)
+    assert (tokens, needed) == (8192, pytest.approx(sum(expected), abs=0.051))
+    assert usable == pytest.approx(0.95 * gb, abs=0.051)
+    assert contexts == pytest.approx((0.95 * gb - sum(expected)) / expected[2] + 1, abs=0.051)
+    cards(*[H100] * 4)
+    many = memory(plan_servers("llama-3.1-70b", flags=["-tp", "4", "--max-model-len", "8192"])[0])
+    assert many[1] == pytest.approx(1024 * 128_256 * 40 / 1e9 + 1.8, abs=0.051), "vLLM computes more on large cards"
+    cards(*[A100] * 16)
+    copied = memory(plan_servers("llama-3.1-70b", flags=["-tp", "16", "--max-model-len", "8192"])[0])
+    assert copied[2] == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9, abs=0.051), "a head is not cut"
+
+
+@pytest.mark.parametrize(("gib", "fits"), [(39.5, True), (39.3, True), (39.0, False), (37.2, False)])
+def test_what_fits_by_a_hair(cards, gib: float, fits: bool) -> None:
+    cards(*[gib] * 4)
+    if fits:
+        assert plan_servers("llama-3.1-70b")[0].gpus == (0, 1, 2, 3)
+    else:
+        with pytest.raises(EngineError, match=r"llama-3\.1-70b takes 8 x 24 GB"):
+            plan_servers("llama-3.1-70b")
 
 
 @pytest.mark.parametrize(*read_table("layouts_of_cards"))
 def test_the_layout_for_what_is_here(
-    cards, name: str, sizes: list[float], replicas: int, gpu_gb: int, parallel: int
+    cards, name: str, sizes: list[float], replicas: int, parallel: int, context: int
 ) -> None:
     cards(*sizes)
     launches = plan_servers(name, ServerSettings(replicas=replicas), printing=True)
-    (layout,) = (
-        one
-        for one in load_profile(name).layouts
-        if (one.gpu_gb, one.tensor_parallel, one.nodes) == (gpu_gb, parallel, 1)
-    )
     assert [launch.gpus for launch in launches] == [
         tuple(range(at * parallel, (at + 1) * parallel)) for at in range(replicas)
     ]
     for launch in launches:
-        assert value(launch, "--max-model-len") == str(layout.max_context)
+        assert value(launch, "--max-model-len") == str(context)
         assert (value(launch, "--tensor-parallel-size") or "1") == str(parallel)
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_shipped_profile_has_a_layout_on_cards_of_each_size(cards, name: str) -> None:
+    for gib in (22.5, A100, H100, H200):
+        cards(*[gib] * 8)
+        (launch,) = plan_servers(name, printing=True)
+        assert load_profile(name).on_cpu or launch.gpus
 
 
 def test_too_few_cards_are_told_in_one_line(cards) -> None:
@@ -85,7 +107,7 @@ def test_too_few_cards_are_told_in_one_line(cards) -> None:
     with pytest.raises(EngineError) as caught:
         plan_servers("llama-3.1-70b")
     text = str(caught.value)
-    assert text.startswith("llama-3.1-70b takes 8 x 24 GB or 4 x 40 GB or 4 x 80 GB or ")
+    assert text.startswith("llama-3.1-70b takes 8 x 24 GB or 4 x 40 GB or 2 x 80 GB or 2 x 141 GB, free")
     assert "here are GPU 0 (NVIDIA A100, 42.9 of 42.9 GB free), GPU 1" in text
     assert "\n" not in text
 
@@ -107,7 +129,7 @@ def test_each_replica_has_cards_of_its_own(cards, monkeypatch: pytest.MonkeyPatc
     cards(*[A100] * 3, used={0: 30_000})
     launches = plan_servers("llama-3.1-8b", ServerSettings(replicas=2))
     assert [launch.gpus for launch in launches] == [(1,), (2,)], "another process has most of card 0"
-    assert any("the cache holds 4.9 whole contexts at once" in note for note in launches[0].notes)
+    assert any("the cache holds 2.5 whole contexts at once" in note for note in launches[0].notes)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(EngineError, match=r"free of other programs, and here are GPU 0 .*: stop what else runs"):
         plan_servers("llama-3.1-8b")
@@ -118,7 +140,7 @@ def test_flags_change_the_layout(cards) -> None:
     flags = ["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
     (launch,) = plan_servers("llama-3.1-70b", flags=flags, printing=True)
     assert launch.gpus == tuple(range(8))
-    assert launch.command[launch.command.index("--max-model-len") + 1] == "32768"
+    assert launch.command[launch.command.index("--max-model-len") + 1] == "131072"
     with pytest.raises(EngineError, match="--tensor-parallel-size many: not a number"):
         plan_servers("llama-3.1-70b", flags=["-tp", "many"])
 
@@ -181,13 +203,13 @@ def test_a_folder_is_laid_out_by_its_own_files_as_its_profile_is(cards, tmp_path
 def test_the_hubs_cache_is_looked_into_for_the_revision_that_is_named(
     site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     stored = tmp_path / "hub" / "models--Org--Large"
     write_model(stored / "snapshots" / "abc", LLAMA_70B, 141_100_000_000)
     assert plan_servers("Org/Large", printing=True)[0].gpus == ()
     (stored / "refs").mkdir()
     (stored / "refs" / "main").write_text("abc", encoding="ascii")
     (launch,) = plan_servers("Org/Large", printing=True)
-    assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1), "2")
+    assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1, 2, 3), "4"), "as its profile"
     (stored / "snapshots" / "abc" / "config.json").write_text('{"num_hidden_layers": "many"}')
     assert plan_servers("Org/Large", printing=True)[0].gpus == (), "files that say too little"

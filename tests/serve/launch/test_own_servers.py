@@ -58,7 +58,7 @@ def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = write_model_folder(tmp_path)
     facts = {"weights_gb": 0.1, "layers": 2, "kv_heads": 2, "head_dim": 64, "context_limit": 2048, "licence": "MIT"}
     path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump({"model": str(model), **facts, "layouts": [{"gpu_gb": 0, "max_context": 2048}]}))
+    path.write_text(yaml.safe_dump({"model": str(model), **facts, "on_cpu": True}))
     return path
 
 
