@@ -3,7 +3,7 @@
 from medexam.cli.views.prediction import print_prediction
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
-from medexam.experiments.run.debugging import ask_one
+from medexam.experiments.run.runner import ask_one
 from medexam.serve.network.event_loop import background_loop
 
 

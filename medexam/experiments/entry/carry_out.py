@@ -18,7 +18,8 @@ from medexam.specs.loading import SpecSource
 from medexam.specs.suite import SuiteEntry, load_entries
 
 if TYPE_CHECKING:
-    from medexam.experiments.run.executor import Executor, RunObserver
+    from medexam.experiments.entry.progress import RunProgress
+    from medexam.experiments.run.runner import Executor
     from medexam.experiments.store.stored_run import StoredRun
 
 
@@ -104,7 +105,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def carry_out(
     plan: Plan,
     carriers: Carriers,
-    watch: "Callable[[], AbstractContextManager[RunObserver]]",
+    watch: "Callable[[], AbstractContextManager[RunProgress]]",
     say: Callable[[str], None],
 ) -> Outcome:
     """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
@@ -126,8 +127,7 @@ def carry_out(
 @contextmanager
 def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
-    from medexam.experiments.run.number import choose_number
-    from medexam.experiments.run.spread import ProcessExecutor
+    from medexam.experiments.run.spread import ProcessExecutor, choose_number
 
     if not cells:
         yield None

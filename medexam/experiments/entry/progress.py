@@ -22,7 +22,7 @@ REPEAT_S = 30.0
 
 
 class RunProgress(WorkProgress):
-    """A `RunObserver` that draws on standard error; without bars it writes a line now and then."""
+    """The progress of a run on standard error; without bars it writes a line now and then."""
 
     def __init__(self, cells: Sequence[AnyCell] = (), *, disable: bool = False) -> None:
         """`cells` are all that are asked; with `disable` nothing is shown."""

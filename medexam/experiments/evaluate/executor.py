@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 
 from medexam.errors import EngineError
 from medexam.experiments.evaluate.counted import counted_calls
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.executor import RunObserver
-from medexam.experiments.run.scheduler import Scheduler, Work
+from medexam.experiments.run.runner import Executor
+from medexam.experiments.run.scheduler import Scheduler
 from medexam.experiments.run.spending import Spending
 from medexam.gc_pause import gc_seldom
 from medexam.programs.lm import EngineLM, held_models, in_bulk
@@ -20,15 +20,19 @@ from medexam.serve.engines.dspy_model import IN_FLIGHT, LookedAtModel, describe_
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 
+if TYPE_CHECKING:
+    from medexam.experiments.entry.progress import RunProgress
 
-class ObjectExecutor:
-    """An `Executor` for one model, which stays the script's own: it is neither built nor closed here."""
+
+class ObjectExecutor(Executor):
+    """An executor for one model, which stays the script's own: it is neither built nor closed here."""
 
     def __init__(self, lm: Any, in_flight: int | None) -> None:
         """Ask `lm`, a model of DSPy's, or None if the program has its own.
 
         `in_flight` examples at once; None: as many as keep the model busy.
         """
+        super().__init__()
         self._lm = lm
         self._in_flight = in_flight
         self._engine: Any = lm.live_engine if isinstance(lm, EngineLM) else None
@@ -43,7 +47,7 @@ class ObjectExecutor:
     async def prepare(
         self,
         planned: AnyCell,  # noqa: ARG002 - there is one model
-        observer: RunObserver,  # noqa: ARG002 - a look takes no time
+        observer: "RunProgress",  # noqa: ARG002 - a look takes no time
         needs: Mapping[ModelSpec, EngineNeeds],  # noqa: ARG002 - the model is there
     ) -> None:
         """Look which model answers: it may have changed since the script made it, or was made from other code.
@@ -65,14 +69,20 @@ class ObjectExecutor:
     async def ask(
         self,
         planned: AnyCell,
-        observer: RunObserver,
+        observer: "RunProgress",
         spending: Spending,
+        log: Any = None,  # noqa: ARG002 - one process asks
     ) -> None:
         """Ask the pending examples."""
         program = planned.program.calls.program
         models = [self._lm, dspy.settings.lm, *held_models(program)]
-        with planned.folder.appending() as log, self._settings(), counted_calls(models, spending.add_call), gc_seldom():
-            await Scheduler(Work.of(planned), log, observer, spending, self.concurrency, planned.pending).run()
+        with (
+            planned.folder.appending() as lines,
+            self._settings(),
+            counted_calls(models, spending.add_call),
+            gc_seldom(),
+        ):
+            await Scheduler(planned, lines, observer, spending, self.concurrency, planned.pending).run()
 
     async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model
         """Look again which model answers."""
@@ -81,6 +91,3 @@ class ObjectExecutor:
     def _settings(self) -> Any:
         """Return DSPy's context in which examples are asked; a model of DSPy's keeps its history as the script says."""
         return in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context(lm=self._lm, trace=None)
-
-    def describe(self) -> None:
-        """Describe nothing."""

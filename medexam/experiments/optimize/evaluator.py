@@ -24,7 +24,7 @@ from medexam.experiments.optimize.own_metric import Feedback, gold_of, score_by
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.optimize.trials import Trial, program_digest, score_prediction, score_trial
 from medexam.experiments.plan.cells import ExamCell
-from medexam.experiments.run.scheduler import QuestionObserver, Scheduler, Work
+from medexam.experiments.run.scheduler import QuestionObserver, Scheduler
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder, pending
 from medexam.measures.own import load_metric
@@ -233,10 +233,8 @@ class Evaluator:
                 remainder = tuple(question for question in questions if question.key in missing)
                 async with self._turns:
                     with folder.appending() as log:
-                        work, observer = Work.of(planned), self._observer
-                        await Scheduler(
-                            work, log, observer, Spending(), lambda: self._engine.concurrency, remainder
-                        ).run()
+                        concurrency = lambda: self._engine.concurrency  # noqa: E731
+                        await Scheduler(planned, log, self._observer, Spending(), concurrency, remainder).run()
                 predictions_by_key = folder.read_predictions()
         if failed := pending(keys, predictions_by_key):
             failure = predictions_by_key[failed[0]].failure if failed[0] in predictions_by_key else None

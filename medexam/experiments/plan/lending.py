@@ -11,7 +11,7 @@ from dataclasses import replace
 from medexam.errors import RunFolderError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.store.answerers import KnownModel, admit, read_models
-from medexam.experiments.store.environment import Invocation, build_environment
+from medexam.experiments.store.environment import build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Status
@@ -76,7 +76,7 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
                     copied_keys.add(question.key)
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
-            cell.folder.write_json(ENVIRONMENT, build_environment(cell.cell.model, None, {}, Invocation()) | lender)
+            cell.folder.write_json(ENVIRONMENT, build_environment({None: cell.cell.model}, {None: None}, {}) | lender)
     if missing := {question.key for question in cell.lent} - copied_keys:
         _log.warning(
             "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",

@@ -1,4 +1,4 @@
-"""Shards on the machines of a Ray cluster, which is joined or started on this machine; also those of an index."""
+"""Work on the machines of a Ray cluster, which is joined or started on this machine: shards, and parts of an index."""
 
 import logging
 import os
@@ -6,13 +6,11 @@ import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, IndexBuildError, MedExamError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.executor import RunObserver
 from medexam.experiments.run.shard import ask_shard
 from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
 from medexam.files import host_name
@@ -21,7 +19,11 @@ from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Progress, build_encoder
 from medexam.retrievers.index import Build, encode_parts
 from medexam.serve import EngineInfo, build_engine
+from medexam.serve.network.event_loop import background_loop
 from medexam.specs import EngineNeeds, ModelSpec
+
+if TYPE_CHECKING:
+    from medexam.experiments.entry.progress import RunProgress
 
 _CONNECT_S = 5.0
 _LOOK_S = 1.0
@@ -57,7 +59,15 @@ def open_cluster(address: str | None) -> Iterator[Any]:
         yield ray
         return
     if address is not None:
-        _check_answers(address)
+        # Ray itself waits for minutes, and may end the process then.
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"no Ray cluster answers at {address} ({error}): start one with `ray start --head`, and give the "
+                "HOST:PORT that it prints; or leave --ray-address out to start one on this machine"
+            ) from None
     try:
         ray.init(**({"address": address} if address else _OWN), **_SETTINGS)
     except Exception as error:  # Ray raises bare ones, as where its node starts too slowly
@@ -69,86 +79,34 @@ def open_cluster(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _check_answers(address: str) -> None:
-    """Raise `EngineError` unless something answers; Ray itself waits for minutes, and may end the process then."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), _CONNECT_S).close()
-    except (OSError, ValueError) as error:
-        raise EngineError(
-            f"no Ray cluster answers at {address} ({error}): start one with `ray start --head`, and give the HOST:PORT "
-            "that it prints; or leave --ray-address out to start one on this machine"
-        ) from None
+class Cluster:
+    """The machines that are alive, and how `number` tasks share them; None: one a machine, or one a GPU if they are
+    used.
+    """
 
+    def __init__(self, ray: Any, number: int | None, *, uses_gpus: bool) -> None:
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        gpus = sum(int(node.get("GPU", 0)) for node in nodes) if uses_gpus else 0
+        self.ray, self.number = ray, number or gpus or len(nodes)
+        self.sharers = -(-self.number // len(nodes))
+        """Tasks on one machine."""
+        self._threads = max(1, min(int(node.get("CPU", 1)) for node in nodes) // self.sharers)
+        self._options = {"num_cpus": 0, "num_gpus": min(1.0, gpus / self.number), "max_retries": 0}
+        self.tasks: list[Any] = []
 
-def _nodes(ray: Any) -> list[dict[str, float]]:
-    """List what each machine that is alive has."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
-
-
-class RayExecutor(SpreadExecutor):
-    """Shards as tasks of a cluster, spread over its machines; models are reached there and not by this process."""
-
-    def __init__(self, ray: Any, number: int | None, *, loads_weights: bool) -> None:
-        """Plan `number` shards; None: one a machine, or one a GPU for models that are loaded there."""
-        nodes = _nodes(ray)
-        gpus = sum(int(node.get("GPU", 0)) for node in nodes) if loads_weights else 0
-        super().__init__(number or gpus or len(nodes))
-        self._ray = ray
-        self._sharers = -(-self._number // len(nodes))
-        cpus = min(int(node.get("CPU", 1)) for node in nodes)
-        self._threads = max(1, cpus // self._sharers)
-        self._options = {"num_cpus": 0, "num_gpus": min(1.0, gpus / self._number), "max_retries": 0}
-        self._tasks: list[Any] = []
-        self._infos: dict[ModelSpec, EngineInfo] = {}
-
-    async def prepare(self, planned: AnyCell, observer: RunObserver, needs: Mapping[ModelSpec, EngineNeeds]) -> None:
-        """Have a machine of the cluster see the run's folder and reach the models."""
-        for model in planned.models if planned.asks_model else ():
-            if model not in self._infos:
-                observer.engine_starts(model)
-                self._infos[model] = await self._call(planned.folder.path, _look, model, needs[model])
-
-    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
-        """Return what answers, as that machine said."""
-        return self._infos.get(planned.cell.model if name is None else planned.cell.models[name])
-
-    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
-        """Run the shard as a task."""
-        return dict(await self._call(folder, ask_shard, folder, part, parts, self._sharers))
+    def start(self, folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Have a machine that sees the folder call a function; the task that is returned gives a `MedExamError` too."""
+        # Others know the folder by a file: another machine may have one of its own at the same path.
+        mark = folder.absolute() / f".{uuid.uuid4().hex}"
+        mark.touch()
+        task = self.ray.remote(_call_there).options(**self._options, scheduling_strategy="SPREAD")
+        self.tasks.append(task.remote((str(Path.cwd()), mark, __version__, self._threads), function, arguments))
+        return self.tasks[-1]
 
     def kill(self) -> None:
         """End the tasks."""
-        for task in self._tasks:
-            self._ray.cancel(task, force=True)
-
-    def describe(self) -> dict[str, Any]:
-        """Describe the shards, with Ray's version."""
-        return {**super().describe(), "kind": "ray", "ray": self._ray.__version__}
-
-    async def _call(self, folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns on a machine of the cluster that sees the folder; raises what it raises."""
-        mark = _leave_mark(folder)
-        task = self._ray.remote(_call_there).options(**self._options, scheduling_strategy="SPREAD")
-        task = task.remote((str(Path.cwd()), mark, __version__, self._threads), function, arguments)
-        self._tasks.append(task)
-        try:
-            result = await task
-        except self._ray.exceptions.RayError as error:
-            raise ShardLostError(str(error).strip().splitlines()[-1]) from None
-        finally:
-            self._tasks.remove(task)
-            mark.unlink(missing_ok=True)
-        if isinstance(result, MedExamError):
-            raise result
-        return result
-
-
-def _leave_mark(folder: Path) -> Path:
-    """Leave a file by which others know the folder: another machine may have one of its own at the same path."""
-    mark = folder.absolute() / f".{uuid.uuid4().hex}"
-    mark.touch()
-    return mark
+        for task in self.tasks:
+            self.ray.cancel(task, force=True)
 
 
 def _call_there(place: tuple[str, Path, str, int], function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -158,23 +116,63 @@ def _call_there(place: tuple[str, Path, str, int], function: Callable[..., Any],
     host = host_name()
     if version != __version__:
         return EngineError(f"{host} has medexam {__version__} and the driver {version}: use one environment for all")
-    if not mark.exists():
-        return RunFolderError(
-            f"{host} does not see {mark.parent}: a distributed run needs a folder that all machines share; choose one "
-            "by --runs-dir or MEDEXAM_RUNS"
-        )
     try:
+        mark.unlink()
         os.chdir(directory)
         return function(*arguments)
     except FileNotFoundError:
-        return RunFolderError(f"{host} does not see {directory}: start the run in a folder that all machines share")
+        return RunFolderError(
+            f"{host} does not see {mark.parent} or {directory}: a distributed run needs folders that all machines "
+            "share; choose one by --runs-dir or MEDEXAM_RUNS"
+        )
     except MedExamError as error:
         return error
 
 
+class RayExecutor(SpreadExecutor):
+    """Shards as tasks of a cluster, spread over its machines; models are reached there and not by this process."""
+
+    def __init__(self, ray: Any, number: int | None, *, loads_weights: bool) -> None:
+        """Plan `number` shards; None: one a machine, or one a GPU for models that are loaded there."""
+        self._cluster = Cluster(ray, number, uses_gpus=loads_weights)
+        super().__init__(self._cluster.number)
+        self._infos: dict[ModelSpec, EngineInfo] = {}
+
+    async def prepare(self, planned: AnyCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+        """Have a machine of the cluster see the run's folder and reach the models."""
+        for model in planned.models:
+            if model not in self._infos:
+                observer.engine_starts(model)
+                self._infos[model] = await self._call(planned.folder.path, _look, model, needs[model])
+
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+        """Return what answers, as that machine said."""
+        return self._infos.get(planned.cell.models[name] if name else planned.cell.model)
+
+    async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
+        """Run the shard as a task."""
+        return dict(await self._call(folder, ask_shard, folder, part, parts, self._cluster.sharers))
+
+    def kill(self) -> None:
+        """End the tasks."""
+        self._cluster.kill()
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the shards, with Ray's version."""
+        return {**super().describe(), "kind": "ray", "ray": self._cluster.ray.__version__}
+
+    async def _call(self, folder: Path, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            result = await self._cluster.start(folder, function, *arguments)
+        except self._cluster.ray.exceptions.RayError as error:
+            raise ShardLostError(str(error).strip().splitlines()[-1]) from None
+        if isinstance(result, MedExamError):
+            raise result
+        return result
+
+
 def _look(model: ModelSpec, needs: EngineNeeds) -> EngineInfo:
     """Reach a model, and return what it is."""
-    from medexam.serve.network.event_loop import background_loop
 
     async def look() -> EngineInfo:
         engine = await build_engine(model, needs, prefer_host=host_name())
@@ -194,40 +192,25 @@ def encode_on_ray(
     A task loads `encoder` and reads the corpus, which must lie, as `folder`, on storage that all machines share.
     Raises `IndexBuildError` if a part cannot be written.
     """
-    nodes, record = _nodes(ray), encoder.record
-    gpus = sum(int(node.get("GPU", 0)) for node in nodes) if device != "cpu" else 0
-    cpus = max(1, min(int(node.get("CPU", 1)) for node in nodes))
-    task = ray.remote(_encode_parts).options(**({"num_gpus": 1} if gpus else {"num_cpus": cpus}))
-    source, workers = (record.source, record.revision, device, record.precision), gpus or len(nodes)
-    places = (Path.cwd(), folder.absolute())
-    running = tasks = [task.remote(places, corpus, source, worker, workers) for worker in range(workers)]
-    build = Build(corpus=corpus, encoder=record)
+    cluster, build = Cluster(ray, None, uses_gpus=device != "cpu"), Build(corpus=corpus, encoder=encoder.record)
+    source = encoder.record.source, encoder.record.revision, device, encoder.record.precision
+    places = corpus, source, folder.absolute()
+    running = [cluster.start(folder, _encode, *places, worker, cluster.number) for worker in range(cluster.number)]
     try:
         while running:
             ended, running = ray.wait(running, timeout=_LOOK_S)
             if progress is not None:
                 progress(build.count_encoded(folder))
             for fault in filter(None, ray.get(ended)):
-                raise IndexBuildError(fault)
+                raise IndexBuildError(str(fault))
     except ray.exceptions.RayError as error:
         raise IndexBuildError(
             f"{folder}: a worker of the Ray cluster failed ({type(error).__name__}); the encoded passages are kept: "
             "build again to continue"
         ) from error
     finally:
-        for one in tasks:
-            ray.cancel(one, force=True)
+        cluster.kill()
 
 
-_load_encoder = lru_cache(maxsize=1)(build_encoder)
-
-
-def _encode_parts(places: tuple[Path, Path], corpus: Corpus, source: tuple[Any, ...], worker: int, workers: int) -> str:
-    """Write a task's parts; return what prevents it, for Ray wraps what is raised."""
-    directory, folder = places
-    try:
-        os.chdir(directory)
-        encode_parts(corpus, _load_encoder(*source), folder, worker=worker, workers=workers)
-    except (MedExamError, OSError) as error:
-        return str(error)
-    return ""
+def _encode(corpus: Corpus, source: tuple[Any, ...], folder: Path, worker: int, workers: int) -> None:
+    encode_parts(corpus, build_encoder(*source), folder, worker=worker, workers=workers)

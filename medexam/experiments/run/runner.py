@@ -7,228 +7,258 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
-from medexam.experiments.run.executor import Executor, LocalExecutor, RunObserver, admit_models
-from medexam.experiments.run.refusals import close_refused
-from medexam.experiments.run.rereading import read_run_again
+from medexam.experiments.run.scheduler import Scheduler, answer
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.run.spread import SpreadExecutor
-from medexam.experiments.store.answerers import note_doubt
-from medexam.experiments.store.environment import Invocation, build_environment, describe_further, list_prices
+from medexam.experiments.store.answerers import admit, models_file, note_doubt
+from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import begin_run
+from medexam.experiments.store.prediction_lines import PredictionLog
+from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
-from medexam.serve import EngineInfo
-from medexam.specs import ModelSpec
+from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions.prediction import as_read
+from medexam.programs.lm import build_lm, in_bulk
+from medexam.serve import Engine, EngineInfo, build_engine
+from medexam.serve.contract import FolderEngine, find_changes
+from medexam.specs import EngineNeeds, ModelSpec
+
+if TYPE_CHECKING:
+    from medexam.experiments.entry.progress import RunProgress
 
 _log = logging.getLogger(__name__)
 
 
-class _LookUpStoppedError(Exception):
-    """Ctrl-C came while an index was made."""
+class Executor:
+    """Asks the questions of cells from this process; the cells of a model share its engine."""
+
+    looks_up = True
+    """Whether it is this process whose prompts show demonstrations."""
+
+    def __init__(self, **places: Any) -> None:
+        """`places` says which servers are asked, in the words of `build_engine`."""
+        self._places = places
+        self._engines: dict[ModelSpec, Engine] = {}
+
+    async def prepare(self, planned: AnyCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+        """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
+        for model in planned.models:
+            if model not in self._engines:
+                observer.engine_starts(model)
+                self._engines[model] = await build_engine(model, needs[model], **self._places)
+
+    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+        """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
+        engine = self._engines.get(planned.cell.models[name] if name else planned.cell.model)
+        return engine.info() if engine and planned.asks_model else None
+
+    async def ask(
+        self,
+        planned: AnyCell,
+        observer: "RunProgress",
+        spending: Spending,
+        log: AbstractContextManager[PredictionLog] | None = None,
+    ) -> None:
+        """Ask the cell's pending questions, and append the answers to its folder's log or to another one."""
+        engine, cell = self._engines.get(planned.cell.model) if planned.asks_model else None, planned.cell
+        lm = build_lm(cell.model, engine) if engine else None
+        others = {name: build_lm(one, self._engines[one], asked=name) for name, one in cell.asked_models.items()}
+        # A program that asks no model has one question in flight.
+        concurrency = (lambda: engine.concurrency) if engine else (lambda: 1)
+        with log or planned.folder.appending() as lines, in_bulk(lm, others), gc_seldom():
+            scheduler = Scheduler(planned, lines, observer, spending, concurrency, planned.pending)
+            if isinstance(engine, FolderEngine):
+                async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks)):
+                    return await scheduler.run()
+            return await scheduler.run()
+
+    async def find_changes(self, planned: AnyCell) -> list[str]:
+        """Look again which models answer the cell, and describe what tells them from those at its start."""
+        engines = [engine for model in planned.models if (engine := self._engines.get(model)) is not None]
+        return [change for engine in engines for change in await find_changes(engine)]
+
+    def describe(self) -> dict[str, Any] | None:
+        """Describe the executor for `environment.json`; None if there is nothing to say."""
+        return None
+
+    async def aclose(self) -> None:
+        """Close the engines."""
+        for engine in self._engines.values():
+            await engine.aclose()
+
+
+def admit_models(planned: AnyCell, executor: Executor, answers: int, **settings: Any) -> AnyCell:
+    """Return the cell with the models that may answer in its folder, of which `answers` are there; raises as `admit`
+    does, which takes the `settings`.
+    """
+    folder, own, further = planned.folder, planned.answerer, {}
+    for name in planned.cell.asked_models:
+        if (info := executor.info(planned, name)) is not None:
+            further[name] = admit(folder, info.identity, answers=answers, file=models_file(name), **settings)
+    if (info := executor.info(planned)) is not None:
+        own = admit(folder, info.identity, answers=answers, count_cut=folder.count_cut, **settings)
+    return replace(planned, answerer=own, further=further)
 
 
 class Runner:
     """Carries out one plan, once."""
 
     def __init__(
-        self, plan: Plan, observer: RunObserver, *, limits: Limits = NO_LIMITS, executor: Executor | None = None
+        self, plan: Plan, observer: "RunProgress", *, limits: Limits = NO_LIMITS, executor: Executor | None = None
     ) -> None:
         """Take the plan; `limits` count over all cells, `executor` asks the models, None stands for this process."""
-        self._plan = plan
-        self._observer = observer
+        self._plan, self._observer = plan, observer
         self.spending = Spending(limits)
-        self._executor = executor or LocalExecutor()
-        self._local = self._executor if isinstance(self._executor, LocalExecutor) else LocalExecutor()
-        self._runs: dict[int, StoredRun] = {}
-        """Position of a cell in the plan -> its run."""
+        self._executor = executor or Executor()
+        self._runs: list[StoredRun] = []
         self._changes: dict[ModelSpec, str] = {}
         """Model -> what tells the one that answers by now from the one that answered at a cell's start."""
-        self._begun: set[str] = set()
-        """Ids of the runs that were asked something, or would have been."""
 
     def run(self) -> tuple[list[StoredRun], Stop | None]:
         """Ask the pending questions of every cell; return the stored runs and why it stopped early, None if it did not.
 
         Ctrl-C begins no further question, waits a few seconds for those in flight, leaves every finished answer on disk
         and scores what is there; a second one does not wait. So does a limit that is reached:
-        those in flight are finished.
+        those in flight are finished. Raises `SpecError` if dollars are limited, and a model that somebody may bill has
+        no price.
         """
-        self._check_prices()
+        for planned in self._plan.cells if self.spending.limits.cost is not None else ():
+            for model in planned.models if planned.asks_model and planned.pending else ():
+                if not model.is_free and list_prices(model) is None:
+                    raise SpecError(
+                        f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
+                        "the dollars of a million tokens of prompts and of replies, or leave --max-cost out"
+                    )
         stop: Stop | None
         try:
             with quiet_dspy():
                 stop = run_interruptibly(self._run_cells())
         except KeyboardInterrupt:
             stop = Stop.INTERRUPTED
-        return [self._runs[position] for position in sorted(self._runs)], stop
-
-    def _check_prices(self) -> None:
-        """Raise `SpecError` if dollars are limited, and a model that somebody may bill has no price."""
-        if self.spending.limits.cost is None:
-            return
-        for planned in self._plan.cells:
-            for model in planned.models:
-                if planned.asks_model and planned.pending and not model.is_free and list_prices(model) is None:
-                    raise SpecError(
-                        f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
-                        "the dollars of a million tokens of prompts and of replies, or leave --max-cost out"
-                    )
+        return self._runs, stop
 
     async def _run_cells(self) -> Stop | None:
-        cells, stop = self._plan.cells, None
         try:
-            cells, stop = await self._submit_ahead(cells)
-            for position, planned in enumerate(cells):
-                if stop is not None and not planned.folder.exists():
-                    continue
-                planned.folder.create()
-                with planned.folder.locked():
-                    updated_cell = _look_again(planned)
-                    updated_cell = close_refused(updated_cell) if self._plan.accept_refusals else updated_cell
-                    updated_cell = self._with_lender(updated_cell)
-                    interrupted = await self._run_cell(updated_cell)
-                    metrics = planned.cell.metrics
-                    run = None if planned.pending or metrics else fresh_run(planned.folder)
-                    self._runs[position] = run or score_cell(planned.folder, planned.question_set, code=metrics)
-                self._observer.cell_ends(self._runs[position])
-                if interrupted:
+            for planned in self._plan.cells:
+                folder, metrics = planned.folder, planned.cell.metrics
+                folder.create()
+                with folder.locked():
+                    is_interrupted = await self._run_cell(self._look_again(planned))
+                    run = None if planned.pending or metrics else fresh_run(folder)
+                    self._runs.append(run or score_cell(folder, planned.question_set, code=metrics))
+                self._observer.cell_ends(self._runs[-1])
+                if is_interrupted:
                     return Stop.INTERRUPTED
-                if stop is None and self._is_pending() and (limit := self.spending.exhausted):
+                is_done = len(self._runs) == len(self._plan.cells) and all(run.complete for run in self._runs)
+                if not is_done and (limit := self.spending.exhausted):
                     return limit
         finally:
-            await self._local.aclose()
-        return stop
+            await self._executor.aclose()
+        return None
 
-    def _with_lender(self, planned: AnyCell) -> AnyCell:
-        """Return the cell with a run that has answered its questions since it was planned, such as one of this plan."""
-        if planned.lender is not None or planned.repeat or self._plan.fresh:
-            return planned
-        planned = with_lender(planned)
-        if (line := describe_lent(planned)) is not None:
-            _log.warning("medexam: %s", line)
+    def _look_again(self, planned: AnyCell) -> AnyCell:
+        """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
+        merged = planned.folder.merge_shards()
+        planned = replace(planned, pending=tuple(each for each in planned.pending if each.key not in merged))
+        planned = _read_again(planned)
+        planned = _close_refused(planned) if self._plan.accept_refusals else planned
+        if planned.lender is None and not planned.repeat and not self._plan.fresh:
+            planned = with_lender(planned)
+            if (line := describe_lent(planned)) is not None:
+                _log.warning("medexam: %s", line)
         return planned
 
-    async def _submit_ahead(self, cells: Sequence[AnyCell]) -> tuple[tuple[AnyCell, ...], Stop | None]:
-        """Submit the cells whose models answer later, all but the first, so that a matrix takes as long as one cell."""
-        ahead = list(cells)
-        later = [index for index, planned in enumerate(cells) if planned.pending and planned.answers_later]
-        for position in later[1:]:
-            planned = cells[position]
-            planned.folder.create()
-            with planned.folder.locked():
-                if await self._run_cell(_look_again(planned), ahead=True):
-                    return tuple(ahead), Stop.INTERRUPTED
-            ahead[position] = planned.updated()
-        return tuple(ahead), None
-
-    async def _run_cell(self, planned: AnyCell, *, ahead: bool = False) -> bool:
-        """Ask the cell's pending questions, `ahead` without waiting for replies; return whether it was interrupted."""
-        executor: Executor = self._local
-        if planned.asks_model and planned.pending:
-            executor = self._executor
-            if planned.cell.model in self._changes:
-                raise EngineError(
-                    f"{planned.run_id}: not asked, since another model answers than at the start "
-                    f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
-                )
-            await executor.prepare(planned, self._observer, combine_needs(self._plan.cells))
-            if (info := executor.info(planned)) is not None:
-                _check_planned(planned, info)
-            # Counted now: since the plan was made, another process may have held the folder and left answers in it.
-            answers = planned.answered or planned.folder.count_answers()
-            accept, ways_out = self._plan.accept_model_change, self._plan.ways_out
-            planned = admit_models(planned, executor, answers=answers, accept=accept, ways_out=ways_out)
-            planned = take_lent(planned, None if info is None else info.identity)
-        elif planned.lender is not None:
-            planned = take_lent(planned, None)
-            if planned.pending:
-                return await self._run_cell(planned, ahead=ahead)
+    async def _run_cell(self, planned: AnyCell) -> bool:
+        """Ask the cell's pending questions; return whether it was interrupted."""
         folder = planned.folder
+        if not planned.pending:
+            planned = take_lent(planned, None)
+        if planned.asks_model and planned.pending:
+            planned = await self._reach_models(planned)
         # A run that was begun without its questions stays so.
         keeps_items = self._plan.keeps_items and (not folder.exists() or folder.read_record().keeps_items)
         begin_run(folder, replace(self._plan.record(planned), keeps_items=keeps_items), planned.question_set)
         before = folder.read_environment()
         if before and not planned.pending:
             return False
-        if planned.run_id not in self._begun:
-            # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on.
-            environment = _write_environment(planned, executor, before, Invocation())
-            # MLflow knows a run by the moment at which it was begun.
-            before = {"started_at": environment["started_at"], **before}
-            self._begun.add(planned.run_id)
+        # Before anything is asked as well: of a run that is killed, too, the folder says what it ran on. MLflow knows a
+        # run by the moment at which it was begun.
+        before = {"started_at": self._write_environment(planned, before)["started_at"], **before}
         try:
-            planned = await self._look_up(planned, executor)
-            if ahead:
-                log = planned.folder.appending
-                await self._local.ask_into(log, planned, self._observer, self.spending, ahead=True)
-            else:
-                await self._ask(planned, executor, before)
+            planned = await self._look_up(planned)
+            await self._ask(planned, before)
         except asyncio.CancelledError:
             # What is there is still scored: unless the cancellation is undone, every later wait would raise it again.
-            task = asyncio.current_task()
-            if task is not None:
+            if (task := asyncio.current_task()) is not None:
                 task.uncancel()
             return True
         return False
 
-    def _is_pending(self) -> bool:
-        """Return whether a cell is not begun, or a question of a begun one is pending."""
-        return len(self._runs) < len(self._plan.cells) or not all(run.complete for run in self._runs.values())
+    async def _reach_models(self, planned: AnyCell) -> AnyCell:
+        """Return the cell with the models that answer admitted, and what another run lends of them taken."""
+        plan, executor, model = self._plan, self._executor, planned.cell.model
+        if model in self._changes:
+            raise EngineError(
+                f"{planned.run_id}: not asked, since another model answers than at the start "
+                f"({self._changes[model]}); restore the first one and run the same command again"
+            )
+        await executor.prepare(planned, self._observer, combine_needs(plan.cells))
+        # Counted now: since the plan was made, another process may have held the folder and left answers in it.
+        answers = planned.answered or planned.folder.count_answers()
+        planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
+        info = executor.info(planned)
+        return take_lent(planned, info and info.identity)
 
-    async def _look_up(self, planned: AnyCell, executor: Executor) -> AnyCell:
-        """Find what prompts show beside the pending questions; shards choose demonstrations by themselves."""
+    async def _look_up(self, planned: AnyCell) -> AnyCell:
+        """Find what prompts show beside the pending questions."""
         if planned.retrieval is not None:
             self._observer.retrieval_starts(planned)
         stopping = threading.Event()
 
         def progress(count: int) -> None:
             if stopping.is_set():
-                raise _LookUpStoppedError
+                raise asyncio.CancelledError
             self._observer.passages_encoded(planned, count)
 
-        nearest = not isinstance(executor, SpreadExecutor)
-        looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress, nearest=nearest))
+        look_up = asyncio.to_thread(planned.look_up, progress, nearest=self._executor.looks_up)
+        looking = asyncio.create_task(look_up)
         try:
             # A thread cannot be cancelled, only asked to stop: unshielded, it would continue unseen and write to an
             # index that the next run opens.
             return await asyncio.shield(looking)
         except asyncio.CancelledError:
             stopping.set()
-            with suppress(_LookUpStoppedError):
+            with suppress(asyncio.CancelledError):
                 await looking
             raise
 
-    async def _ask(self, planned: AnyCell, executor: Executor, before: dict[str, Any]) -> None:
+    async def _ask(self, planned: AnyCell, before: dict[str, Any]) -> None:
         self._observer.cell_starts(planned)
         await asyncio.to_thread(self.spending.begin_cell, planned)
-        invocation, start, questions_before = Invocation(), time.monotonic(), self.spending.questions
-        self.spending.further_tokens = invocation.further_tokens
+        start, questions = time.monotonic(), self.spending.questions
         try:
-            await executor.ask(planned, self._observer, self.spending)
-            await self._look_at_models_again(planned, executor)
+            await self._executor.ask(planned, self._observer, self.spending)
+            await self._look_at_models_again(planned)
         finally:
             planned.folder.merge_shards()
-            invocation.seconds, invocation.questions = (
-                time.monotonic() - start,
-                self.spending.questions - questions_before,
-            )
-            _write_environment(planned, executor, before, invocation)
+            self._write_environment(planned, before, time.monotonic() - start, self.spending.questions - questions)
 
-    async def _look_at_models_again(self, planned: AnyCell, executor: Executor) -> None:
+    async def _look_at_models_again(self, planned: AnyCell) -> None:
         """Note and say if another model answers by now than at the cell's start, which may have given its answers."""
-        if planned.answerer is None or not (changes := await executor.find_changes(planned)):
+        if planned.answerer is None or not (changes := await self._executor.find_changes(planned)):
             return
         self._changes[planned.cell.model] = described = "; ".join(changes)
         if (answers := planned.folder.count_answers() - planned.answered) > 0:
@@ -236,44 +266,72 @@ class Runner:
             _log.warning(
                 "medexam: warning: %s: another model answers now than at the start (%s), and it may have given %s of "
                 "the answers; the run is not ranked: ask again with --fresh",
-                planned.run_id,
-                described,
-                f"{answers:,}",
+                *(planned.run_id, described, f"{answers:,}"),
             )
 
+    def _write_environment(
+        self, planned: AnyCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
+    ) -> dict[str, Any]:
+        """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
+        models = {None: planned.cell.model, **planned.cell.asked_models}
+        infos = {name: self._executor.info(planned, name) for name in models}
+        by_model = self.spending.by_model if questions else {}
+        environment = build_environment(models, infos, before, seconds, questions, by_model)
+        if planned.asks_model and (description := self._executor.describe()) is not None:
+            environment["executor"] = description
+        planned.folder.write_json(ENVIRONMENT, environment)
+        return environment
 
-def _look_again(planned: AnyCell) -> AnyCell:
-    """Return the cell with what its folder, which is locked now, holds since it was planned."""
-    merged = planned.folder.merge_shards()
-    return read_run_again(
-        replace(planned, pending=tuple(question for question in planned.pending if question.key not in merged))
+
+def _read_again(planned: AnyCell) -> AnyCell:
+    """Return the cell with its stored replies as its program reads them now: both readings of a reply are stored.
+
+    What comes out otherwise is appended, and the last line of a question counts.
+    """
+    folder, reading = planned.folder, planned.cell.program.read_as
+    former_reading = folder.read_record().cell.program.read_as if folder.exists() else reading
+    if reading == former_reading:
+        return planned
+    with folder.appending() as log, folder.opened_predictions() as stored:
+        changed = [after for before in stored.values() if (after := as_read(before, reading)) != before]
+        for prediction in changed:
+            log.append(prediction)
+        count = len(stored)
+    _log.warning(
+        "medexam: %s: replies were read by the %s reader, and are now read by the %s one: %d of %d predictions changed",
+        *(folder.name, former_reading, reading, len(changed), count),
     )
+    return planned.updated()
 
 
-def _check_planned(planned: AnyCell, info: EngineInfo) -> None:
-    """Raise `EngineError` where what answers is not what the plan knew: on a worker's machine, or changed meanwhile."""
-    planned_model, identity = planned.identity["model"], info.identity
-    for key, trait in (("weights", identity.content), ("script", identity.content), ("dtype", identity.dtype)):
-        if key in planned_model and planned_model[key] != trait:
-            raise EngineError(
-                f"{planned.run_id}: the model that answers has the {key} {trait}, and the planned one "
-                f"{planned_model[key]}; give all machines the same model (model.dtype sets the type), or run the "
-                "same command again if the model was changed"
-            )
+def _close_refused(planned: AnyCell) -> AnyCell:
+    """Return the cell without its pending questions that a server refused too often.
+
+    Each gets a line that it is unanswered as `refused`; what the server said stays in the lines before.
+    """
+    folder = planned.folder
+    refused = find_refused(folder, {question.key for question in planned.pending}) if folder.exists() else {}
+    if not refused:
+        return planned
+    owner: dict[str, Any] = {"program": planned.cell.program.label, "spec_digest": planned.spec_digest}
+    with folder.appending() as log:
+        for key in refused:
+            log.append(Prediction(question=key, **owner, status=Status.UNANSWERED, reason=Reason.REFUSED))
+    _log.warning(
+        "medexam: %s: %d questions failed in %d runs in a row and count as refused from now on, such as: %s",
+        *(folder.name, len(refused), TIMES, next(iter(refused.values())).message),
+    )
+    return planned.updated()
 
 
-def _write_environment(
-    planned: AnyCell, executor: Executor, before: dict[str, Any], invocation: Invocation
-) -> dict[str, Any]:
-    """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-    environment = build_environment(planned.cell.model, executor.info(planned), before, invocation)
-    if (description := executor.describe()) is not None:
-        environment["executor"] = description
-    if planned.cell.asked_models:
-        environment["models"] = {
-            name: describe_further(model, executor.info(planned, name), (before.get("models") or {}).get(name), tokens)
-            for name, model in planned.cell.asked_models.items()
-            for tokens in [invocation.further_tokens.get(name, (0, 0))]
-        }
-    planned.folder.write_json(ENVIRONMENT, environment)
-    return environment
+async def ask_one(planned: AnyCell, question: Any) -> Prediction:
+    """Ask one question of a cell and keep nothing; raises `EngineError` if the model cannot be had."""
+    planned = await asyncio.to_thread(replace(planned, pending=(question,)).look_up)
+    model = planned.cell.model
+    engine = await build_engine(model, planned.cell.program.engine_needs) if planned.asks_model else None
+    try:
+        with in_bulk(build_lm(model, engine) if engine else None):
+            return (await answer(planned, question))[0]
+    finally:
+        if engine is not None:
+            await engine.aclose()

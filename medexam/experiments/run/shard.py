@@ -11,17 +11,17 @@ import json
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from medexam.errors import EngineError, MedExamError, RunFolderError
+from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import AnyCell, combine_needs
 from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.run.executor import LocalExecutor, admit_models
+from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
-from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
+from medexam.experiments.run.spending import Limits, Spending, Stop
 from medexam.experiments.store.prediction_lines import open_log
 from medexam.experiments.store.shards import SHARDS, hold_shard, scan_shards
 from medexam.files import host_name, write_whole
@@ -29,42 +29,12 @@ from medexam.library_logging import quiet_dspy
 from medexam.predictions import Status
 
 JOB = "job.json"
-"""What all shards of a run may spend, each its share."""
+"""What a shard may spend, and which repeat of the run is asked; without a driver, nothing is limited."""
 STOP = "stop"
 """Holds why nothing more is to be begun; it is there only then."""
 LOOK_S = 0.25
 """Seconds between two looks at files."""
 _PARENT = os.getppid()
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a driver tells its shards."""
-
-    limits: Limits = NO_LIMITS
-    """Those of one shard."""
-    repeat: int = 0
-    """Which repeat of its run is asked."""
-
-    def write(self, folder: Path) -> None:
-        """Put it where the shards of the run in `folder` look."""
-        write_whole(folder / SHARDS / JOB, json.dumps(asdict(self)))
-
-    @classmethod
-    def read(cls, folder: Path) -> "Job":
-        """Return what the driver told; without one, nothing is limited."""
-        try:
-            job = json.loads((folder / SHARDS / JOB).read_bytes())
-        except FileNotFoundError:
-            return cls()
-        return cls(Limits(**job["limits"]), job["repeat"])
-
-
-class _Unwatched:
-    """A `RunObserver` that is told and does nothing: a driver follows the log."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -> dict[str, Any]:
@@ -79,10 +49,16 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
         with quiet_dspy(), hold_shard(folder, part) as path:
             end_path.unlink(missing_ok=True)
             planned = plan_resume(str(folder), runs_dir=folder.parent, with_shards=False).cells[0]
-            job = Job.read(folder)
-            planned = replace(planned, repeat=job.repeat, pending=_part_of(planned, part, parts))
-            if planned.pending:
-                end |= run_interruptibly(_ask(planned, path, job.limits, sharers or parts))
+            # Shards that begin later divide the questions alike.
+            lines = scan_shards(folder, planned.spec_digest)
+            answered = {line.question for line in lines if line.status is not Status.FAILED}
+            pending = [question for question in planned.pending[part::parts] if question.key not in answered]
+            job = {"limits": {}, "repeat": 0}
+            with suppress(FileNotFoundError):
+                job = json.loads((folder / SHARDS / JOB).read_bytes())
+            planned = replace(planned, repeat=job["repeat"], pending=tuple(pending))
+            if pending:
+                end |= run_interruptibly(_ask(planned, path, Limits(**job["limits"]), sharers or parts))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:
@@ -92,16 +68,10 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     return end
 
 
-def _part_of(planned: AnyCell, part: int, parts: int) -> tuple[Any, ...]:
-    """Return the questions of a part that no shard has answered; shards that begin later divide them alike."""
-    lines = scan_shards(planned.folder.path, planned.spec_digest)
-    answered = {line.question for line in lines if line.status is not Status.FAILED}
-    return tuple(question for question in planned.pending[part::parts] if question.key not in answered)
-
-
 async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> dict[str, Any]:
-    executor = LocalExecutor(prefer_host=host_name(), sharers=sharers)
-    spending, observer, task = Spending(limits), _Unwatched(), asyncio.current_task()
+    executor = Executor(prefer_host=host_name(), sharers=sharers)
+    # A driver follows the log.
+    spending, observer, task = Spending(limits), RunProgress(disable=True), asyncio.current_task()
     assert task is not None  # noqa: S101 - coroutines run in tasks
     watching = asyncio.create_task(_watch(planned.folder.path / SHARDS / STOP, task, spending))
     try:
@@ -115,8 +85,8 @@ async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> di
             ) from None
         planned = await asyncio.to_thread(planned.look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
-        log = partial(open_log, path, keeps_prompts=planned.folder.read_record().keeps_items)
-        await executor.ask_into(log, planned, observer, spending)
+        log = open_log(path, keeps_prompts=planned.folder.read_record().keeps_items)
+        await executor.ask(planned, observer, spending, log)
         stop = spending.exhausted if spending.questions < len(planned.pending) else None
         return {"stop": stop, "changes": await executor.find_changes(planned)}
     finally:
@@ -127,17 +97,15 @@ async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> di
 async def _watch(stop: Path, task: "asyncio.Task[Any]", spending: Spending) -> None:
     """End the asking when the driver says so, or is gone."""
     while True:
-        word = _read_word(stop)
+        word = ""
+        with suppress(OSError):
+            word = stop.read_text()  # noqa: ASYNC240 - a few bytes
         if os.getppid() != _PARENT or word == Stop.INTERRUPTED:
             task.cancel()
             return
         if word:
             spending.ended = Stop(word)
         await asyncio.sleep(LOOK_S)
-
-
-def _read_word(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
 
 
 def main(arguments: list[str]) -> int:

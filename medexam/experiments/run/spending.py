@@ -1,8 +1,8 @@
 """What one invocation has spent over all its cells, and what it may spend."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from math import inf
 from typing import Any
@@ -13,12 +13,11 @@ from medexam.specs.dataset import EXAMPLES
 
 
 class Stop(StrEnum):
-    """Why a run ended before everything was asked."""
+    """Why a run ended before everything was asked; a limit's value is its field in `Limits`."""
 
     INTERRUPTED = "interrupted"
     """Ctrl-C."""
     FAILURES = "failures"
-    """As many questions failed as were allowed to."""
     CALLS = "calls"
     TOKENS = "tokens"
     COST = "cost"
@@ -47,11 +46,6 @@ class Limits:
     in_flight: int | None = None
     """Questions in flight at once."""
 
-    @property
-    def counts_questions(self) -> bool:
-        """Whether it matters what one question costs at most."""
-        return self.tokens is not None or self.cost is not None or self.calls is not None
-
 
 NO_LIMITS = Limits()
 
@@ -61,12 +55,11 @@ class Spending:
     """Counts what is spent; it belongs to the loop that it is used on."""
 
     limits: Limits = NO_LIMITS
-    prices: Mapping[str, float] | None = None
-    """Dollars a token of the model that is asked now, as `prompt_usd` and `completion_usd`; None without a price."""
-    further_prices: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
-    """The same of each further model that the program asks, by name."""
-    further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Name of each further model -> tokens of its prompts and of its replies; the reader gives the table."""
+    prices: Mapping[str | None, Mapping[str, float] | None] = field(default_factory=dict)
+    """Dollars a token, as `prompt_usd` and `completion_usd`: of the cell's further models by name, of its own as None.
+    None without a price."""
+    by_model: dict[str | None, tuple[int, int]] = field(default_factory=dict)
+    """Tokens of the prompts and replies of each of them in this cell."""
     ended: Stop | None = None
     """What ended it from outside, whatever is counted."""
     questions: int = 0
@@ -80,22 +73,22 @@ class Spending:
     uncounted: int = 0
     """Questions whose tokens the server does not report."""
     clock: Callable[[], float] = time.monotonic
+    _is_first: bool = False
+    """Whether the cell's first question is asked alone, since it shows what one takes."""
 
     def __post_init__(self) -> None:
         self._begun = self.clock()
-        self._is_first = False
-        """Whether the cell's first question is asked alone, since it shows what one takes."""
 
     def begin_cell(self, planned: Any) -> None:
         """Count with the prices of a cell from now on, and with what its questions take at most."""
         from medexam.experiments.plan.price import find_most
         from medexam.experiments.store.environment import list_prices
 
-        self.prices = list_prices(planned.cell.model) if planned.asks_model else None
-        self.further_prices = {name: list_prices(model) for name, model in planned.cell.asked_models.items()}
-        is_counted = self.limits.counts_questions and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
-        self.most = find_most(planned) if is_counted else (1, 0, 0.0)
-        self._is_first = is_counted
+        models = {**planned.cell.asked_models, **({None: planned.cell.model} if planned.asks_model else {})}
+        self.prices, self.by_model = {name: list_prices(model) for name, model in models.items()}, {}
+        is_limited = any(limit is not None for limit in (self.limits.tokens, self.limits.cost, self.limits.calls))
+        self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
+        self.most = find_most(planned) if self._is_first else (1, 0, 0.0)
 
     def add(self, prediction: Prediction, discarded: tuple[int, int] = (0, 0)) -> None:
         """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
@@ -105,54 +98,63 @@ class Spending:
         counts = prediction.prompt_tokens, prediction.completion_tokens
         self.uncounted += prediction.last_call is not None and None in counts
         prompt, completion = (counts[0] or 0) + discarded[0], (counts[1] or 0) + discarded[1]
-        tokens, calls, usd = prompt + completion, sum(call.has_reply for call in prediction.calls), 0.0
-        for reply in prediction.calls if self.further_prices else ():
-            if reply.asked is not None:
-                one = (reply.prompt_tokens or 0, reply.completion_tokens or 0)
-                earlier = self.further_tokens.get(reply.asked, (0, 0))
-                self.further_tokens[reply.asked] = (earlier[0] + one[0], earlier[1] + one[1])
-                usd += _usd(self.further_prices[reply.asked], *one)
+        calls, tokens, usd = sum(call.has_reply for call in prediction.calls), prompt + completion, 0.0
+        for call in prediction.calls if len(self.prices) > 1 else ():
+            if call.asked is not None:
+                one = call.prompt_tokens or 0, call.completion_tokens or 0
+                usd += self._count(call.asked, *one)
                 prompt, completion = prompt - one[0], completion - one[1]
-        usd += _usd(self.prices, prompt, completion)
+        usd += self._count(None, prompt, completion)
         self.calls, self.tokens, self.cost = self.calls + calls, self.tokens + tokens, self.cost + usd
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
         self.most = (max(self.most[0], calls), max(self.most[1], tokens), max(self.most[2], usd))
+
+    def add_call(self, call: ModelCall) -> None:
+        """Count a call that belongs to no question."""
+        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
+        self.calls, self.tokens = self.calls + 1, self.tokens + prompt + completion
+        self.cost += self._count(None, prompt, completion)
+
+    def _count(self, model: str | None, prompt: int, completion: int) -> float:
+        """Count tokens of a model, and return their dollars; 0 without a price."""
+        before, prices = self.by_model.get(model, (0, 0)), self.prices.get(model)
+        self.by_model[model] = before[0] + prompt, before[1] + completion
+        return prompt * prices["prompt_usd"] + completion * prices["completion_usd"] if prices else 0.0
 
     @property
     def minutes(self) -> float:
         """Minutes since it began."""
         return (self.clock() - self._begun) / 60
 
-    def add_call(self, call: ModelCall) -> None:
-        """Count a call that belongs to no question."""
-        prompt, completion = call.prompt_tokens or 0, call.completion_tokens or 0
-        self.calls += 1
-        self.tokens += prompt + completion
-        self.cost += _usd(self.prices, prompt, completion)
-
     @property
     def exhausted(self) -> Stop | None:
         """Which limit is reached, or too near for one more question; None if no one is."""
-        limits = self.limits
-        uncounted_limit = 1 if self._counts_tokens else None
-        counters = (
+        if self.ended or self.limits is NO_LIMITS:
+            return self.ended
+        limits, (calls, tokens, usd) = self.limits, self.most
+        for stop, amount, limit, most in (
             (Stop.FAILURES, self.failed, limits.failures, 0),
-            *self._counters(),
+            (Stop.CALLS, self.calls, limits.calls, calls),
+            (Stop.TOKENS, self.tokens, limits.tokens, tokens),
+            (Stop.COST, self.cost, limits.cost, usd),
             (Stop.MINUTES, self.minutes, limits.minutes, 0),
-            (Stop.UNCOUNTED, self.uncounted, uncounted_limit, 0),
-        )
-        stops = (
-            stop
-            for stop, amount, limit, most in counters
-            if limit is not None and (amount >= limit or amount + most > limit)
-        )
-        return self.ended or next(stops, None)
+        ):
+            if limit is not None and (amount >= limit or amount + most > limit):
+                return stop
+        counts_tokens = limits.tokens is not None or (limits.cost is not None and any(self.prices.values()))
+        return Stop.UNCOUNTED if self.uncounted and counts_tokens else None
 
     @property
     def room(self) -> float:
         """How many questions may be in flight, if each takes as much as it may."""
+        limits, amounts = (
+            (self.limits.calls, self.limits.tokens, self.limits.cost),
+            (self.calls, self.tokens, self.cost),
+        )
         rooms = [
-            (limit - amount) // most for _, amount, limit, most in self._counters() if limit is not None and most > 0
+            (limit - amount) // most
+            for limit, amount, most in zip(limits, amounts, self.most, strict=True)
+            if limit is not None and most > 0
         ]
         return 1 if self._is_first else min([self.limits.in_flight or inf, *rooms])
 
@@ -163,36 +165,17 @@ class Spending:
         self.ended = self.ended or Stop.MINUTES
         return True
 
-    def share(self, parts: int) -> Limits:
-        """Return what each of `parts` processes may spend of what is left, so that all together keep the limits."""
-        limits = self.limits
-        return Limits(
-            tokens=None if limits.tokens is None else (limits.tokens - self.tokens) // parts,
-            cost=None if limits.cost is None else (limits.cost - self.cost) / parts,
-            minutes=None if limits.minutes is None else limits.minutes - self.minutes,
-            calls=None if limits.calls is None else (limits.calls - self.calls) // parts,
-            in_flight=None if limits.in_flight is None else max(1, limits.in_flight // parts),
-        )
+    def share(self, parts: int) -> dict[str, float]:
+        """Return the limits of each of `parts` processes, so that all together keep those of what is not spent yet."""
+        limits = {name: limit for name, limit in asdict(self.limits).items() if limit is not None}
+        shares: dict[str, float] = {"in_flight": max(1, limits["in_flight"] // parts)} if "in_flight" in limits else {}
+        for name, amount in (("tokens", self.tokens), ("calls", self.calls), ("cost", self.cost)):
+            if name in limits:
+                share = (limits[name] - amount) / parts
+                shares[name] = share if name == "cost" else int(share)
+        return shares | ({"minutes": limits["minutes"] - self.minutes} if "minutes" in limits else {})
 
     def describe(self) -> str:
         """Describe what was spent, in a few words."""
         dollars = f", ${self.cost:.4f}" if self.cost else ""
         return f"{self.calls:,} calls, {self.tokens:,} tokens{dollars}, {self.minutes:.1f} minutes"
-
-    def _counters(self) -> Iterator[tuple[Stop, float, float | None, float]]:
-        yield Stop.CALLS, self.calls, self.limits.calls, self.most[0]
-        yield Stop.TOKENS, self.tokens, self.limits.tokens, self.most[1]
-        yield Stop.COST, self.cost, self.limits.cost, self.most[2]
-
-    @property
-    def _counts_tokens(self) -> bool:
-        """Whether a limit depends on what the server reports."""
-        priced = self.prices is not None or any(self.further_prices.values())
-        return self.limits.tokens is not None or (self.limits.cost is not None and priced)
-
-
-def _usd(prices: Mapping[str, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
-    """Return the dollars of tokens; 0 without a price."""
-    return (
-        0.0 if prices is None else prompt_tokens * prices["prompt_usd"] + completion_tokens * prices["completion_usd"]
-    )

@@ -7,30 +7,35 @@ import os
 import subprocess
 import sys
 from asyncio.subprocess import DEVNULL
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from medexam import errors
-from medexam.errors import EngineError, MedExamError, RunFolderError
+from medexam.errors import EngineError, MedExamError, RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell
-from medexam.experiments.run.executor import LocalExecutor, RunObserver
-from medexam.experiments.run.number import usable_cores
+from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
-from medexam.experiments.run.shard import LOOK_S, STOP, Job
+from medexam.experiments.run.shard import JOB, LOOK_S, STOP
 from medexam.experiments.run.spending import Spending, Stop
 from medexam.experiments.store.prediction_lines import check_own
 from medexam.experiments.store.run_folder import PREDICTIONS
 from medexam.experiments.store.shards import SHARDS, shard_path
+from medexam.files import write_whole
 from medexam.predictions import Prediction
 from medexam.text import hide_secrets
+
+if TYPE_CHECKING:
+    from medexam.experiments.entry.progress import RunProgress
 
 _MODULE = "medexam.experiments.run.shard"
 _STARTS = 3
 """How often the process of a part is started, if it dies."""
 _OURS = "medexam: "
 """How a line of standard error begins that is meant for the user."""
+QUESTIONS_EACH = 10_000
+"""Questions that make a process worth its start: it takes 3 s, in which one that is there asks as many."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,36 +43,63 @@ class ShardLostError(Exception):
     """The process of a shard died."""
 
 
-@dataclass
-class _Part:
-    """What the driver knows of a shard."""
+def choose_number(cells: Sequence[AnyCell], workers: int | Literal["auto"] | None) -> tuple[int, str]:
+    """Choose how many processes ask the cells, and say why; 1 stands for this process.
 
-    number: int
-    folder: Path
-    asked: int = 0
-    end: dict[str, Any] = field(default_factory=dict)
-    """How it ended, as `ask_shard` tells; empty as long as it has not."""
-    places: dict[Path, int] = field(default_factory=dict)
-    """How far its files are read."""
+    `auto` is as many as help, None is 1. Raises `SpecError` if several are wanted and a cell can have one alone.
+    """
+    if workers is None or workers == 1:
+        return 1, ""
+    pending = sum(len(planned.pending) for planned in cells)
+    reason = next(filter(None, (_why_one(planned, spares=workers == "auto") for planned in cells)), "")
+    if workers != "auto":
+        if reason:
+            raise SpecError(f"--workers {workers}: {reason}; leave --workers out")
+        return min(workers, pending), "as --workers says"
+    if reason:
+        return 1, reason
+    cores, helpful = _usable_cores(), max(1, pending // QUESTIONS_EACH)
+    if helpful < cores:
+        return helpful, f"one for each {QUESTIONS_EACH:,} of {pending:,} questions"
+    return cores, f"one for each of {cores} cores"
 
-    def read_new(self, path: Path) -> list[bytes]:
-        """Read the whole lines that came to a file since the last look."""
-        with suppress(FileNotFoundError), path.open("rb") as stream:
-            stream.seek(self.places.get(path, 0))
-            lines = [line for line in stream if line.endswith(b"\n")]
-            self.places[path] = self.places.get(path, 0) + sum(map(len, lines))
-            return lines
-        return []
+
+def _why_one(planned: AnyCell, *, spares: bool) -> str:
+    """Name what a cell has that several processes cannot share or, if one `spares`, would each hold; empty if
+    nothing.
+    """
+    for model in planned.models:
+        if model.ask_engine("works_in_folder"):
+            return f"engine {model.engine} submits and waits in one process"
+        if model.loads_weights:
+            return "engine embedded holds the model in the process that asks"
+        if model.start:
+            return "model.start starts a server for one process; several processes need one of `medexam serve`"
+        if spares and model.is_own:
+            return "an engine of your own may hold the model"
+    if planned.cell.program.local_reader:
+        return "program.reader reads passages in the process that asks"
+    retrieval = planned.retrieval if spares else None
+    return "each process would open the index" if retrieval and retrieval.settings.query == "written" else ""
 
 
-class SpreadExecutor(LocalExecutor):
-    """An `Executor` over shards; a subclass knows where their processes run."""
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class SpreadExecutor(Executor):
+    """An executor over shards; a subclass knows where their processes run."""
+
+    looks_up = False
 
     def __init__(self, number: int) -> None:
         """Divide the questions of each cell into `number` parts."""
         super().__init__()
         self._number = number
-        self._parts: list[_Part] = []
+        self._ends: list[dict[str, Any]] = []
+        """How each part ended, as `ask_shard` tells, and how many questions it `asked`."""
+        self._places: dict[Path, int] = {}
+        """How far the files of the shards are read."""
         self._lost: list[str] = []
         self._lines: set[str] = set()
         """What shards have told the user; others tell the same."""
@@ -80,23 +112,29 @@ class SpreadExecutor(LocalExecutor):
         """End all processes at once."""
         raise NotImplementedError
 
-    async def ask(self, planned: AnyCell, observer: RunObserver, spending: Spending) -> None:
+    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: Any = None) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
 
         A shard that dies is started again, twice. Raises what a shard could not cure, and `EngineError` where one dies
         each time.
         """
         if not planned.asks_model:
-            return await super().ask(planned, observer, spending)
-        folder = planned.folder.path.absolute()
-        number = int(max(1, min(self._number, len(planned.pending), spending.room)))
-        self._prepare_folder(folder, Job(spending.share(number), planned.repeat))
-        self._parts, keys = [_Part(part, folder) for part in range(number)], set[str]()
-        running = [asyncio.create_task(self._keep_running(part)) for part in self._parts]
-        stop = folder / SHARDS / STOP
+            return await super().ask(planned, observer, spending, log)
+        shards = planned.folder.path.absolute() / SHARDS
+        number, stop = int(max(1, min(self._number, len(planned.pending), spending.room))), shards / STOP
+        try:
+            shards.mkdir(exist_ok=True)
+            write_whole(shards / JOB, json.dumps({"limits": spending.share(number), "repeat": planned.repeat}))
+            # Newer than the metrics from now on: nobody may take the run for complete while its answers lie in shards.
+            with (shards.parent / PREDICTIONS).open("ab") as stream:
+                os.utime(stream.fileno())
+        except OSError as error:
+            raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
+        self._ends, self._places, keys = [{"asked": 0} for _ in range(number)], {}, set[str]()
+        running = [asyncio.create_task(self._keep_running(shards, part)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
-                self._follow(planned, keys, observer, spending)
+                self._follow(planned, shards, keys, observer, spending)
                 has_fault = any(one.done() and one.exception() for one in running)
                 if (has_fault or spending.exhausted) and not stop.exists():
                     # Those in flight are finished: they are paid for.
@@ -109,8 +147,8 @@ class SpreadExecutor(LocalExecutor):
         finally:
             self.kill()
             faults = await asyncio.gather(*running, return_exceptions=True)
-            self._follow(planned, keys, observer, spending)
-        spending.ended = next((Stop(word) for part in self._parts if (word := part.end.get("stop"))), None)
+            self._follow(planned, shards, keys, observer, spending)
+        spending.ended = next((Stop(word) for end in self._ends if (word := end.get("stop"))), None)
         for fault in faults:
             if isinstance(fault, Exception):
                 raise fault
@@ -120,62 +158,62 @@ class SpreadExecutor(LocalExecutor):
         """Return what the first shard tells that saw another model after its last question."""
         if not planned.asks_model:
             return await super().find_changes(planned)
-        return next((changes for part in self._parts if (changes := part.end.get("changes"))), [])
+        return next((changes for end in self._ends if (changes := end.get("changes"))), [])
 
     def describe(self) -> dict[str, Any]:
         """Describe for `environment.json` how many questions of the last cell each shard asked, and which died."""
         workers = [
-            {"name": str(part.number), "host": part.end.get("host"), "asked": part.asked} for part in self._parts
+            {"name": str(part), "host": end.get("host"), "asked": end["asked"]} for part, end in enumerate(self._ends)
         ]
         return {"kind": "processes", "workers": workers, "lost": self._lost}
 
-    def _prepare_folder(self, folder: Path, job: Job) -> None:
-        try:
-            (folder / SHARDS).mkdir(exist_ok=True)
-            job.write(folder)
-            # Newer than the metrics from now on: nobody may take the run for complete while its answers lie in shards.
-            with (folder / PREDICTIONS).open("ab") as stream:
-                os.utime(stream.fileno())
-        except OSError as error:
-            raise RunFolderError(f"cannot write {folder / SHARDS}: {error.strerror}") from None
-
-    async def _keep_running(self, part: _Part) -> None:
-        stop = part.folder / SHARDS / STOP
+    async def _keep_running(self, shards: Path, part: int) -> None:
         for _ in range(_STARTS):
             try:
-                part.end = await self.run_part(part.folder, part.number, len(self._parts))
+                self._ends[part] |= await self.run_part(shards.parent, part, len(self._ends))
             except ShardLostError as error:
                 message = str(error)
             else:
-                if fault := part.end.get("fault"):
-                    kind = getattr(errors, part.end["kind"], EngineError)
+                if fault := self._ends[part].get("fault"):
+                    kind = getattr(errors, self._ends[part]["kind"], EngineError)
                     raise kind(fault) if kind.__init__ is MedExamError.__init__ else EngineError(fault)
                 return
-            if stop.exists():
+            if (shards / STOP).exists():
                 return
-            self._lost.append(str(part.number))
-            _log.warning("medexam: warning: shard %d died while it asked; another process asks its rest", part.number)
+            self._lost.append(str(part))
+            _log.warning("medexam: warning: shard %d died while it asked; another process asks its rest", part)
         raise EngineError(
-            f"{part.folder.name}: shard {part.number} has died {_STARTS} times ({message}); run the same command again"
+            f"{shards.parent.name}: shard {part} has died {_STARTS} times ({message}); run the same command again"
         )
 
-    def _follow(self, planned: AnyCell, keys: set[str], observer: RunObserver, spending: Spending) -> None:
+    def _follow(
+        self, planned: AnyCell, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending
+    ) -> None:
         """Tell of what came to the shards' logs, and pass on what they mean for the user."""
-        for part in self._parts:
-            for line in part.read_new(shard_path(part.folder, part.number)):
+        for part, end in enumerate(self._ends):
+            for line in self._read_new(shard_path(shards.parent, part)):
                 prediction = Prediction.model_validate_json(line)
-                check_own(prediction, planned.spec_digest, f"an answer of shard {part.number}")
-                part.asked += 1
+                check_own(prediction, planned.spec_digest, f"an answer of shard {part}")
+                end["asked"] += 1
                 spending.add(prediction)
                 if prediction.question not in keys:
                     keys.add(prediction.question)
                     observer.asked()
                     observer.answered(prediction)
-            for line in part.read_new(part.folder / SHARDS / f"{part.number}.err"):
+            for line in self._read_new(shards / f"{part}.err"):
                 text = hide_secrets(line.decode(errors="replace")).rstrip()
-                if text.startswith(_OURS) and text not in self._lines and text != _OURS + part.end.get("fault", ""):
+                if text.startswith(_OURS) and text not in self._lines and text != _OURS + end.get("fault", ""):
                     self._lines.add(text)
                     _log.warning("%s", text)
+
+    def _read_new(self, path: Path) -> list[bytes]:
+        """Read the whole lines that came to a file since the last look."""
+        with suppress(FileNotFoundError), path.open("rb") as stream:
+            stream.seek(self._places.get(path, 0))
+            lines = [line for line in stream if line.endswith(b"\n")]
+            self._places[path] = self._places.get(path, 0) + sum(map(len, lines))
+            return lines
+        return []
 
 
 class ProcessExecutor(SpreadExecutor):
@@ -187,12 +225,13 @@ class ProcessExecutor(SpreadExecutor):
 
     async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard's module."""
+        # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
         options: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
             options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         # What this process can import, the other can.
         path = os.pathsep.join(path or os.curdir for path in sys.path)
-        threads = str(max(1, usable_cores() // parts))
+        threads = str(max(1, _usable_cores() // parts))
         # A file and no pipe: what a process starts may outlive it, and would hold the pipe open.
         place = folder / SHARDS / str(part)
         with place.with_suffix(".err").open("ab") as stream:
@@ -202,7 +241,6 @@ class ProcessExecutor(SpreadExecutor):
                 stdout=DEVNULL,
                 stderr=stream,
                 env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads},
-                # Apart from this process's group: Ctrl-C in the terminal is for the driver alone.
                 **options,
             )
         await process.wait()

@@ -6,10 +6,10 @@ No environment variable is read here, so no key can reach a run folder.
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any
 
 from medexam.plugins import __version__
@@ -20,50 +20,40 @@ from medexam.specs import ModelSpec
 PACKAGES = ("dspy", "litellm", "transformers", "torch", "mlflow", "datasets", "pydantic", "numpy")
 
 
-@dataclass
-class Invocation:
-    """What one invocation of a run took while it asked."""
-
-    seconds: float = 0.0
-    questions: int = 0
-    """Questions, failed ones included."""
-    further_tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Name of each further model -> the tokens of its prompts and of its replies, as far as they are reported."""
-
-
 def build_environment(
-    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any], invocation: Invocation
+    models: Mapping[str | None, ModelSpec],
+    infos: Mapping[str | None, EngineInfo | None],
+    before: Mapping[str, Any],
+    asked_s: float = 0.0,
+    asked: int = 0,
+    tokens: Mapping[str | None, tuple[int, int]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Build `environment.json` of a run, `before` being that of its earlier invocations; empty at the first.
 
-    `info` None stands for a run that asks no model.
+    `models` are the cell's own, as None, and the further ones by name; `infos` what answers as each, None where nobody
+    was reached. This invocation asked for `asked_s` seconds, and took these tokens of prompts and replies.
     """
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    parts: dict[str | None, dict[str, Any]] = {}
+    for name, model in models.items():
+        info, earlier, used = infos[name], (before.get("models") or {}).get(name) or {}, tokens.get(name, (0, 0))
+        parts[name] = {
+            "name": model.label,
+            "engine": info.model_dump(mode="json", exclude={"identity"}) if info else earlier.get("engine"),
+            "prices": list_prices(model) if info or name else None,
+            "prompt_tokens": earlier.get("prompt_tokens", 0) + used[0],
+            "completion_tokens": earlier.get("completion_tokens", 0) + used[1],
+        }
+    own = parts.pop(None)
     return {
         "started_at": before.get("started_at", now),
         "ended_at": now,
-        "asked_s": round(before.get("asked_s", 0.0) + invocation.seconds, 3),
-        "asked": before.get("asked", 0) + invocation.questions,
-        "engine": info.model_dump(mode="json", exclude={"identity"}) if info else None,
-        "prices": list_prices(model) if info else None,
+        "asked_s": round(before.get("asked_s", 0.0) + asked_s, 3),
+        "asked": before.get("asked", 0) + asked,
+        "engine": own["engine"],
+        "prices": own["prices"],
         **describe_environment(),
-    }
-
-
-def describe_further(
-    model: ModelSpec, info: EngineInfo | None, before: Mapping[str, Any] | None, tokens: tuple[int, int]
-) -> dict[str, Any]:
-    """Describe a further model as JSON-ready data: what answered, its prices, and its tokens in all invocations.
-
-    `before` is what earlier invocations wrote, `tokens` those of prompts and of replies in this one.
-    """
-    earlier = before or {}
-    return {
-        "name": model.label,
-        "engine": info.model_dump(mode="json", exclude={"identity"}) if info else earlier.get("engine"),
-        "prices": list_prices(model),
-        "prompt_tokens": earlier.get("prompt_tokens", 0) + tokens[0],
-        "completion_tokens": earlier.get("completion_tokens", 0) + tokens[1],
+        **({"models": parts} if parts else {}),
     }
 
 
@@ -111,13 +101,8 @@ def _version(package: str) -> str | None:
 
 def _git_commit() -> str | None:
     """Read the working directory's commit, with `+changes` where files differ from it; None outside a repository."""
+    command = ("git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes")
     try:
-        commit = _git("rev-parse", "HEAD")
-        return commit + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603

@@ -120,7 +120,7 @@ def _prediction(*, failed: bool = False, prompt: int | None = 100, completion: i
 @pytest.mark.parametrize(*read_table("limits"))
 def test_the_first_limit_that_is_reached_ends_it(limits, enough, stop) -> None:
     now = 0.0
-    spent = Spending(medexam.Limits(**limits), {"prompt_usd": 8e-6, "completion_usd": 1e-5}, clock=lambda: now)
+    spent = Spending(medexam.Limits(**limits), {None: {"prompt_usd": 8e-6, "completion_usd": 1e-5}}, clock=lambda: now)
     for done in range(1, enough + 1):
         assert spent.exhausted is None
         now += 30
@@ -152,7 +152,7 @@ def test_without_limits_or_prices_nothing_ends_it() -> None:
 @pytest.mark.parametrize("limits", [{"tokens": 10**6}, {"cost": 5.0}])
 @pytest.mark.parametrize("tokens", [{"prompt": None}, {"completion": None}])
 def test_a_limit_that_cannot_be_counted_ends_it(limits, tokens) -> None:
-    spent = Spending(medexam.Limits(**limits), {"prompt_usd": 8e-6, "completion_usd": 1e-5})
+    spent = Spending(medexam.Limits(**limits), {None: {"prompt_usd": 8e-6, "completion_usd": 1e-5}})
     spent.add(_prediction())
     spent.add(_prediction(failed=True, prompt=None, completion=None))
     assert spent.exhausted is None, "what failed has no reply"
