@@ -7,9 +7,8 @@ own may answer DSPy's requests instead, by `complete(Request) -> Response` and a
 
 A class that an installed package adds may have `async from_spec(spec, needs) -> Engine`, which builds it from the whole
 model part of a spec instead of its `args`. Such a class may say of itself, each as a static method of the spec:
-`is_billed` (a provider bills each token), `is_free` (nobody can), `answers_later` (replies come hours after they are
-submitted); `list_prices(info)` takes its dollars a token from litellm's entry, and `works_in_folder` true says that one
-process asks it, alone, as a `FolderEngine`.
+`is_billed` (a provider bills each token), `is_free` (nobody can); `list_prices(info)` takes its dollars a token from
+litellm's entry, and `works_in_folder` true says that one process asks it, alone, as a `FolderEngine`.
 
 An engine whose model may be swapped behind its name has `async find_changes() -> list[str]`: what tells the model that
 answers now from the first, empty where nothing does. An engine may declare what its model takes in the server's own
@@ -121,11 +120,6 @@ async def find_changes(engine: object) -> list[str]:
 class FolderEngine(Protocol):
     """An engine that keeps what it has in work in the folder of the run that is asked."""
 
-    def work_in(
-        self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
-    ) -> AbstractAsyncContextManager[None]:
-        """Use the folder inside the block, in which `in_flight` questions are being asked at once.
-
-        `submitted` is called when all of them wait for what goes on without this process; None: nobody needs to know.
-        """
+    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
+        """Use the folder inside the block, in which `in_flight` questions are being asked at once."""
         ...

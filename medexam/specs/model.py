@@ -215,11 +215,6 @@ class ModelSpec(Spec):
         return self.engine in ("embedded", "scripted") or self.start or bool(self.ask_engine("is_free", self))
 
     @property
-    def answers_later(self) -> bool:
-        """Whether replies come hours after what is submitted, whether or not a process waits for them."""
-        return bool(self.ask_engine("answers_later", self))
-
-    @property
     def is_named_by_server(self) -> bool:
         """Whether only a server that runs already knows the model's name."""
         return self.engine == "vllm" and self.name is None and not self.start

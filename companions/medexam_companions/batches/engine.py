@@ -29,8 +29,6 @@ class BatchEngine:
         """Whether a provider bills each token."""
         return True
 
-    answers_later = is_billed
-
     @staticmethod
     def list_prices(info: dict[str, Any]) -> tuple[float, float]:
         """Take the prices for batches from litellm's entry of a model, or half of the others."""

@@ -49,15 +49,13 @@ class ProviderBatchEngine:
         self.sync: Any = SimpleNamespace(reply=lambda dialogue: background_loop().run(self.reply(dialogue)))
 
     @asynccontextmanager
-    async def work_in(
-        self, folder: Path, in_flight: Callable[[], int], submitted: Callable[[], object] | None = None
-    ) -> AsyncIterator[None]:
+    async def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AsyncIterator[None]:
         """Keep the batches of a run's folder while its questions are asked, as `contract.FolderEngine` says.
 
         The live engine's requests are answered by these batches meanwhile.
         """
         batches = await asyncio.to_thread(BatchFolder, folder)
-        self._waves = waves = Waves(batches, self._batches.work, in_flight, submitted)
+        self._waves = waves = Waves(batches, self._batches.work, in_flight)
         working = asyncio.create_task(waves.run())
         self._live.post, self._live.patience_s = self._post, 0.0
         try:

@@ -33,12 +33,8 @@ class Waves:
         folder: BatchFolder,
         service: BatchService,
         in_flight: Callable[[], int],
-        submitted: Callable[[], object] | None = None,
     ) -> None:
-        """Set up the waves; `in_flight` says how many questions are being asked. `submitted` is called when all of them
-        wait for batches that go on without this process.
-        """
-        self._submitted = submitted
+        """Set up the waves; `in_flight` says how many questions are being asked."""
         self._folder = folder
         self._service = service
         self._in_flight = in_flight
@@ -50,8 +46,6 @@ class Waves:
         """Question -> its requests that wait."""
         self._arrivals = 0
         self._arrived = asyncio.Event()
-        self._followed: list[Batch] = []
-        """Batches that have not ended."""
         self._following: set[asyncio.Task[None]] = set()
 
     async def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,9 +82,6 @@ class Waves:
                 for keys in self._split():
                     batch = self._folder.write(self._unsent.pop(key) for key in keys)
                     self._follow(batch, keys)
-                if self._submitted is not None:
-                    await self._all_handed_over()
-                    self._submitted()
         except MedExamError as fault:
             # Nobody would submit what waits now.
             for key in list(self._futures):
@@ -108,11 +99,6 @@ class Waves:
             if arrivals == self._arrivals and len(self._waiting) >= self._in_flight():
                 return
 
-    async def _all_handed_over(self) -> None:
-        """Wait until each batch that is followed is at the service, or has ended."""
-        while any(batch.record.batch_id is None for batch in self._followed):  # noqa: ASYNC110 - a service writes it
-            await asyncio.sleep(SETTLE_S)
-
     def _split(self) -> Iterator[list[str]]:
         """Split the requests of a wave into batches that the service takes."""
         keys: list[str] = []
@@ -128,7 +114,6 @@ class Waves:
 
     def _follow(self, batch: Batch, keys: list[str]) -> None:
         self._underway |= set(keys)
-        self._followed.append(batch)
         task = asyncio.create_task(self._merge(batch, keys))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
@@ -145,7 +130,6 @@ class Waves:
             return
         finally:
             self._underway -= set(keys)
-            self._followed.remove(batch)
         for key in keys:
             missing = ServerError(f"the batch ended as {batch.record.status} without a reply to this request")
             result = results.get(key) or missing

@@ -81,11 +81,6 @@ class PlannedCell(Generic[S_co]):
         return self.cell.model, *self.cell.asked_models.values()
 
     @property
-    def answers_later(self) -> bool:
-        """Whether its replies come hours after its requests are submitted."""
-        return self.asks_model and self.cell.model.answers_later
-
-    @property
     def corpus_is_here(self) -> bool:
         """Whether corpus and encoder are known; where they are not, neither is the run's digest."""
         return self.retrieval is None or self.retrieval.size is not None
