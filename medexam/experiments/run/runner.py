@@ -220,7 +220,7 @@ class Runner:
         answers = planned.answered or planned.folder.count_answers()
         planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
         info = executor.info(planned)
-        return take_lent(planned, info and info.identity)
+        return take_lent(planned, info.identity if info else None)
 
     async def _look_up(self, planned: AnyCell) -> AnyCell:
         """Find what prompts show beside the pending questions."""
@@ -273,7 +273,7 @@ class Runner:
         self, planned: AnyCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models = {None: planned.cell.model, **planned.cell.asked_models}
+        models: dict[str | None, ModelSpec] = {None: planned.cell.model, **planned.cell.asked_models}
         infos = {name: self._executor.info(planned, name) for name in models}
         by_model = self.spending.by_model if questions else {}
         environment = build_environment(models, infos, before, seconds, questions, by_model)

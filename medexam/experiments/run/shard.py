@@ -53,7 +53,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
             lines = scan_shards(folder, planned.spec_digest)
             answered = {line.question for line in lines if line.status is not Status.FAILED}
             pending = [question for question in planned.pending[part::parts] if question.key not in answered]
-            job = {"limits": {}, "repeat": 0}
+            job: dict[str, Any] = {"limits": {}, "repeat": 0}
             with suppress(FileNotFoundError):
                 job = json.loads((folder / SHARDS / JOB).read_bytes())
             planned = replace(planned, repeat=job["repeat"], pending=tuple(pending))

@@ -98,7 +98,7 @@ class SpreadExecutor(Executor):
         self._number = number
         self._ends: list[dict[str, Any]] = []
         """How each part ended, as `ask_shard` tells, and how many questions it `asked`."""
-        self._places: dict[Path, int] = {}
+        self._read_to: dict[Path, int] = {}
         """How far the files of the shards are read."""
         self._lost: list[str] = []
         self._lines: set[str] = set()
@@ -130,7 +130,7 @@ class SpreadExecutor(Executor):
                 os.utime(stream.fileno())
         except OSError as error:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
-        self._ends, self._places, keys = [{"asked": 0} for _ in range(number)], {}, set[str]()
+        self._ends, self._read_to, keys = [{"asked": 0} for _ in range(number)], {}, set[str]()
         running = [asyncio.create_task(self._keep_running(shards, part)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
@@ -209,9 +209,9 @@ class SpreadExecutor(Executor):
     def _read_new(self, path: Path) -> list[bytes]:
         """Read the whole lines that came to a file since the last look."""
         with suppress(FileNotFoundError), path.open("rb") as stream:
-            stream.seek(self._places.get(path, 0))
+            stream.seek(self._read_to.get(path, 0))
             lines = [line for line in stream if line.endswith(b"\n")]
-            self._places[path] = self._places.get(path, 0) + sum(map(len, lines))
+            self._read_to[path] = self._read_to.get(path, 0) + sum(map(len, lines))
             return lines
         return []
 
