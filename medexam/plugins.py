@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -158,12 +159,16 @@ def read_first_line(name: str, group: str) -> str | None:
     """
     try:
         place, attribute = resolve_name(name, group)
-        tree = ast.parse(_source_file(name, place).read_bytes())
-    except (SpecError, SyntaxError, OSError):
+        source = _source_file(name, place).read_text(encoding="utf-8")
+    except (SpecError, OSError, ValueError):
         return None
-    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == attribute)
-    text = ast.get_docstring(next(functions, tree)) or ""
-    return " ".join(text.partition("\n\n")[0].split())
+    # What a function says first stands after its own parameters, before any other function.
+    words = r"[rR]?(\"\"\"|''')(.*?)(?:\n\s*\n|\1)"
+    of_function = re.search(
+        rf"^def {attribute}\((?:(?!^(?:def|class|@)).)*?^ +{words}", source, re.DOTALL | re.MULTILINE
+    )
+    docstring = of_function or re.match(rf"\s*{words}", source, re.DOTALL)
+    return "" if docstring is None else " ".join(docstring[2].split())
 
 
 def hash_source(name: str, group: str) -> dict[str, Any]:

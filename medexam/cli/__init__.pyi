@@ -1,4 +1,3 @@
-from .flags.result_files import ImportSettings as ImportSettings
 from .main import COMMANDS as COMMANDS
 from .main import load_command as load_command
 from .main import run_command as run_command
@@ -13,8 +12,8 @@ from .options import TrackingOption as TrackingOption
 from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import settings_as_flags as settings_as_flags
+from .result_files import ImportSettings as ImportSettings
 from .result_files import take_files as take_files
-from .settings import Setting as Setting
 from .views.output import print_by_kind as print_by_kind
 from .views.output import print_json as print_json
 from .views.output import send_to_mlflow as send_to_mlflow

@@ -1,19 +1,131 @@
 """`medexam compare`: paired statistics of stored runs on the same questions, without asking a model."""
 
-from medexam.cli.flags.compare import CompareSettings, SectionSettings
-from medexam.cli.flags.result_files import ImportSettings
-from medexam.cli.options import settings_as_flags
-from medexam.cli.views.output import check_endings
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from medexam.cli.options import (
+    BaselineOption,
+    JsonOption,
+    LatexOption,
+    RescoreOption,
+    RunsDirOption,
+    complete_run,
+    settings_as_flags,
+)
+from medexam.cli.result_files import ImportSettings, replace_files
+from medexam.cli.views.output import check_endings, print_json, write_file
+from medexam.cli.views.runs import print_notice, read_current
+from medexam.plugins import load_added
+
+GATE_FAILED = 1
+"""Exit code of a comparison whose gate did not pass."""
+
+
+@dataclass(frozen=True)
+class CoreSections:
+    """What else the core finds."""
+
+    equivalent_within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS", help="Test whether each run differs from the baseline by less than POINTS, up or down."
+        ),
+    ] = None
+    ensemble: Annotated[
+        Literal["vote", "mean_probability"] | None,
+        typer.Option(help="Compare each run with what all would answer together."),
+    ] = None
+    languages: Annotated[
+        bool, typer.Option("--languages", help="Runs in two languages or more: right in all, in some, in none.")
+    ] = False
+    protocol: Annotated[bool, typer.Option("--protocol", help="Show where the protocols of the runs differ.")] = False
+
+
+if TYPE_CHECKING:
+    SectionSettings = CoreSections
+else:
+    SectionSettings = make_dataclass(
+        "SectionSettings", [], bases=(CoreSections, *load_added("medexam.sections").values()), frozen=True
+    )
+    """What the core finds, and what installed packages add."""
 
 
 @settings_as_flags
 def compare(
     importing: ImportSettings,
     sections: SectionSettings,
-    settings: CompareSettings,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN RUN...]",
+            autocompletion=complete_run,
+            show_default=False,
+            help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, "
+            "or other harnesses' files of results, if an installed package reads them; all runs there by default.",
+        ),
+    ] = None,
+    baseline: BaselineOption = None,
+    reading: Annotated[
+        Literal["strict", "lenient"] | None,
+        typer.Option(help="How to read the replies of all runs; by default as each run was scored."),
+    ] = None,
+    fail_if: Annotated[
+        str | None,
+        typer.Option(metavar="worse:POINTS", help="Exit 1 unless every run is shown to lose fewer than POINTS."),
+    ] = None,
+    as_json: JsonOption = False,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
+    latex: LatexOption = None,
+    runs_dir: RunsDirOption = None,
+    rescore: RescoreOption = False,
 ) -> None:
-    """Compare stored runs with the first one on the questions that all have scored; asks no model."""
-    check_endings({f"--{name}": getattr(settings, name) for name in ("markdown", "latex")})
-    from medexam.cli.actions.compare import compare_stored
+    """Compare stored runs with the first one on the questions that all have scored; asks no model.
 
-    compare_stored(importing, sections, settings)
+    For example:
+        medexam compare 3c2aae ff221f
+        medexam compare base new --fail-if worse:1.0
+    """
+    check_endings({"--markdown": markdown, "--latex": latex})
+    from medexam.experiments.compare.further import find_further
+    from medexam.experiments.compare.margins import judge_gate, parse_gate
+    from medexam.experiments.compare.runs import compare_runs, find_compared
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.store.paths import default_runs_dir
+
+    margin = None if fail_if is None else parse_gate(fail_if)
+    finders = find_further(**vars(sections))
+    root = runs_dir or default_runs_dir()
+    paths = replace_files(runs, importing, root) if runs else [root]
+    if baseline is not None:
+        first, *_ = replace_files([baseline], importing, root)
+        paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
+    folders = find_compared(paths)
+    if rescore:
+        read_current(folders, rescore=True)
+    comparison = compare_runs(tuple(folders), tuple(finders), reading)
+    if markdown is not None:
+        write_file(paired_report(comparison), markdown)
+    if latex is not None:
+        write_file(comparison_latex(comparison), latex, "--latex")
+    print_json(comparison.document()) if as_json else print_blocks(Terminal(), comparison_blocks(comparison))
+    for line in comparison.scope.corrected:
+        print_notice(line)
+    for warning in dict.fromkeys(warning for run in comparison.runs for warning in run.warnings):
+        titles = ", ".join(run.title for run in comparison.runs if warning in run.warnings)
+        print_notice(f"warning: {titles}: {warning}")
+    for note in comparison.doubts:
+        print_notice(f"warning: {note}")
+    if margin is None:
+        return
+    name, *others = comparison.names
+    pairs = zip(comparison.statistics.pairs, others, strict=True)
+    verdicts = [judge_gate(pair, margin, other, name) for pair, other in pairs]
+    for passed, sentence in verdicts:
+        print_notice(f"{'passed' if passed else 'FAILED'}: {sentence}")
+    if not all(passed for passed, _ in verdicts):
+        raise typer.Exit(GATE_FAILED)

@@ -1,31 +1,142 @@
-"""`medexam index`: encode a corpus for dense retrieval, and say what an index holds.
+"""Vector indexes for dense retrieval."""
 
-It parses, calls `medexam.retrievers` and prints; it knows nothing of vectors.
-"""
-
+import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from medexam.cli.flags.index import BuildSettings
-from medexam.cli.options import JsonOption, settings_as_flags
+from medexam.cli.options import INCOMPLETE, JsonOption, RayAddressOption
+
+if TYPE_CHECKING:
+    from medexam.retrievers.index import IndexManifest
 
 app = typer.Typer(help="Vector indexes for dense retrieval.", no_args_is_help=True)
 
 
 @app.command()
-@settings_as_flags
-def build(settings: BuildSettings, as_json: JsonOption = False) -> None:
-    """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues."""
-    from medexam.cli.actions.index import encode_corpus
+def build(
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="A file, folder or hub data set of passages; $MEDEXAM_DATA's by default."),
+    ] = None,
+    encoder: Annotated[str, typer.Option(help="medcpt, minilm, a folder or a hub id.")] = "medcpt",
+    revision: Annotated[str | None, typer.Option(help="Revision of a hub encoder; the newest by default.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder of the index, new or unfinished; by default one in the cache, where runs look.",
+        ),
+    ] = None,
+    factory: Annotated[
+        str | None,
+        typer.Option(help="FAISS's string of an approximate index, such as IVF4096,PQ64; search is exact by default."),
+    ] = None,
+    parameters: Annotated[str, typer.Option(help="Parameters of that index, such as nprobe=64.")] = "",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    dtype: Annotated[
+        Literal["float32", "bfloat16", "float16"], typer.Option(help="The encoder's precision.")
+    ] = "float32",
+    chunk_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
+    ] = None,
+    chunk_overlap: Annotated[int, typer.Option(min=0, help="Tokens that neighbouring chunks share.")] = 0,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Leave out rows that are not JSON or have no text, and count them."),
+    ] = False,
+    executor: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where to encode: local is this process; ray the workers of a cluster."),
+    ] = "local",
+    ray_address: RayAddressOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Encode a corpus into an index; Ctrl-C keeps what is done, and the same command continues.
 
-    encode_corpus(settings, as_json=as_json)
+    For example:
+        medexam index build --corpus passages.jsonl.gz --encoder minilm
+    """
+    for is_wrong, flag, need in (
+        (executor != "ray" and ray_address is not None, "--ray-address", "--executor ray"),
+        (parameters and factory is None, "--parameters", "--factory"),
+        (factory and out is None, "--factory", "--out: in the cache, runs look for exact indexes"),
+        (chunk_overlap >= (chunk_tokens or 1), "--chunk-overlap", "--chunk-tokens, and must be less than it"),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(f"needs {need}", param_hint=flag)
+    from medexam.experiments.entry.bars import EncodingProgress, open_bars
+    from medexam.experiments.run.ray import encode_on_ray, open_cluster
+    from medexam.files import cache_dir
+    from medexam.retrievers.building import usual_index
+    from medexam.retrievers.corpora import load_corpus
+    from medexam.retrievers.encoders import build_encoder, find_encoder
+    from medexam.retrievers.index import build_index, read_progress
+    from medexam.text import count_of
+
+    commit = find_encoder(encoder, revision).revision
+    passages = load_corpus(corpus, skip_bad=skip_bad, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
+    if passages.skipped:
+        count = count_of(passages.skipped, "row")
+        sys.stderr.write(f"medexam: left out of {passages.source}: {count} without a passage\n")
+    sys.stderr.write(f"Loading {encoder} ...\n")
+    model = build_encoder(encoder, commit, device, dtype)
+    folder = out or usual_index(passages, model, cache_dir())
+    with open_cluster(ray_address) if executor == "ray" else nullcontext() as ray, open_bars() as bars:
+        encode = {} if ray is None else {"encode": partial(encode_on_ray, ray, device)}
+        progress = EncodingProgress(bars, f"{passages.name}, {model.record.label}", passages.count)
+        try:
+            manifest = build_index(
+                passages, model, folder, progress=progress, factory=factory, parameters=parameters, **encode
+            )
+        except KeyboardInterrupt:
+            state = read_progress(folder)
+            done = state.count_encoded(folder) if state is not None else 0
+            sys.stderr.write(
+                f"medexam: interrupted: {done:,} of {passages.count:,} passages are encoded and kept in {folder}; "
+                "the same command continues from there\n"
+            )
+            raise typer.Exit(INCOMPLETE) from None
+    _print_index(manifest, folder, as_json=as_json)
 
 
 @app.command()
 def info(folder: Annotated[Path, typer.Argument(metavar="DIR")], as_json: JsonOption = False) -> None:
-    """Say what an index holds; exit code 2 where it cannot be used."""
-    from medexam.cli.actions.index import print_index
+    """Say what an index holds; exit code 2 where it cannot be used.
 
-    print_index(folder, as_json=as_json)
+    For example:
+        medexam index info passages-index
+    """
+    from medexam.retrievers.index import read_manifest
+
+    _print_index(read_manifest(folder), folder, as_json=as_json)
+
+
+def _print_index(manifest: "IndexManifest", folder: Path, *, as_json: bool) -> None:
+    """Print what an index holds, line by line or as JSON."""
+    if as_json:
+        typer.echo(manifest.model_dump_json(indent=2, by_alias=True))
+        return
+    corpus, encoder = manifest.corpus, manifest.encoder
+    size = sum((folder / name).stat().st_size for name in manifest.sha256)
+    omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
+    if corpus.chunk_tokens is not None:
+        omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
+    lines = {
+        "index": f"{folder}, {size / 1e6:,.1f} MB",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
+        "licence": corpus.licence or "not stated",
+        "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
+        "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
+        "search": f"{manifest.factory or 'exact'} {manifest.parameters}".rstrip(),
+        "digest": manifest.digest[:16],
+        "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
+    }
+    if manifest.recall is not None:
+        lines["recall"] = f"{manifest.recall:.1%} of the ten best passages of exact search"
+    for name, value in lines.items():
+        typer.echo(f"{name:<10} {value}")

@@ -1,19 +1,144 @@
 """`medexam report`: tables and plots from stored runs, scored anew without asking a model."""
 
-from contextlib import nullcontext
+import sys
+from pathlib import Path
+from typing import Annotated
 
-from medexam.cli.flags.report import ReportSettings
-from medexam.cli.options import data_read_once, settings_as_flags
-from medexam.cli.views.output import check_endings
+import typer
+
+from medexam.cli.options import (
+    BaselineOption,
+    JsonOption,
+    LatexOption,
+    RescoreOption,
+    RunsDirOption,
+    complete_run,
+    data_read_once,
+)
+from medexam.cli.views.output import check_endings, print_json, write_file
+from medexam.cli.views.runs import print_notice, read_current
+from medexam.errors import SpecError
+from medexam.plugins import added_names, load_object
+
+LAYOUTS = "medexam.layouts"
+"""The group in which packages add layouts: they take runs and have `blocks`, `markdown`, `latex` and `document`."""
 
 
-@settings_as_flags
-def report(settings: ReportSettings) -> None:
-    """Show stored runs as tables and plots; scores them again, asks no model."""
-    from medexam.cli.actions.report import report_runs
+def _check_layout(layout: str | None) -> str | None:
+    """Return the layout as it was named; raises `SpecError` listing the names if no package adds it."""
+    if layout is not None and layout not in added_names(LAYOUTS):
+        choices = ", ".join(added_names(LAYOUTS)) or "none, for no package that adds one is installed"
+        raise SpecError(f"--layout {layout}: no layout has this name; the choices are {choices}")
+    return layout
 
-    files = {name: getattr(settings, name) for name in ("markdown", "latex", "html", "csv")}
-    check_endings({f"--{name}": path for name, path in files.items()})
-    # A page that is watched reads its runs anew.
-    with nullcontext() if settings.watch is not None else data_read_once():
-        report_runs(settings)
+
+def report(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN...]",
+            autocompletion=complete_run,
+            show_default=False,
+            help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
+        ),
+    ] = None,
+    baseline: BaselineOption = None,
+    as_json: JsonOption = False,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Write plots: PNG into a folder, or FILE.pdf, .svg or .png."),
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown.")] = None,
+    latex: LatexOption = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every score as CSV: a row a run and group, a column a number."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page with tables, pictures and every question (HTML)."),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=_check_layout,
+            help="What an installed package makes of the runs, such as a paper's tables; an unknown name lists them.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CODE", help="Also score by this metric: ./file.py:function or module:function; may be repeated."
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Break scores down by discipline, year, negation, length, numbers, picture or options; or by "
+            "FILE:COLUMN, a table with a column `question`; may be repeated.",
+        ),
+    ] = None,
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=1,
+            max=65535,
+            help="Serve the page on 127.0.0.1 while questions are asked, until Ctrl-C.",
+        ),
+    ] = None,
+    runs_dir: RunsDirOption = None,
+    rescore: RescoreOption = False,
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Read stored replies by today's reader; nothing is asked or written.")
+    ] = False,
+    protocol: Annotated[bool, typer.Option("--protocol", help="List all that can change each run's numbers.")] = False,
+) -> None:
+    """Show stored runs as tables and plots; scores them again, asks no model.
+
+    For example:
+        medexam report runs --html report.html
+        medexam report --watch 5050
+        medexam report 3c2aae ff221f
+    """
+    from medexam.experiments.entry.report import Report
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import find_runs
+
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
+    root = runs_dir or default_runs_dir()
+    if watch is not None:
+        from medexam.experiments.entry.live_page import serve_runs
+
+        serve_runs(runs or [], root, watch)
+        return
+    own = {"html": html, "csv": csv, "plots": plots, "by": by, "protocol": protocol}
+    if layout is not None and (names := [name for name, value in own.items() if value]):
+        raise SpecError(f"--{names[0]} belongs to our own report, and --layout to another: give one of them at a time")
+    paths = [*run_paths([*filter(None, [baseline]), *(runs or [])], root), *([] if runs else [root])]
+    with data_read_once():
+        stored_runs = read_current(find_runs(paths), metric or (), rescore=rescore)
+        if reread:
+            # Imported here: it loads all that asks models.
+            from medexam.experiments.entry.rereading import read_today
+
+            stored_runs = [read_today(run, print_notice) for run in stored_runs]
+        if layout is None:
+            new_report = Report(stored_runs, protocol=protocol, by=by or ())
+        else:
+            new_report = load_object(layout, LAYOUTS)(stored_runs)
+        if html is not None:
+            sys.stderr.write(f"{new_report.write_page(html)}\n")
+        if plots is not None:
+            sys.stderr.writelines(f"{line}\n" for line in new_report.write_plots(plots))
+        if markdown is not None:
+            write_file(new_report.markdown(), markdown)
+        if latex is not None:
+            write_file(new_report.latex(), latex, "--latex")
+        if csv is not None:
+            write_file(new_report.csv(), csv, "--csv")
+        print_json(new_report.document()) if as_json else print_blocks(Terminal(), new_report.blocks())

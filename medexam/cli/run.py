@@ -1,33 +1,201 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
-from typing import Annotated
+import sys
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from medexam.cli.flags.run import SPEC_HELP, OptionalSpecs, PlanSettings, RunSettings
-from medexam.cli.help.completion import complete_spec
-from medexam.cli.options import JsonOption, data_read_once, settings_as_flags
-from medexam.errors import SpecError
+from medexam.cli.options import (
+    INCOMPLETE,
+    SPEC_HELP,
+    FailuresOption,
+    JsonOption,
+    OverridesOption,
+    RayAddressOption,
+    RunsDirOption,
+    TrackingOption,
+    complete_spec,
+    data_read_once,
+    settings_as_flags,
+)
+from medexam.cli.views.output import print_json, send_to_mlflow
+from medexam.cli.views.runs import describe_stop, print_notice
+from medexam.errors import EngineError, SpecError
+from medexam.text import count_of
+
+if TYPE_CHECKING:
+    from medexam.experiments.plan.cells import Plan
+    from medexam.experiments.run.spending import Stop
+    from medexam.experiments.store.stored_run import StoredRun
+
+_ASKED = "What is asked (repeat a flag, or put commas between values: a run for each)"
+
+
+def _number_of_workers(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if text.isdecimal() and int(text):
+        return int(text)
+    raise SpecError(f"--workers {text}: give auto, or a number of at least 1")
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """What is planned, beside the spec."""
+
+    overrides: OverridesOption = None
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            rich_help_panel=_ASKED,
+            help="The model: PROVIDER/MODEL, an address, ./FOLDER, hf:ORGANISATION/NAME, a profile or an engine.",
+        ),
+    ] = None
+    program: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", rich_help_panel=_ASKED, help="The program, such as few_shot or zero_shot-guided."),
+    ] = None
+    language: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LANGUAGE", rich_help_panel=_ASKED, help="The language of the questions, such as es."),
+    ] = None
+    years: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="YEARS", rich_help_panel=_ASKED, help="The years of the exams: 2016, 2013,2016 or 2013-2016."
+        ),
+    ] = None
+    temperature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="T", rich_help_panel=_ASKED, help="The temperature of the sampling; 0 takes the likeliest token."
+        ),
+    ] = None
+    samples: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N", rich_help_panel=_ASKED, help="Ask each question N times and take the commonest answer."
+        ),
+    ] = None
+    save: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", rich_help_panel=_ASKED, help="Write the spec that these flags mean to this file."),
+    ] = None
+    price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IN,OUT",
+            help="US dollars for a million tokens of prompts and for a million of replies, such as 0.15,0.60.",
+        ),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(metavar="USD", min=0, help="Spend at most this many US dollars, those in flight included."),
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions, spread evenly over the exams.")] = (
+        None
+    )
+    runs_dir: RunsDirOption = None
+
+
+@dataclass(frozen=True)
+class RunSettings(PlanSettings):
+    """How it is carried out, and by whom."""
+
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Instead of a SPEC: ask the pending questions of this run.")
+    ] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start new runs beside those that exist.")] = False
+    debug: Annotated[
+        bool,
+        typer.Option(
+            "--debug", help="Ask one pending question of each cell, print every call with its reply, and keep nothing."
+        ),
+    ] = False
+    repeat: Annotated[
+        int, typer.Option(min=0, help="Ask every question N times more, in other orders, to see how far answers vary.")
+    ] = 0
+    accept_model_change: Annotated[
+        bool,
+        typer.Option(
+            "--accept-model-change", help="Continue although the model has changed; every table then says so."
+        ),
+    ] = False
+    accept_refusals: Annotated[
+        bool,
+        typer.Option(
+            "--accept-refusals", help="Count a question as unanswered if a server refused it in three runs in a row."
+        ),
+    ] = False
+    without_items: Annotated[
+        bool,
+        typer.Option(
+            "--without-items",
+            help="Keep no question in the run's folder, where a licence forbids it; reports then need the data.",
+        ),
+    ] = False
+    max_failures: FailuresOption = None
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Spend at most N tokens, those in flight included.")
+    ] = None
+    max_minutes: Annotated[float | None, typer.Option(metavar="MINUTES", min=0, help="Stop after that time.")] = None
+    in_flight: Annotated[int | None, typer.Option(metavar="N", min=1, help="Ask at most N questions at once.")] = None
+    tracking_uri: TrackingOption = None
+    executor: Annotated[
+        Literal["local", "ray"], typer.Option(help="local: this machine asks. ray: the machines of a cluster do.")
+    ] = "local"
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="local: N processes, or auto; 1 by default. ray: N shards; one on each machine by default.",
+        ),
+    ] = None
+    ray_address: RayAddressOption = None
 
 
 @settings_as_flags
 @data_read_once()
 def run(
     settings: RunSettings,
-    specs: OptionalSpecs = None,
+    specs: Annotated[
+        list[str] | None,
+        typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False, autocompletion=complete_spec),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run an experiment, or continue it where it stopped."""
-    entries = []
-    if specs and settings.resume is None:
-        from medexam.cli.actions.entries import read_entries
+    """Run an experiment, or continue it where it stopped.
 
-        entries = read_entries(specs, settings)
-    elif settings.resume is None:
+    For example:
+        medexam run quickstart
+        medexam run headqa_v1 --set program.kind=longest --limit 200
+        medexam run headqa_v1 quickstart --set model.name=my-model
+        medexam run --resume 3c2aae
+    """
+    if settings.executor != "ray" and settings.ray_address is not None:
+        raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
+    workers = None if settings.workers is None else _number_of_workers(settings.workers)
+    if settings.resume is not None:
+        plan = _plan_pending(settings.resume, specs, settings)
+    elif specs:
+        plan = _plan(specs, settings, fresh=settings.fresh, repeat=settings.repeat)
+        _say_language(specs, settings, plan)
+    else:
         raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
-    from medexam.cli.actions.run import run_entries
+    if settings.debug:
+        if as_json:
+            raise SpecError("--debug prints each call as text: leave out --json")
+        from medexam.cli.views.debugging import debug_plan
 
-    run_entries(entries, specs or [], settings, as_json=as_json)
+        debug_plan(plan)
+        return
+    if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
+        raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
+    _carry_out(plan, settings, workers, " ".join(specs or []), as_json=as_json)
 
 
 @settings_as_flags
@@ -36,10 +204,181 @@ def plan(
     settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what would run: cells, questions, calls and one rendered prompt each."""
-    from medexam.cli.actions.entries import read_entries
+    """Say what would run: cells, questions, calls and one rendered prompt each.
 
-    entries = read_entries(specs, settings, only_look=True)
-    from medexam.cli.actions.run import show_plan
+    For example:
+        medexam plan quickstart
+    """
+    planned = _plan(specs, settings, only_look=True)
+    from medexam.cli.views.plan import print_plan
+    from medexam.experiments.plan.document import plan_document
 
-    show_plan(entries, settings, as_json=as_json)
+    print_json(plan_document(planned)) if as_json else print_plan(planned)
+
+
+def _plan(
+    specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
+) -> "Plan":
+    """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
+    from medexam.cli.views.meaning import ShortFlags, add_axes, print_meaning, save_meaning
+    from medexam.experiments.entry.named_parts import ask_addresses, read_spec
+    from medexam.specs import parse_overrides
+    from medexam.specs.suite import SuiteEntry, load_entries
+
+    flags = ShortFlags(*(tuple(getattr(settings, name) or ()) for name in ShortFlags.__dataclass_fields__))
+    changes = parse_overrides(_changes(settings))
+    entries = []
+    for entry in load_entries(specs, partial(read_spec, tell=print_notice)):
+        overrides = {**entry.overrides, **flags.overrides(entry.document), **changes}
+        document = add_axes(entry.document, flags.axes())
+        entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
+    if settings.save is not None and len(entries) > 1:
+        raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
+    # Imported here: what is wrong with a spec is told before all that plans is loaded.
+    from medexam.experiments.entry.carry_out import plan_entries
+    from medexam.experiments.plan.price import describe_excess
+
+    planned = plan_entries(
+        entries, settings.limit, runs_dir=settings.runs_dir, fresh=fresh, repeat=repeat, only_look=only_look
+    )
+    limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
+    if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
+        print_notice(f"warning: {excess}")
+    for entry in entries:
+        if settings.save is not None:
+            save_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
+        if not flags.is_empty and len(entries) == 1:
+            print_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
+    return _warn(planned)
+
+
+def _changes(settings: PlanSettings) -> list[str]:
+    """List the keys that are overridden, as KEY=VALUE."""
+    return [*([f"model.price=[{settings.price}]"] if settings.price else []), *(settings.overrides or [])]
+
+
+def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
+    """Plan the pending questions of a run; raises `SpecError` for what would change what it asks."""
+    changes = [name for name in PlanSettings.__dataclass_fields__ if name not in ("max_cost", "runs_dir")]
+    if specs or any(getattr(settings, name) for name in changes) or settings.fresh or settings.repeat:
+        raise SpecError(
+            "--resume RUN asks that run's pending questions, under its own spec: leave out SPEC, --set, --price, "
+            "--limit, --fresh, --repeat and the flags that say what is asked, or run the spec without --resume"
+        )
+    folder, root = Path(run_name), settings.runs_dir
+    if root is not None and folder.is_dir() and folder.resolve().parent != root.resolve():
+        raise SpecError(f"--resume {run_name} is outside --runs-dir {root}: leave out --runs-dir, or give the run's id")
+    from medexam.experiments.plan.planner import plan_resume
+    from medexam.experiments.store.paths import default_runs_dir
+
+    return _warn(plan_resume(run_name, runs_dir=root or default_runs_dir()))
+
+
+def _warn(planned: "Plan") -> "Plan":
+    """Return the plan, after what its reader should know."""
+    from medexam.experiments.entry.carry_out import plan_lines
+
+    for line in plan_lines(planned):
+        print_notice(line)
+    return planned
+
+
+def _say_language(specs: list[str], settings: RunSettings, plan: "Plan") -> None:
+    """Say that a shipped data set is asked in Spanish where the user named no language and there is another."""
+    from medexam.specs.catalogue import CATALOGUE
+
+    if settings.language or any(change.startswith("dataset") for change in settings.overrides or ()):
+        return
+    datasets = {(planned.cell.dataset.name, planned.cell.dataset.language) for planned in plan.cells}
+    for name, language in datasets:
+        if [name] == specs and language == "es" and len(datasets) == 1 and "en" in CATALOGUE[name].languages:
+            print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
+
+
+def _carry_out(
+    plan: "Plan", settings: RunSettings, workers: int | Literal["auto"] | None, spec: str, *, as_json: bool
+) -> None:
+    """Ask the pending questions, show the runs, and send them to MLflow; exit code 3 if any is still pending."""
+    from medexam.experiments.entry.carry_out import Carriers, carry_out
+    from medexam.experiments.entry.progress import RunProgress
+    from medexam.experiments.run.spending import Limits
+    from medexam.experiments.store.repeats import is_repeat
+
+    plan = replace(
+        plan,
+        accept_model_change=settings.accept_model_change,
+        accept_refusals=settings.accept_refusals,
+        keeps_items=not settings.without_items,
+    )
+    limits = Limits(
+        settings.max_failures,
+        settings.max_tokens,
+        settings.max_cost,
+        settings.max_minutes,
+        in_flight=settings.in_flight,
+    )
+    carriers = Carriers(settings.executor, settings.ray_address, workers, limits)
+    runs_dir = plan.runs_dir
+    try:
+        runs, stop, expenses = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
+    except EngineError as error:
+        from medexam.experiments.track.runs import track_failed
+
+        send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+        raise
+    is_complete = stop is None and all(run.complete for run in runs)
+    incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
+    runs = [run for run in runs if not is_repeat(run.folder)]
+    # MLflow weighs as much as a hundred thousand questions; it takes their place.
+    del plan
+    from medexam.experiments.track.runs import track_runs
+
+    _print_runs(runs_dir, runs, as_json=as_json)
+    send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    if incomplete:
+        print_notice(incomplete)
+        raise typer.Exit(INCOMPLETE)
+
+
+def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:
+    """Print runs as tables or JSON, what is to be known of them, and the commands that show more."""
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.leaderboard import make_leaderboard
+    from medexam.experiments.report.run_blocks import overview_blocks
+    from medexam.experiments.report.run_tables import failure_tables
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.store.stored_run import describe_lookups, run_document
+
+    for run in runs:
+        if (empty := describe_lookups(run.metrics)) is not None:
+            print_notice(f"warning: {run.folder.name}: {empty}")
+    if as_json:
+        print_json([run_document(run) for run in runs])
+    if as_json or not runs:
+        return
+    print_blocks(Terminal(), [*overview_blocks(runs), *failure_tables(runs)])
+    if len({run.record.cell.dataset.label for run in runs}) > 1 and len({run.record.cell.name for run in runs}) > 1:
+        print_blocks(Terminal(), make_leaderboard(runs).blocks())
+    for run in runs:
+        if run.note is not None:
+            print_notice(f"warning: {run.folder.name}: {run.note}")
+    sys.stderr.write(f"Runs are in {runs_dir}.\n")
+    sys.stderr.write(f"A page of every question and reply: {sys.argv[0]} report {runs_dir} --html report.html\n")
+
+
+def _incomplete(spec: str, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | None", expenses: str) -> str:
+    """Say in one line why the run is incomplete, what is pending, failed and was spent, and how to continue."""
+    pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
+    pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
+    folders = [folder for folder, count in pending.items() if count]
+    failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure.questions)
+    mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
+    if not folders:
+        go_on = "nothing is left to ask"
+    elif len(folders) == 1 and folders[0].exists():
+        go_on = f"{folders[0].resume_command} asks them"
+    else:
+        go_on = f"run {spec} again with the same settings to ask them"
+    count = count_of(sum(pending.values()), "question")
+    money = "" if stop in (None, "interrupted") else f"; spent: {expenses}"
+    return f"{describe_stop(stop)}: {count} still pending{mostly}{money}; {go_on}"

@@ -1,13 +1,16 @@
 """`medexam demo`, `init` and `schema`: a first look, a first spec, and what may stand in one."""
 
 import os
+import re
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from medexam.cli.options import INCOMPLETE
 from medexam.cli.views.output import print_json
 from medexam.errors import SpecError
 from medexam.files import write_new
@@ -24,6 +27,10 @@ def schema(
     """Print the JSON Schema of a spec, for editors; or a program that ships as the YAML of its steps.
 
     Below `program:` in a spec the steps ask and answer as the kind does, and continue its runs.
+
+    For example:
+        medexam schema > spec.schema.json
+        medexam schema retrieve_verify --set k=7 > mine.yaml
     """
     if kind is None:
         from medexam.specs.schema import spec_schema
@@ -44,6 +51,10 @@ def demo(
     """Show what a study of fifteen ways of asking found, in seconds and without a model.
 
     The answers of 1,020 questions ship with the package. They are scored and compared as any runs are.
+
+    For example:
+        medexam demo
+        medexam demo --no-open
     """
     from medexam.datasets.kept import reads_kept
     from medexam.experiments.demo.sentences import study_sentences
@@ -64,16 +75,9 @@ def demo(
     sys.stderr.write(f"The page with every question: {page}\n")
     sys.stderr.write(f"All {len(runs)} runs: medexam report {out}; the study: medexam run study\n")
     sys.stderr.write(f"Your own model: medexam run {SAMPLE.name} --model openai/gpt-4o-mini\n")
-    if not no_open and _has_display():
+    windows = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if not no_open and windows and sys.stdout.isatty():
         webbrowser.open(page.absolute().as_uri())
-
-
-def _has_display() -> bool:
-    """Return whether a browser can show a page to the one who reads this output."""
-    windows = sys.platform in ("darwin", "win32") or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-    return windows and sys.stdout.isatty()
 
 
 def init(
@@ -102,11 +106,14 @@ def init(
     """Write a commented spec to start from, or one that asks a file of your own questions.
 
     Without questions of your own it asks the sample with the embedded model. Exit code 3: something is to decide.
+
+    For example:
+        medexam init
+        medexam init my.csv
+        medexam init mine.yaml --endpoint http://127.0.0.1:8000/v1
     """
     if file.suffix not in (".yaml", ".yml"):
-        from medexam.cli.data.actions.own import write_spec
-
-        write_spec(file, out, kind, answers, on, endpoint)
+        _write_own(file, out, kind, answers, on, endpoint)
         return
     if flags := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
         raise SpecError(f"{', '.join(f'--{name}' for name in flags)}: {file} is a spec to write; give your questions")
@@ -122,3 +129,64 @@ def init(
             f"cannot write {file}: {error.strerror or error}; choose another name, medexam init FILE.yaml"
         ) from None
     sys.stderr.write(f"wrote {file}; medexam plan {file} shows what it would ask\n")
+
+
+_OWN_PROGRAMS: Mapping[str, dict[str, str]] = {
+    "choice": {"kind": "zero_shot", "answer_format": "guided"},
+    "short_answer": {"kind": "short_answer"},
+    "spans": {"kind": "quote"},
+}
+_WITHOUT_WORDS = ("fr", "ja", "zh")
+"""Languages in which the prompts of exams have no words."""
+
+
+def _write_own(
+    file: Path, out: Path | None, kind: str | None, answers: Path | None, on: str | None, endpoint: str | None
+) -> None:
+    """Look at a file of your own questions and write a spec that asks them; exit code 3 if something is to decide."""
+    import yaml
+
+    from medexam.cli.data import check_kind
+    from medexam.cli.views.questions import print_task
+    from medexam.datasets.own.proposals.proposing import dataset_lines, propose
+    from medexam.datasets.rows import Row
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.files import write_whole
+    from medexam.specs.columns import KeySpec
+
+    out = out or file.with_name(f"{file.name.split('.')[0]}.yaml")
+    if out.exists():
+        raise SpecError(f"{out} exists and is kept: name another with --out")
+    key = None if answers is None else KeySpec(path=answers.absolute(), on=on)
+    proposal = propose(file, check_kind(kind), key)
+    console = Terminal(highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{file}: kind {proposal.kind}", style="bold")
+    for line in proposal.notes:
+        console.print(f"  {line}")
+    console.print()
+    for row in proposal.rows[:3]:
+        if isinstance(row, Row):
+            for line in row.question.printed.splitlines():
+                right = any(line.startswith(f"{number}. ") for number in (row.gold, *row.others))
+                console.print(f"{'*' if right else ' '} {line}", style="green" if right else None)
+        else:
+            print_task(console, row.task, row.gold)
+        console.print()
+    inside = out.absolute().parent == file.absolute().parent
+    lines = dataset_lines(proposal, Path(file.name) if inside else file.absolute())
+    program = dict(_OWN_PROGRAMS[proposal.kind])
+    if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
+        program["prompt_language"] = "en"
+    model = {"engine": "embedded"} if endpoint is None else {"engine": "vllm", "endpoints": endpoint}
+    tail = yaml.safe_dump({"model": model, "program": program}, sort_keys=False, default_flow_style=None)
+    head = yaml.safe_dump(
+        {"name": re.sub(r"[^A-Za-z0-9_-]+", "_", file.name.split(".")[0])[:64].strip("_") or "questions"}
+    )
+    body = "".join(f"  {line}\n" for line in lines)
+    write_whole(out, f"# Written by `medexam init {file.name}`.\n{head}dataset:\n{body}{tail}")
+    if proposal.open:
+        for name, decision in proposal.open.items():
+            console.print(f"to decide, dataset.{name}: {decision}", style="yellow")
+        console.print(f"{out} is written; fill in what ends in `# decide:`", style="yellow")
+        raise typer.Exit(INCOMPLETE)
+    console.print(f"{out} is written; ask the questions with: medexam run {out}", style="green")

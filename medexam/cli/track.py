@@ -1,32 +1,100 @@
-"""`medexam track`: send stored runs and optimizations to MLflow, now or after an outage."""
+"""`medexam track` and `medexam ui`: send stored runs and optimizations to MLflow, and look at them there."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from medexam.cli.help.completion import complete_run
-from medexam.cli.options import RunsDirOption
-
-RunsArgument = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="RUN...",
-        autocompletion=complete_run,
-        help="Folders of runs or optimizations, folders of these, or ids in --runs-dir.",
-    ),
-]
+from medexam.cli.options import RunsDirOption, complete_run, refuse
+from medexam.cli.views.listening import LOOPBACK, check_port
+from medexam.cli.views.output import print_pages
+from medexam.cli.views.runs import print_notice, read_current
 
 
 def track(
-    runs: RunsArgument,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            autocompletion=complete_run,
+            help="Folders of runs or optimizations, folders of these, or ids in --runs-dir.",
+        ),
+    ],
     tracking_uri: Annotated[
         str | None,
         typer.Option(help="MLflow store or server; $MLFLOW_TRACKING_URI or that beside the runs by default."),
     ] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
-    """Send stored runs and optimizations to MLflow; what is already there is updated."""
-    from medexam.cli.actions.track import send_runs
+    """Send stored runs and optimizations to MLflow; what is already there is updated.
 
-    send_runs(runs, tracking_uri, runs_dir)
+    For example:
+        medexam track 3c2aae
+    """
+    from medexam.experiments.optimize.folder import OptimizationFolder
+    from medexam.experiments.optimize.optimization import load_optimization
+    from medexam.experiments.optimize.tracking import track_optimization
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import RunFolder, find_runs
+    from medexam.experiments.track.copies import default_tracking_uri
+    from medexam.experiments.track.runs import track_runs
+
+    optimizations: dict[Path, None] = {}
+    places = []
+    for path in run_paths(runs, runs_dir or default_runs_dir()):
+        inside = [path, *(sorted(path.iterdir()) if path.is_dir() else [])]
+        here = [folder.resolve() for folder in inside if OptimizationFolder(folder).exists()]
+        optimizations |= dict.fromkeys(here)
+        # Where no optimization is, runs must be.
+        if not here or any(RunFolder(folder).exists() for folder in inside):
+            places.append(path)
+    stored_runs = read_current(find_runs(places))
+    first_path = stored_runs[0].folder.path if stored_runs else next(iter(optimizations))
+    uri = tracking_uri or default_tracking_uri(runs_dir or first_path.resolve().parent)
+    for run in stored_runs:
+        if pending := run.metrics.selected - run.metrics.n:
+            print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
+    copies = list(zip([run.folder.name for run in stored_runs], track_runs(stored_runs, tracking_uri=uri), strict=True))
+    for folder in optimizations:
+        optimization = load_optimization(OptimizationFolder(folder))
+        copies.append((folder.name, track_optimization(optimization, tracking_uri=uri)))
+    for name, copy in copies:
+        sys.stdout.write(f"{name} is MLflow run {copy.run_id}\n")
+    print_pages([copy for _, copy in copies], uri)
+
+
+def ui(
+    context: typer.Context,
+    runs_dir: RunsDirOption = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 5000,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="MLflow store to show; $MLFLOW_TRACKING_URI or the runs' own by default.")
+    ] = None,
+) -> None:
+    """Serve the MLflow UI until Ctrl-C.
+
+    For example:
+        medexam ui
+        medexam ui --port 5001
+    """
+    if tracking_uri is not None:
+        refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.track.copies import default_tracking_uri, experiment_pages, own_tracking_uri, serve_ui
+    from medexam.files import host_name
+
+    own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
+    uri = tracking_uri or own_uri
+    check_port(host, port)
+    if host not in LOOPBACK:
+        print_notice(
+            f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
+            f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
+        )
+    pages = experiment_pages(uri, f"http://{host}:{port}")
+    sys.stderr.write(f"MLflow UI at http://{host}:{port}, ready in a few seconds; Ctrl-C ends it\n")
+    sys.stderr.writelines(f"  {name}: {address}\n" for name, address in pages.items())
+    sys.stderr.flush()
+    serve_ui(uri, host=host, port=port)

@@ -12,11 +12,13 @@ ALL = dict(walk_commands())
 """Words of a command -> the command."""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_is_the_first_of_the_commands_own_help(name) -> None:
-    command = load_command(name)
-    assert command.name == name
-    assert " ".join(command.help.split("\n\n")[0].split()) == COMMANDS[name][1]
+def test_the_help_lists_every_command_with_the_first_line_of_its_own(medexam, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    listed = " ".join(medexam("--help")[1].replace("│", " ").split())
+    for name in COMMANDS:
+        command = load_command(name)
+        assert command.name == name
+        assert f"{name} {' '.join(command.help.partition(chr(10) * 2)[0].split())}" in listed
 
 
 @pytest.mark.parametrize("name", ALL)

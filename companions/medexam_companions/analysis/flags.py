@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from medexam.cli import Setting
+import typer
+
 from medexam.errors import SpecError
 from medexam.experiments import Finder
 
@@ -13,21 +14,32 @@ from medexam.experiments import Finder
 class AnalysisSettings:
     """What is looked for; runs on altered questions are without being asked for."""
 
-    strengths: Annotated[bool, Setting("Three runs or more: their order, and which are not separable.")] = False
+    strengths: Annotated[
+        bool, typer.Option("--strengths", help="Three runs or more: their order, and which are not separable.")
+    ] = False
     item_response: Annotated[
-        bool, Setting("Three runs or more: which questions are hard, useless or may have a wrong key.")
+        bool,
+        typer.Option(
+            "--item-response", help="Three runs or more: which questions are hard, useless or may have a wrong key."
+        ),
     ] = False
     cutoff: Annotated[
         str | None,
-        Setting("Compare accuracy on exams before and after this date with the baseline's.", metavar="YEAR[-MONTH]"),
+        typer.Option(
+            metavar="YEAR[-MONTH]", help="Compare accuracy on exams before and after this date with the baseline's."
+        ),
     ] = None
     overlap: Annotated[
         str | None,
-        Setting("Compare accuracy on questions that share words with this corpus and on the others.", metavar="CORPUS"),
+        typer.Option(
+            metavar="CORPUS", help="Compare accuracy on questions that share words with this corpus and on the others."
+        ),
     ] = None
     overlap_words: Annotated[
         int | None,
-        Setting("With --overlap: how many words in a row must be the same; 13 by default.", metavar="N", min=3),
+        typer.Option(
+            metavar="N", min=3, help="With --overlap: how many words in a row must be the same; 13 by default."
+        ),
     ] = None
 
     def finders(self) -> list[Finder]:

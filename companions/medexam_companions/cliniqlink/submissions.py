@@ -50,7 +50,7 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     folders = [folder for inside in by_path.values() for folder in inside]
     runs: list[tuple[str, StoredRun]] = []
     if folders:
-        settings = ImportSettings(dataset=BENCHMARK, overrides=() if data is None else (f"path={data}",))
+        settings = ImportSettings(dataset=BENCHMARK, overrides=None if data is None else [f"path={data}"])
         imports = take_files(folders, settings, runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
     if others := [path for path, inside in by_path.items() if not inside]:

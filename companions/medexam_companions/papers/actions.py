@@ -47,7 +47,7 @@ def make_entry(name: str, settings: ReproduceSettings, *, as_json: bool) -> None
     entry = find_paper_entry(name)
     product = make(
         entry,
-        parse_overrides(settings.overrides),
+        parse_overrides(settings.overrides or ()),
         settings.limit,
         runs_dir=settings.runs_dir,
         track=settings.tracking_uri or True,

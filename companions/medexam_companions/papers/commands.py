@@ -10,7 +10,6 @@ from medexam.cli import (
     JsonOption,
     OverridesOption,
     RunsDirOption,
-    Setting,
     TrackingOption,
     data_read_once,
     settings_as_flags,
@@ -22,14 +21,15 @@ from medexam.errors import SpecError
 class ReproduceSettings:
     """What is made, and how."""
 
-    overrides: OverridesOption = ()
-    limit: Annotated[int | None, Setting("Ask at most N questions of each run.", min=1)] = None
+    overrides: OverridesOption = None
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask at most N questions of each run.")] = None
     runs_dir: RunsDirOption = None
     tracking_uri: TrackingOption = None
     out: Annotated[
-        Path | None, Setting("Write figures: PNG into a folder, or FILE.pdf, .svg or .pgf.", metavar="DIR|FILE")
+        Path | None,
+        typer.Option(metavar="DIR|FILE", help="Write figures: PNG into a folder, or FILE.pdf, .svg or .pgf."),
     ] = None
-    markdown: Annotated[Path | None, Setting("Write the table as Markdown.", metavar="FILE")] = None
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table as Markdown.")] = None
 
 
 @settings_as_flags

@@ -45,7 +45,7 @@ def translate_set(dataset: str, settings: TranslateSettings, *, as_json: bool) -
     """Translate a data set, or what is pending of it."""
     runs = settings.runs_dir or default_runs_dir()
     spec = build_spec(
-        parse_overrides(settings.overrides),
+        parse_overrides(settings.overrides or ()),
         dataset={"name": dataset, "language": settings.source, "path": settings.path, "limit": settings.limit},
         target=settings.target,
         setups=tuple(setup.strip() for setup in settings.setups.split(",") if setup.strip()),

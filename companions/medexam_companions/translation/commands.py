@@ -11,7 +11,6 @@ from medexam.cli import (
     JsonOption,
     PathOption,
     RunsDirOption,
-    Setting,
     TrackingOption,
     refuse,
     settings_as_flags,
@@ -23,18 +22,20 @@ from medexam.errors import SpecError
 class TranslateSettings:
     """From which language into which, how, and where to."""
 
-    source: Annotated[str, Setting("The language to translate from.", flag="--from", metavar="LANGUAGE")] = "es"
-    target: Annotated[str, Setting("The language to translate to.", flag="--to", metavar="LANGUAGE")] = "en"
-    setups: Annotated[str, Setting("Set-ups to choose among.", metavar="A,B")] = "zero_shot,one_shot,expert"
+    source: Annotated[str, typer.Option("--from", metavar="LANGUAGE", help="The language to translate from.")] = "es"
+    target: Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to.")] = "en"
+    setups: Annotated[str, typer.Option(metavar="A,B", help="Set-ups to choose among.")] = "zero_shot,one_shot,expert"
     overrides: Annotated[
-        tuple[str, ...],
-        Setting("A key of model, base or dataset, such as model.engine=vllm.", flag="--set", metavar="KEY=VALUE"),
-    ] = ()
-    limit: Annotated[int | None, Setting("Translate at most N questions, spread evenly over the exams.", min=1)] = None
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A key of model, base or dataset, such as model.engine=vllm."),
+    ] = None
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Translate at most N questions, spread evenly over the exams.")
+    ] = None
     path: PathOption = None
-    words: Annotated[Path | None, Setting("A YAML file with prompts of your own.", metavar="FILE")] = None
+    words: Annotated[Path | None, typer.Option(metavar="FILE", help="A YAML file with prompts of your own.")] = None
     out: Annotated[
-        Path | None, Setting("The folder to write; one of the runs directory by default.", metavar="DIR")
+        Path | None, typer.Option(metavar="DIR", help="The folder to write; one of the runs directory by default.")
     ] = None
     runs_dir: RunsDirOption = None
     max_failures: FailuresOption = None
@@ -46,14 +47,16 @@ class QualitySettings:
     """What is measured of translations."""
 
     back: Annotated[
-        bool, Setting("Translate back with the same model, for the round trip.", flag="--back/--no-back")
+        bool, typer.Option("--back/--no-back", help="Translate back with the same model, for the round trip.")
     ] = True
-    reference: Annotated[bool, Setting("Compare with the data set's own translation, if it has one.")] = False
-    bert: Annotated[bool, Setting("Compute BERTScore beside BLEU.", flag="--bert/--no-bert")] = True
-    bert_model: Annotated[str | None, Setting("A folder or a hub id.", metavar="MODEL")] = None
-    bert_layer: Annotated[int | None, Setting("The layer; for known hub ids that of bert-score by default.", min=1)] = (
-        None
-    )
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Compare with the data set's own translation, if it has one.")
+    ] = False
+    bert: Annotated[bool, typer.Option("--bert/--no-bert", help="Compute BERTScore beside BLEU.")] = True
+    bert_model: Annotated[str | None, typer.Option(metavar="MODEL", help="A folder or a hub id.")] = None
+    bert_layer: Annotated[
+        int | None, typer.Option(min=1, help="The layer; for known hub ids that of bert-score by default.")
+    ] = None
     runs_dir: RunsDirOption = None
     max_failures: FailuresOption = None
     tracking_uri: TrackingOption = None

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from medexam.cli import Setting
+import typer
+
 from medexam.experiments import ComparisonScope, ComparisonSection, Finder
 
 
@@ -11,7 +12,9 @@ from medexam.experiments import ComparisonScope, ComparisonSection, Finder
 class ReplySettings:
     """Its flags; in Python `medexam.compare(..., reply_words=True)`."""
 
-    reply_words: Annotated[bool, Setting("How many words the replies of each run have.")] = False
+    reply_words: Annotated[bool, typer.Option("--reply-words", help="How many words the replies of each run have.")] = (
+        False
+    )
 
     def finders(self) -> list[Finder]:
         """Return what finds it, if it is asked for."""

@@ -14,7 +14,7 @@ from medexam.plugins import load_added
 from medexam.specs.programs.steps import Combine
 
 SECTIONS = "medexam.sections"
-"""The group in which packages add parts: frozen dataclasses of `Setting` fields, with a method `finders`."""
+"""The group in which packages add parts: frozen dataclasses whose fields typer reads, with a method `finders`."""
 
 
 def find_further(

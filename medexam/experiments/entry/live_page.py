@@ -4,6 +4,7 @@ It writes nothing into a run folder that another process is writing, and answers
 """
 
 import html
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from threading import Lock, Thread
 from time import monotonic
 from urllib.parse import urlsplit
 
-from medexam.errors import MedExamError
+from medexam.errors import MedExamError, SpecError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.page.document import render_page
 from medexam.experiments.report.tables import split_families
@@ -74,8 +75,11 @@ class LivePage:
         self._state = state
 
 
-def serve_page(page: LivePage, port: int) -> None:
-    """Answer requests for the page at `HOST` until Ctrl-C."""
+def serve_runs(runs: Sequence[Path], runs_dir: Path, port: int) -> None:
+    """Answer requests for the page of these runs, or of all in `runs_dir`, at `HOST` until Ctrl-C."""
+    if runs:
+        find_runs(run_paths(runs, runs_dir))
+    page = LivePage(tuple(runs or [runs_dir]), runs_dir)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -104,7 +108,12 @@ def serve_page(page: LivePage, port: int) -> None:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Write nothing: a line for each request would stand between those of the run."""
 
-    with ThreadingHTTPServer((HOST, port), Handler) as server, suppress(KeyboardInterrupt):
+    try:
+        server = ThreadingHTTPServer((HOST, port), Handler)
+    except OSError as error:
+        raise SpecError(f"cannot listen on {HOST}:{port} ({error.strerror}); choose another port") from None
+    sys.stderr.write(f"The page is at http://{HOST}:{port}; Ctrl-C ends it\n")
+    with server, suppress(KeyboardInterrupt):
         server.serve_forever()
 
 

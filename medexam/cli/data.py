@@ -1,0 +1,298 @@
+"""List, check, show and fetch data sets."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from medexam.cli.options import JsonOption, PathOption, refuse
+from medexam.cli.views.output import print_by_kind, print_json
+from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.datasets.checking import Anomaly, CheckReport
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.questions import Language
+    from medexam.specs import DatasetSpec
+
+UNSOUND = 2
+app = typer.Typer(help="List, check, show and fetch data sets.", no_args_is_help=True)
+
+KindOption = Annotated[
+    str | None, typer.Option("--kind", help="With --path, your own questions: choice, short_answer or spans.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it.")]
+NameOrSpec = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A data set, as `medexam data list` names it, or a spec of your own."),
+]
+Languages = Annotated[list[str] | None, typer.Option("--language", help="May be repeated; all by default.")]
+
+
+@app.command("list")
+def list_sets(as_json: JsonOption = False) -> None:
+    """List data sets by name: languages, size, and where they lie or how to bring them.
+
+    For example:
+        medexam data list
+    """
+    from medexam.datasets import find_files
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.specs.catalogue import CATALOGUE
+    from medexam.tables import Table
+
+    sets: list[dict[str, Any]] = []
+    rows = []
+    for entry in CATALOGUE.values():
+        if entry.hub is not None:
+            way = f"medexam data fetch {entry.name}, or set MEDEXAM_DATA"
+        else:
+            way = "ships in the package" if entry.origin is None else f"set MEDEXAM_DATA; from {entry.origin}"
+        files = {code: [str(file) for file in find_files(entry.name, code)] for code in entry.languages}
+        facts = {name: getattr(entry, name) for name in ("name", "title", "questions", "licence", "citation", "terms")}
+        sets.append({**facts, "files": files, "get": way})
+        folders: dict[str, list[str]] = {}
+        for code, paths in files.items():
+            if paths:
+                folders.setdefault(str(Path(paths[0]).parent), []).append(code)
+        places = [f"{' '.join(codes)} in {folder}" for folder, codes in folders.items()]
+        place = "; ".join(places) or f"not here: {way}"
+        rows.append((entry.name, entry.title, " ".join(files), place, f"{entry.questions:,}"))
+    headers = ("Name", "What", "Languages", "Where", "Questions")
+    print_json(sets) if as_json else print_blocks(_console(), [Table("", headers, tuple(rows), text_columns=4)])
+
+
+@app.command()
+def stats(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="A data set, as `medexam data list` names it.")],
+    language: Annotated[str, typer.Option("--language")] = "en",
+    path: PathOption = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Leave private-use characters as they are.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Count questions by discipline, year and split; lengths, places of right answers; or explanations in sentences.
+
+    For example:
+        medexam data stats headqa_sample
+    """
+    from medexam.datasets import load_exam_set
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.dataset_statistics import compute_statistics
+    from medexam.experiments.report.dataset_tables import statistics_tables
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.plugins import load_object
+    from medexam.specs import DatasetSpec
+    from medexam.specs.catalogue import find_entry
+    from medexam.specs.names import BENCHMARKS
+    from medexam.specs.validation import validate
+
+    fields = {"name": dataset, "language": language, "path": path}
+    spec = validate(DatasetSpec, {**fields, "as_published": True} if as_published else fields)
+    if counted_by := find_entry(spec.name).statistics:
+        own_statistics = load_object(counted_by, BENCHMARKS)(spec)
+        if as_json:
+            typer.echo(own_statistics.model_dump_json(indent=2))
+        else:
+            print_blocks(Terminal(), own_statistics.tables())
+        return
+    exams = load_exam_set(spec)
+    statistics = compute_statistics(exams.questions, exams.golds, name=exams.name, language=exams.language)
+    print_json(statistics) if as_json else print_blocks(Terminal(), statistics_tables(statistics))
+
+
+@app.command()
+def check(
+    name: NameOrSpec = None,
+    language: Languages = None,
+    path: PathOption = None,
+    kind: KindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count a data set's questions and list every anomaly; exit code 2 when there are errors.
+
+    Several languages are also compared with each other.
+
+    For example:
+        medexam data check headqa_sample
+    """
+    from medexam.datasets import check_exam_set
+    from medexam.datasets.checking import check_own_set
+
+    own_spec = _find_own(name, path, kind)
+    if own_spec is not None:
+        report = check_own_set(own_spec)
+    else:
+        report = check_exam_set(str(name), cast("list[Language] | None", language), path)
+    if as_json:
+        typer.echo(report.model_dump_json(indent=2))
+    else:
+        _print_report(_console(), report)
+    if not report.passed:
+        raise typer.Exit(UNSOUND)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(help="How many questions, spread over the exams.")] = 3,
+    seed: Annotated[int, typer.Option(help="Which questions the limit keeps.")] = 0,
+    split: Annotated[str, typer.Option(help="all, train, dev or test.")] = "all",
+    years: Annotated[list[int] | None, typer.Option("--year", help="May be repeated; all by default.")] = None,
+    disciplines: Annotated[
+        list[str] | None, typer.Option("--discipline", help="May be repeated; all of them by default.")
+    ] = None,
+    images: Annotated[str, typer.Option(help="all, with or without.")] = "all",
+    name: NameOrSpec = None,
+    key: Annotated[str | None, typer.Option(help="One question, by its key.")] = None,
+    language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
+    path: PathOption = None,
+    kind: KindOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print real questions with the official answer marked.
+
+    For example:
+        medexam data show headqa_sample --limit 2
+    """
+    from medexam.cli.views.questions import print_question, print_task
+    from medexam.datasets import load_exam_set, load_task_set
+    from medexam.datasets.loading import find_question
+    from medexam.specs import DatasetSpec
+    from medexam.specs.validation import validate
+
+    own_spec = _find_own(name, path, kind)
+    fields: dict[str, Any] = (
+        {"name": name, "language": language, "path": path} if own_spec is None else own_spec.model_dump()
+    )
+    sample = {"limit": limit, "seed": seed, "split": split, "images": images}
+    if key is not None:
+        names = {*sample, "years", "disciplines"}
+        refuse(context, names, "--key names the one question to show: leave out one or the other")
+    else:
+        fields |= sample | {"years": years or None, "disciplines": disciplines or None}
+    console, spec = _console(), validate(DatasetSpec, fields)
+    if own_spec is not None and own_spec.kind != "choice":
+        tasks = load_task_set(spec)
+        if as_json:
+            print_json([{**asdict(task), "answers": tasks.golds[task.key].answers} for task in tasks.questions])
+            return
+        for task in tasks.questions:
+            console.print(f"{task.key}  {task.group}, {task.language}", style="bold cyan")
+            print_task(console, task, tasks.golds[task.key])
+            console.print()
+        return
+    exam_set = load_exam_set(spec)
+    questions = exam_set.questions if key is None else (find_question(exam_set, key),)
+    if as_json:
+        documents = (question.model_dump(mode="json") for question in questions)
+        print_json([document | {"gold": exam_set.golds[document["key"]].number} for document in documents])
+        return
+    for question in questions:
+        print_question(console, question, exam_set.golds[question.key])
+
+
+@app.command()
+def fetch(
+    name: Name,
+    language: Languages = None,
+    hub: Annotated[
+        str | None, typer.Option("--hub", help="Another hub id, or a folder with a copy of the hub's files.")
+    ] = None,
+    images: Annotated[bool, typer.Option("--images", help="Keep the pictures that questions refer to.")] = False,
+) -> None:
+    """Bring a data set from the Hugging Face hub to $MEDEXAM_CACHE (~/.cache/medexam).
+
+    For example:
+        medexam data fetch headqa_v2
+    """
+    from medexam.datasets import fetch_exam_set
+
+    for fetched in fetch_exam_set(name, cast("list[Language] | None", language), hub=hub, images=images):
+        typer.echo(
+            f"{name} {fetched.language}: {fetched.questions:,} questions from {fetched.origin} in {fetched.path}"
+        )
+
+
+def _find_own(name: str | None, path: Path | None, kind: str | None) -> "DatasetSpec | None":
+    """Find the questions of one's own that a command line means, by a spec file or by --path and --kind; None if none.
+
+    Raises `SpecError` if it names neither these nor a data set.
+    """
+    from medexam.specs import DatasetSpec, load_document
+    from medexam.specs.validation import validate
+
+    if kind is not None:
+        if path is None:
+            raise SpecError("--kind and --path belong together: give both, the format of your questions and their file")
+        return validate(DatasetSpec, {"kind": check_kind(kind), "path": path})
+    if name is not None and name.endswith((".yaml", ".yml")):
+        tree = load_document(name).get("dataset", {})
+        spec = validate(DatasetSpec, {"name": tree} if isinstance(tree, str) else tree)
+        if spec.kind is None:
+            raise SpecError(f"{name} asks {spec.name}, which ships: give that name instead of a file")
+        return spec
+    if name is None:
+        raise SpecError("give the name of a data set, a spec of your own questions, or --path with --kind")
+    return None
+
+
+def check_kind(kind: str | None) -> Any:
+    """Return a kind of one's own questions; raises `SpecError` for another word."""
+    from typing import get_args
+
+    from medexam.specs.dataset import OwnKind
+
+    if kind is not None and kind not in get_args(OwnKind):
+        raise SpecError(f"--kind {kind}: the kinds are {', '.join(get_args(OwnKind))}")
+    return kind
+
+
+def _console() -> "Terminal":
+    from medexam.experiments.entry.terminal import Terminal
+
+    return Terminal(highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_report(console: "Terminal", report: "CheckReport") -> None:
+    """Print what each language holds, its anomalies and those between languages."""
+    from rich.table import Table
+
+    for checked in report.languages:
+        console.print(f"{report.name} {checked.language} {checked.version}  {checked.source}", style="bold")
+        options = ", ".join(f"{count:,} with {number} options" for number, count in checked.by_option_count.items())
+        console.print(
+            f"{checked.exams} exams, {checked.questions:,} questions: {options or 'none'}; "
+            f"{checked.with_images:,} with images; "
+            f"{checked.without_official_answer:,} without an official answer",
+            soft_wrap=False,
+        )
+        years = sorted({year for counts in checked.by_discipline.values() for year in counts})
+        table = Table("", *(str(year or "no year") for year in years), "all", box=None, pad_edge=False)
+        for discipline, counts in checked.by_discipline.items():
+            table.add_row(discipline, *(f"{counts.get(year, 0):,}" for year in years), f"{sum(counts.values()):,}")
+        console.print(table)
+        _print_anomalies(console, checked.errors, checked.notes, checked.corrections)
+        console.print()
+    if len(report.languages) > 1:
+        codes = ", ".join(checked.language for checked in report.languages)
+        console.print(f"languages compared: {codes}", style="bold")
+        _print_anomalies(console, report.language_errors, report.language_notes)
+    errors = len(report.language_errors) + sum(len(checked.errors) for checked in report.languages)
+    console.print("sound", style="green") if report.passed else console.print(
+        f"not sound: {errors} errors", style="red"
+    )
+
+
+def _print_anomalies(
+    console: "Terminal",
+    errors: "tuple[Anomaly, ...]",
+    notes: "tuple[Anomaly, ...]",
+    corrections: "tuple[Anomaly, ...]" = (),
+) -> None:
+    groups = (("error", "red", errors), ("note", "yellow", notes), ("corrected", "yellow", corrections))
+    for word, style, anomalies in groups:
+        lines = [(anomaly.kind, f"{anomaly.place}: {anomaly.detail}") for anomaly in anomalies]
+        print_by_kind(console, word, style, lines, "; --json lists them all")

@@ -1,1 +1,0 @@
-"""`medexam data`."""

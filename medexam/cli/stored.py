@@ -1,0 +1,241 @@
+"""`medexam list`, `show`, `rm` and `board`: the runs that are kept."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from medexam.cli.options import JsonOption, LatexOption, RunsDirOption, complete_run
+from medexam.cli.views.output import check_endings, print_json, write_file
+from medexam.cli.views.runs import print_notice, read_current
+from medexam.errors import DatasetError, EngineError, RunFolderError
+from medexam.text import count_of
+
+if TYPE_CHECKING:
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.stored_run import StoredRun
+
+
+def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> None:
+    """List the stored runs, the newest experiment last.
+
+    For example:
+        medexam list
+    """
+    from medexam.experiments.compare.equal_runs import describe_unequal
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.current import current_run
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import METRICS, runs_inside
+    from medexam.experiments.store.stored_run import load_run, run_document, stored_scores
+    from medexam.tables import NONE, Table, percent
+
+    root = runs_dir or default_runs_dir()
+    folders, records = runs_inside(root), []
+    documents: list[dict[str, Any]] = []
+    rows = []
+    for folder in folders:
+        name, _, digest = folder.name.rpartition("-")
+        # A run without scores is still asked, or was killed before its end.
+        has_scores = (folder.path / METRICS).exists()
+        try:
+            if as_json:
+                whole = load_run(folder) if has_scores else current_run(folder, print_notice)
+                records.append((folder, whole.record))
+                documents.append(run_document(whole))
+                continue
+            # No answer of a run with scores is read.
+            record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
+            scores = stored_scores(folder) if run is None else run.metrics
+            began = str(folder.read_environment().get("started_at", NONE))[:10]
+        except (RunFolderError, DatasetError, EngineError) as error:
+            print_notice(f"warning: {folder.name} cannot be read: {error}")
+            path = str(folder.path.resolve())
+            documents.append({"run_id": folder.name, "run_dir": path, "status": "damaged", "damage": str(error)})
+            rows.append((digest, name, NONE, "damaged", NONE))
+            continue
+        records.append((folder, record))
+        state = ", running" if run is not None and run.running else ""
+        count = f"{scores.n:,}" if scores.n == scores.selected else f"{scores.n:,} of {scores.selected:,}{state}"
+        first = next(iter(scores.measures.values()), None)
+        rows.append((digest, name, began, count, percent(None if first is None else first.value)))
+    if as_json:
+        print_json(documents)
+    elif folders:
+        title = f"{count_of(len(rows), 'run')} in {root}"
+        caption = "An id is a name and a digest. In every command the first digits of the digest are enough."
+        headers = ("Digest", "Name", "Began", "Scored", "Score, %")
+        print_blocks(Terminal(), [Table(title, headers, tuple(rows), text_columns=3, caption=caption)])
+    else:
+        sys.stderr.write(f"medexam: no runs in {root}; --runs-dir names another folder, and `medexam run` makes runs\n")
+    for line in describe_unequal(records):
+        print_notice(f"warning: {line}")
+
+
+def remove(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", autocompletion=complete_run, help="Ids in the runs directory, or run folders."
+        ),
+    ],
+    runs_dir: RunsDirOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+) -> None:
+    """Remove stored runs; their copies in MLflow stay.
+
+    For example:
+        medexam rm 3c2aae
+    """
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import remove_runs
+    from medexam.experiments.store.stored_run import find_run
+
+    root = runs_dir or default_runs_dir()
+    folders = list(dict.fromkeys(find_run(run, root) for run in runs))
+    sys.stderr.writelines(f"{folder.path}\n" for folder in folders)
+    if not yes and not typer.confirm(f"Remove {'this run' if len(folders) == 1 else f'these {len(folders)} runs'}?"):
+        raise typer.Exit(1)
+    remove_runs(folders)
+    print_notice(f"removed {count_of(len(folders), 'run')}")
+
+
+def show(
+    run: Annotated[
+        str,
+        typer.Argument(metavar="RUN", autocompletion=complete_run, help="A run's id, its beginning, or its folder."),
+    ],
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="The key of a question, or its end; `17` may be enough.")
+    ] = None,
+    runs_dir: RunsDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a stored run: its state, settings and files, or what it answered to one question.
+
+    For example:
+        medexam show 3c2aae
+        medexam show 3c2aae headqa-v1/2016/biology/8
+    """
+    from medexam.experiments.report.current import current_run
+    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.stored_run import find_run, run_document
+
+    folder = find_run(run, runs_dir or default_runs_dir())
+    if question is not None:
+        _show_question(folder, question, as_json=as_json)
+        return
+    stored_run = current_run(folder, print_notice)
+    print_json(run_document(stored_run)) if as_json else _print_run(stored_run)
+
+
+def _print_run(stored_run: "StoredRun") -> None:
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.findings import findings
+    from medexam.experiments.report.run_tables import describe_settings, describe_state
+    from medexam.experiments.report.shown import Block, Unbroken, print_blocks
+
+    path, state = stored_run.folder.path, describe_state(stored_run)
+    files = sorted(file.name for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+    warnings = stored_run.record.warnings if stored_run.running else stored_run.warnings
+    blocks: list[Block] = [
+        f"{stored_run.record.cell.name}: {stored_run.title}",
+        *findings([stored_run]),
+        *filter(None, [stored_run.record.description]),
+        state if stored_run.complete else Unbroken(state),
+        *(f"Warning: {warning}" for warning in warnings),
+        describe_settings(stored_run),
+        Unbroken(f"Files in {path}:"),
+        ", ".join(files),
+        Unbroken(f"`medexam report {path}` shows its scores."),
+    ]
+    print_blocks(Terminal(), blocks)
+
+
+def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
+    """Print one question with what was answered to it."""
+    from medexam.cli.views.prediction import print_prediction
+    from medexam.cli.views.questions import print_question, print_task
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.store.data_changes import load_items
+    from medexam.questions import Question
+
+    record, predictions = folder.read_record(), folder.read_predictions()
+    key = _find_key(query, record.questions)
+    prediction = predictions.get(key)
+    if as_json:
+        print_json({"question": key, "status": "pending"} if prediction is None else prediction.to_json())
+        return
+    console: Any = Terminal(highlight=False, markup=False, soft_wrap=True)
+    item = None
+    try:
+        items: Any = load_items(folder)
+        item = next((item for item in items.questions if item.key == key), None)
+    except DatasetError as error:
+        print_notice(f"the question itself cannot be shown: {error}")
+    if item is None:
+        console.print(key, style="bold cyan")
+    elif isinstance(item, Question):
+        print_question(console, item, items.golds[key])
+    else:
+        console.print(f"{key}  {item.group}, {item.language}", style="bold cyan")
+        print_task(console, item, items.golds[key])
+    print_prediction(console, prediction)
+
+
+def _find_key(query: str, keys: tuple[str, ...]) -> str:
+    """Find the key of the run that is meant, by itself or by its end; raises `RunFolderError` unless that is one."""
+    from difflib import get_close_matches
+
+    matches = [key for key in keys if key == query] or [key for key in keys if key.endswith(f"/{query}")]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        nearest = get_close_matches(query, keys, n=3, cutoff=0.6) or keys[:1]
+        raise RunFolderError(f"the run asked no question {query}: give a key such as {', '.join(nearest)}")
+    ellipsis = ", ..." if len(matches) > 5 else ""
+    raise RunFolderError(
+        f"{query} may be {len(matches)} questions: {', '.join(matches[:5])}{ellipsis}; give more of the key"
+    )
+
+
+def board(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN...",
+            autocompletion=complete_run,
+            show_default=False,
+            help="Run folders, folders of runs, or ids; all runs of the runs directory by default.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the board as Markdown.")] = None,
+    latex: LatexOption = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that sorts by a click.")] = None,
+    runs_dir: RunsDirOption = None,
+) -> None:
+    """Show models over several benchmarks: scores, mean rank, and what is missing; asks no model.
+
+    For example:
+        medexam board runs --html board.html
+    """
+    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.leaderboard import make_leaderboard
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import find_runs
+
+    root = runs_dir or default_runs_dir()
+    leaderboard = make_leaderboard(read_current(find_runs(run_paths(runs, root) if runs else [root])))
+    if markdown is not None:
+        write_file(leaderboard.markdown(), markdown)
+    if latex is not None:
+        write_file(leaderboard.latex(), latex, "--latex")
+    if html is not None:
+        leaderboard.write_page(html)
+        sys.stderr.write(f"wrote {html}\n")
+    print_json(leaderboard.document()) if as_json else print_blocks(Terminal(), leaderboard.blocks())

@@ -1,1 +1,0 @@
-"""Commands on stored runs: list, show and remove them."""
