@@ -17,7 +17,7 @@ from pathlib import Path
 from medexam.experiments import plan_experiment
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.run import runner
-from medexam.experiments.track.runs import track_runs
+from medexam.experiments.track import track_runs
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo, ScriptedEngine

@@ -52,8 +52,8 @@ def optimize(
     from medexam.experiments.optimize.optimizer import why_nothing_more
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.optimize.progress import TrialProgress
-    from medexam.experiments.optimize.tracking import track_optimization
     from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.track import track_optimization
 
     root = runs_dir or default_runs_dir()
     planned = plan_optimization(document, changes, runs_dir=root, fresh=fresh, only_look=plan)

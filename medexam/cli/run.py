@@ -322,7 +322,7 @@ def _carry_out(
     try:
         runs, stop, expenses = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
     except EngineError as error:
-        from medexam.experiments.track.runs import track_failed
+        from medexam.experiments.track import track_failed
 
         send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
         raise
@@ -331,7 +331,7 @@ def _carry_out(
     runs = [run for run in runs if not is_repeat(run.folder)]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
-    from medexam.experiments.track.runs import track_runs
+    from medexam.experiments.track import track_runs
 
     _print_runs(runs_dir, runs, as_json=as_json)
     send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)

@@ -34,11 +34,9 @@ def track(
     """
     from medexam.experiments.optimize.folder import OptimizationFolder
     from medexam.experiments.optimize.optimization import load_optimization
-    from medexam.experiments.optimize.tracking import track_optimization
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import RunFolder, find_runs
-    from medexam.experiments.track.copies import default_tracking_uri
-    from medexam.experiments.track.runs import track_runs
+    from medexam.experiments.track import default_tracking_uri, track_optimization, track_runs
 
     optimizations: dict[Path, None] = {}
     places = []
@@ -82,7 +80,7 @@ def ui(
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
     from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.track.copies import default_tracking_uri, experiment_pages, own_tracking_uri, serve_ui
+    from medexam.experiments.track import default_tracking_uri, own_tracking_uri, serve_ui
     from medexam.files import host_name
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
@@ -93,8 +91,4 @@ def ui(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
             f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"
         )
-    pages = experiment_pages(uri, f"http://{host}:{port}")
-    sys.stderr.write(f"MLflow UI at http://{host}:{port}, ready in a few seconds; Ctrl-C ends it\n")
-    sys.stderr.writelines(f"  {name}: {address}\n" for name, address in pages.items())
-    sys.stderr.flush()
     serve_ui(uri, host=host, port=port)

@@ -56,8 +56,6 @@ from .store.stored_run import StoredRun as StoredRun
 from .store.stored_run import run_document as run_document
 from .store.work_folder import WorkFolder as WorkFolder
 from .store.work_folder import name_part as name_part
-from .track.copies import Copy as Copy
-from .track.copies import CopyIds as CopyIds
-from .track.copies import default_tracking_uri as default_tracking_uri
-from .track.copies import send_copies as send_copies
-from .track.runs import track_runs as track_runs
+from .track import open_store as open_store
+from .track import send_copy as send_copy
+from .track import track_runs as track_runs

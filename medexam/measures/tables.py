@@ -197,6 +197,7 @@ def metric_values(metrics: Metrics) -> dict[str, float]:
                 values |= measure_values(scores.measures, ending=ending)
             elif first is not None:
                 values[f"{first}{ending}"] = scores.measure(first).value
+    values |= measure_values(metrics.own, "own.")
     return {name: float(value) for name, value in values.items() if value is not None}
 
 

@@ -121,9 +121,7 @@ def runs_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def uri(runs_dir: Path) -> str:
     """The MLflow store in the folder of the test's runs."""
-    from medexam.experiments import default_tracking_uri
-
-    return default_tracking_uri(runs_dir)
+    return f"sqlite:///{runs_dir.resolve() / 'mlflow.db'}"
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from medexam.text import hide_address, writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from medexam.experiments.track.copies import CopyIds
 
 WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
 """Ending of a file -> the option that writes it."""
@@ -48,7 +47,7 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
     What was printed before is flushed first: a store may take its time.
     """
     sys.stdout.flush()
-    from medexam.experiments.track.copies import default_tracking_uri
+    from medexam.experiments.track import default_tracking_uri
 
     uri = tracking_uri or default_tracking_uri(runs_dir)
     try:
@@ -59,14 +58,14 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
         print_pages(sent if isinstance(sent, list) else [sent], uri)
 
 
-def print_pages(sent: "Sequence[CopyIds]", tracking_uri: str) -> None:
+def print_pages(sent: Sequence[Any], tracking_uri: str) -> None:
     """Say where MLflow's UI shows what was sent: the page of a server, else the command that serves a store."""
-    from medexam.experiments.track.copies import own_tracking_uri, sqlite_path, view_address
+    from medexam.experiments.track import RUNS_PAGE, own_tracking_uri, sqlite_path
 
     address, path = hide_address(tracking_uri), sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")):
         for experiment_id in dict.fromkeys(ids.experiment_id for ids in sent):
-            sys.stderr.write(f"The MLflow UI: {view_address(address.rstrip('/'), experiment_id)}\n")
+            sys.stderr.write(f"The MLflow UI: {RUNS_PAGE.format(address.rstrip('/'), experiment_id)}\n")
     elif path is not None and tracking_uri == own_tracking_uri(path.parent):
         is_near = path.parent.is_relative_to(Path.cwd())
         folder = path.parent.relative_to(Path.cwd()) if is_near else path.parent

@@ -11,7 +11,6 @@ from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.experiments.track.copies import default_tracking_uri
 from medexam.text import hide_secrets
 
 
@@ -20,7 +19,7 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 
     `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
     """
-    from medexam.experiments.track.runs import track_failed, track_runs
+    from medexam.experiments.track import track_failed, track_runs
 
     try:
         carried_out, stop, _ = carry_out(
@@ -37,6 +36,8 @@ def ask(plan: Plan, carriers: Carriers, *, progress: bool, track: bool | str) ->
 def send_to_mlflow(send: Callable[..., object], *arguments: object, track: bool | str, runs_dir: Path) -> None:
     """Call `send` with the MLflow store that `track` means, as `ask` takes it; an outage is only said."""
     if track:
+        from medexam.experiments.track import default_tracking_uri
+
         try:
             send(*arguments, tracking_uri=track if isinstance(track, str) else default_tracking_uri(runs_dir))
         except TrackingError as error:

@@ -22,7 +22,7 @@ from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.experiments.track.runs import track_runs
+from medexam.experiments.track import track_runs
 from medexam.library_logging import errors_only
 from medexam.measures.results import Interval
 from medexam.predictions import Prediction, Status

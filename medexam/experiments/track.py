@@ -1,0 +1,426 @@
+"""Copies of stored runs in an MLflow store, made by MLflow's public functions alone, and MLflow's UI on it.
+
+A copy holds what was sent last: where anything has changed, a new run takes the place of the old one, since MLflow
+takes back no metric, parameter or input. Nothing is read back but ids and our own tags.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import sys
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import datetime
+from math import inf
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any, NoReturn
+
+from filelock import FileLock
+
+from medexam.errors import MedExamError, TrackingError
+from medexam.experiments.compare.runs import run_names
+from medexam.experiments.optimize.folder import REPORT
+from medexam.experiments.optimize.optimization import Optimization
+from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.report.current import current_run
+from medexam.experiments.report.findings import findings
+from medexam.experiments.report.markdown import disarm, paragraphs, render_table
+from medexam.experiments.report.run_tables import describe_state
+from medexam.experiments.report.tables import comparison, split_families
+from medexam.experiments.store.freshness import DERIVED
+from medexam.experiments.store.run_folder import PARQUET, RunFolder
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.library_logging import silent
+from medexam.measures.tables import headline, metric_values
+from medexam.predictions import Prediction, Status
+from medexam.tables import flatten
+from medexam.text import hide_address, hide_secrets, shorten
+
+NOTE = "mlflow.note.content"
+RUNS_PAGE = "{}/#/experiments/{}/runs?viewStateShareKey=medexam&workflowType=machine_learning"
+"""Where a server shows an experiment's runs, by its id, in the view that `_describe` shares."""
+_SENT, _KEY, _STARTED = "medexam.sent", "medexam.key", "medexam.started_at"
+"""Tags: the digest of all that is sent, set last, so that a copy that was cut off never counts as whole; the digest of
+its key; and when it began, which tells it from one of another machine."""
+Sample = Sequence[tuple[Prediction, Mapping[str, Any]]]
+"""Predictions that become traces, each with what is known beside it, such as its gold."""
+_SQLITE, _URI, _EXPERIMENT = "sqlite:///", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID"
+_DEFAULTS = {
+    # MLflow reports its use to its makers and waits minutes for a server that is down, unless told otherwise.
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    # Results stand on standard output.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # Spans that are written together take a third of the time; what its queue does not hold, MLflow drops.
+    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_SPAN_BATCH_SIZE": "500",
+    "MLFLOW_ASYNC_TRACE_LOGGING_MAX_QUEUE_SIZE": "1000000",
+}
+
+
+def own_tracking_uri(runs_dir: Path) -> str:
+    """Return the SQLite store that a runs directory keeps beside its runs."""
+    return f"{_SQLITE}{runs_dir.resolve() / 'mlflow.db'}"
+
+
+def default_tracking_uri(runs_dir: Path) -> str:
+    """Return the store or server that `MLFLOW_TRACKING_URI` names; without it, that of the runs directory."""
+    return os.environ.get(_URI) or own_tracking_uri(runs_dir)
+
+
+def sqlite_path(tracking_uri: str) -> Path | None:
+    """Return the database file of a SQLite store; None for any other store."""
+    return Path(tracking_uri.removeprefix(_SQLITE)).absolute() if tracking_uri.startswith(_SQLITE) else None
+
+
+@contextmanager
+def open_store(tracking_uri: str) -> Iterator[Any]:
+    """Open a store for the whole process, without MLflow's log; raises `TrackingError` for what goes wrong inside."""
+    os.environ.update(_DEFAULTS | os.environ)
+    way_out = "all is on disk; send it later with `medexam track FOLDER` or the same command"
+    # Imported here: it takes over a second, and the defaults above must be known before.
+    try:
+        import mlflow
+    except ImportError:
+        raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
+    own = {name: os.environ.pop(name, None) for name in (_URI, _EXPERIMENT, "MLFLOW_EXPERIMENT_NAME")}
+    with silent("mlflow", "alembic", "urllib3"), warnings.catch_warnings(), ExitStack() as stack:
+        warnings.simplefilter("ignore")
+        try:
+            if path := sqlite_path(tracking_uri):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Commands take turns, since two would both send what neither finds.
+                lock, mode = path.with_name(f".{path.name}.lock"), path.parent.stat().st_mode & 0o666
+                stack.enter_context(FileLock(lock, 600, mode))
+                if not path.exists():
+                    # Made elsewhere first: MLflow refuses one for good that was cut off between its tables.
+                    (draft := path.with_name(f".{path.name}.new")).write_bytes(b"")
+                    mlflow.MlflowClient(f"{_SQLITE}{draft}")
+                    draft.replace(path)
+                # MLflow tries a file that is no database again for minutes.
+                with closing(sqlite3.connect(path)) as database:
+                    database.execute("select count(*) from sqlite_master")
+            mlflow.set_tracking_uri(tracking_uri)
+            yield mlflow.MlflowClient()
+        except MedExamError:
+            raise
+        except Exception as error:
+            # Without its cause, whose message may hold the password of the address.
+            detail = f"{type(error).__name__}: {shorten(' '.join(str(error).split()), 300)}"
+            raise TrackingError(f"MLflow at {hide_address(tracking_uri)} took nothing ({detail}); {way_out}") from None
+        finally:
+            mlflow.set_tracking_uri(None)
+            os.environ.pop(_EXPERIMENT, None)
+            os.environ.update({name: value for name, value in own.items() if value is not None})
+
+
+def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[Any]:
+    """Send runs to an MLflow store, in the experiment that their spec names; raises `TrackingError` as `open_store`."""
+    with open_store(tracking_uri) as client:
+        copies = [_send_run(client, run) for run in runs]
+        for experiment_id in dict.fromkeys(copy.experiment_id for copy in copies):
+            pairs = [pair for pair in zip(copies, runs, strict=True) if pair[0].experiment_id == experiment_id]
+            _describe(client, experiment_id, *map(list, zip(*pairs, strict=True)))
+    return copies
+
+
+def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[Any]:
+    """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
+    runs, copies, tags = [], [], {NOTE: disarm(paragraphs(hide_secrets(why)))}
+    with open_store(tracking_uri) as client:
+        for planned in cells:
+            if planned.folder.exists():
+                # A second error must not hide the first.
+                with suppress(MedExamError):
+                    runs.append(current_run(planned.folder, lambda _: None))
+            else:
+                params = {"program": planned.cell.program.label, "model": planned.cell.model.label}
+                title = " · ".join(params.values())
+                copies.append(send_copy(client, planned.cell.name, title, planned.run_id, "FAILED", params, tags))
+    return [*track_runs(runs, tracking_uri=tracking_uri), *copies]
+
+
+def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
+    """Send an optimization: its curve by trial, its report, its best program, and how that asked.
+
+    The program is a file, `program.json`: `mlflow.dspy.log_model` would pickle the module and DSPy's settings.
+    """
+    best, cell, folder, spent = optimization.best, optimization.cell, optimization.folder, optimization.spent
+    values: dict[str, float] = {"trials": len(optimization.trials), "calls": spent.calls, "tokens": spent.tokens}
+    if best is not None:
+        low, high = best.accuracy_interval
+        values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}
+        values |= {"validation_accuracy_high": high}
+    names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
+    tags = {"medexam.ending": optimization.ending.value, "medexam.run_dir": str(folder.path.resolve())}
+    program = best and RunFolder(folder.programs / best.digest, best.digest)
+    with open_store(tracking_uri) as client:
+        return send_copy(
+            client,
+            cell.name,
+            f"optimize · {optimization.title}",
+            folder.name,
+            {"interrupted": "KILLED", "failed": "FAILED"}.get(optimization.ending, "FINISHED"),
+            flatten({**optimization.identity, "words": None}) | names,
+            tags
+            | {NOTE: (folder.path / REPORT).read_text(encoding="utf-8") if (folder.path / REPORT).exists() else ""},
+            [(name, float(value), 0) for name, value in values.items()]
+            + [("score", trial.score, trial.number) for trial in optimization.trials],
+            started_at=optimization.started_at,
+            seconds=optimization.seconds,
+            files=[path for path in folder.path.iterdir() if path.name != "calls.jsonl"],
+            sample=lambda: read_sample(program, cell.trace_questions) if program else (),
+        )
+
+
+def _send_run(client: Any, run: StoredRun) -> Any:
+    record, environment, dataset, values = (
+        run.record,
+        run.environment,
+        run.record.cell.dataset,
+        metric_values(run.metrics),
+    )
+    params = flatten({"dataset": dataset.model_dump(mode="json")}) | flatten({**record.identity, "words": None})
+    names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
+    names |= {"language": dataset.language, "dataset.version": record.dataset_version}
+    notes = paragraphs(record.description), describe_state(run), render_table(headline(run.metrics))
+    return send_copy(
+        client,
+        record.cell.name,
+        run.title,
+        record.run_id,
+        "FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
+        params | names,
+        {
+            "medexam.spec_digest": record.spec_digest,
+            "medexam.run_dir": str(run.folder.path.resolve()),
+            "mlflow.source.git.commit": (environment.get("git_commit") or "").removesuffix("+changes"),
+            NOTE: disarm("\n\n".join(filter(None, notes))),
+        },
+        # MLflow compares runs by the first one.
+        [(name, values[name], 0) for name in dict.fromkeys((*_main(run), *values))],
+        started_at=environment.get("started_at") or "",
+        seconds=environment.get("asked_s") or 0.0,
+        dataset={
+            "name": f"{dataset.name}-{dataset.language}",
+            "digest": f"{record.dataset_fingerprint[:16]}{(record.dataset_golds or '')[:16]}",
+            "source": json.dumps({"uri": record.dataset_source}),
+            "profile": json.dumps({"num_rows": run.metrics.selected}),
+        },
+        files=[path for path in run.folder.path.iterdir() if run.files_fresh or path.name not in DERIVED],
+        sample=lambda: read_sample(run.folder, record.cell.trace_questions, record.questions),
+    )
+
+
+def _main(run: StoredRun) -> list[str]:
+    """Name the metrics that a list shows: the first two measures."""
+    values = metric_values(run.metrics)
+    return [name for name in run.metrics.measures if name in values][:2] or list(values)[:1]
+
+
+def _describe(client: Any, experiment_id: str, copies: Sequence[Any], runs: Sequence[StoredRun]) -> None:
+    """Describe an experiment, share a view, and name its runs by what tells them apart, unless it holds others too."""
+    if len(client.search_runs([experiment_id], "tags.`medexam.spec_digest` != ''")) > len(runs):
+        return
+    for copy, name in zip(copies, run_names(runs) if len(runs) > 1 else [runs[0].title], strict=True):
+        client.update_run(copy.run_id, name=name)
+    family = split_families(runs)[0]
+    scores = _main(family[0])
+    family.sort(key=lambda run: -metric_values(run.metrics).get(scores[0], -inf))
+    command = f"medexam report {family[0].folder.path.resolve().parent} --html report.html"
+    table = render_table(comparison(family))
+    note = disarm(f"{' '.join(findings(family))}\n\n`{command}` writes the page of every question.\n\n{table}\n")
+    # Every version of MLflow takes 5,000 characters; a row that does not fit is left out.
+    client.set_experiment_tag(experiment_id, NOTE, note[:5_000].rpartition("\n")[0])
+    metrics = [f"metrics.`{name}`" for name in (scores[0], f"{scores[0]}_low", f"{scores[0]}_high", *scores[1:])]
+    columns = [*metrics, *(f"params.`{name}`" for name in ("program", "model", "language"))]
+    state = {"selectedColumns": columns, "orderByKey": columns[0], "orderByAsc": False, "runsHiddenMode": "SHOWALL"}
+    client.set_experiment_tag(experiment_id, "mlflow.sharedViewState.medexam", json.dumps(state))
+
+
+def read_sample(folder: RunFolder, most: int, questions: Collection[str] = ()) -> Sample:
+    """Read the predictions of at most `most` questions, with what the run's table knows of their answers.
+
+    They are always the same ones, and among those of a larger number; they are of `questions` where some are given.
+    """
+    table, facts = folder.path / PARQUET, {}
+    with folder.opened_predictions() as predictions:
+        keys = sorted(questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())[:most]
+        if keys and table.is_file():
+            import pyarrow.parquet
+
+            rows = pyarrow.parquet.read_table(table, filters=[("question", "in", keys)]).to_pylist()
+            facts = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
+        return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
+
+
+def send_copy(
+    client: Any,
+    experiment: str,
+    name: str,
+    key: str,
+    status: str,
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+    metrics: Sequence[tuple[str, float, int]] = (),
+    *,
+    started_at: str = "",
+    seconds: float = 0.0,
+    dataset: Mapping[str, str] | None = None,
+    files: Sequence[Path] = (),
+    sample: Callable[[], Sample] = tuple,
+) -> Any:
+    """Send a run, an optimization or a translation unless the store holds it; an older copy goes, with its traces.
+
+    `key` tells it from others in its experiment; a metric is name, value and step; `started_at` is ISO 8601 or now.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
+
+    experiment_id = _find_experiment(client, experiment)
+    files = sorted(path for path in files if path.is_file() and path.name[0] != ".")
+    contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+    # All that is sent but for the name and the times, which continuing changes.
+    digest, key = _hash([status, params, metrics, tags, dataset, contents]), _hash(key)
+    olds = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")
+    olds = [run for run in olds if run.data.tags.get(_STARTED, started_at) == started_at]
+    copy = next((run.info for run in olds if run.data.tags.get(_SENT) == digest), None)
+    if copy is None:
+        own = {
+            "mlflow.source.name": "medexam",
+            "mlflow.source.type": "LOCAL",
+            "mlflow.user": os.environ.get("USER", ""),
+        }
+        own |= {**tags, _KEY: key, _STARTED: started_at}
+        begun = round(1000 * (datetime.fromisoformat(started_at).timestamp() if started_at else time.time()))
+        ended = begun + round(1000 * seconds)
+        copy = client.create_run(experiment_id, begun, {tag: own[tag][:8_000] for tag in own if own[tag]}, name).info
+        points = [Metric(_storable(name), value, ended, step) for name, value, step in metrics]
+        client.log_batch(copy.run_id, points, [Param(_storable(name), params[name][:6_000]) for name in params])
+        if dataset is not None:
+            context = [InputTag("mlflow.data.context", "evaluation")]
+            client.log_inputs(copy.run_id, [DatasetInput(Dataset(source_type="local", **dataset), context)])
+        client.set_terminated(copy.run_id, status=status, end_time=ended)
+        for path in files:
+            client.log_artifact(copy.run_id, str(path))
+        _send_traces(client, copy, [pair for pair in sample() if pair[0].calls], params)
+        client.set_tag(copy.run_id, _SENT, digest)
+    for old in olds:
+        if old.info.run_id != copy.run_id:
+            if traces := _find_traces(client, old.info):
+                client.delete_traces(experiment_id, trace_ids=traces)
+            client.delete_run(old.info.run_id)
+    return copy
+
+
+def _hash(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=dict).encode()).hexdigest()[:32]
+
+
+def _find_traces(client: Any, run: Any) -> list[str]:
+    traces = client.search_traces(locations=[run.experiment_id], run_id=run.run_id, include_spans=False)
+    return [trace.info.trace_id for trace in traces]
+
+
+def _find_experiment(client: Any, name: str) -> str:
+    if (experiment := client.get_experiment_by_name(name)) is not None:
+        if experiment.lifecycle_stage != "active":
+            way_out = f"`mlflow experiments restore -x {experiment.experiment_id}`, or choose another name in the spec"
+            raise TrackingError(f"the MLflow experiment {name} was deleted: {way_out}")
+        return str(experiment.experiment_id)
+    path = sqlite_path(os.environ[_URI])
+    place = (path.parent / "mlartifacts" / name).as_uri() if path else None
+    # The page of this kind opens on runs; others open on traces.
+    return str(client.create_experiment(name, place, {"mlflow.experimentKind": "custom_model_development"}))
+
+
+def _storable(name: str) -> str:
+    """Return a name as MLflow takes it, which reads names as paths; one that it refuses ends in a digest of its own."""
+    text = re.sub(r"[^\w. -]", "_", name, flags=re.ASCII)[:200].strip(". ")
+    return text if text == name else f"{text}_{_hash(name)[:6]}"
+
+
+def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str]) -> None:
+    """Send a trace of each question, and link the run to the prompt that all first calls begin with."""
+    import mlflow
+
+    turns = [[(turn["role"], turn["content"]) for turn in prediction.calls[0].messages] for prediction, _ in sample]
+    shared = [*commonprefix(turns), ("user", "{{question}}")]  # noqa: RUF071
+    template = [{"role": role, "content": text} for role, text in shared]
+    # MLflow takes 100,000 characters.
+    if len(sample) > 1 and len(template) > 1 and len(json.dumps(template)) <= 100_000:
+        name, alias = f"{params['program']}-{params['language']}", f"words-{_hash(template)[:12]}"
+        # MLflow lists prompts that are registered or loaded in the experiment that the process names.
+        os.environ[_EXPERIMENT] = run.experiment_id
+        prompt = client.load_prompt(f"prompts:/{name}@{alias}", allow_missing=True, cache_ttl_seconds=0)
+        if prompt is None:
+            prompt = client.register_prompt(name, template)
+            client.set_prompt_alias(name, alias, prompt.version)
+        client.link_prompt_version_to_run(run.run_id, prompt)
+    begin = 1_000_000 * run.start_time
+    for prediction, facts in sample:
+        first, end = prediction.calls[0], begin + round(1e9 * (prediction.latency_s or 0))
+        root = mlflow.start_span_no_context(
+            prediction.question,
+            "CHAIN",
+            inputs=first.messages[-1]["content"] if first.messages else first.prompt,
+            tags={"medexam.question": prediction.question, "medexam.right": str(facts.get("right")).lower()},
+            # MLflow would send the address of the folder's git repository, which may hold a password.
+            metadata={"mlflow.sourceRun": run.run_id, "mlflow.source.git.repoURL": ""},
+            experiment_id=run.experiment_id,
+            start_time_ns=begin,
+        )
+        for call in prediction.calls:
+            given = call.model_dump(
+                mode="json", include={"messages", "prompt", "pictures", "choices", "texts"}, exclude_none=True
+            )
+            tokens = {"input_tokens": call.prompt_tokens or 0, "output_tokens": call.completion_tokens or 0}
+            tokens["total_tokens"] = sum(tokens.values())
+            span = mlflow.start_span_no_context(
+                "ask",
+                "CHAT_MODEL",
+                root,
+                {**given, **call.sampling, **call.fields},
+                {"mlflow.message.format": "openai", "model": call.model, "mlflow.chat.tokenUsage": tokens},
+                start_time_ns=begin,
+            )
+            reply = {"role": "assistant", "content": call.text, "tool_calls": call.tool_calls or None}
+            choice = {"message": reply, "finish_reason": call.finish_reason}
+            outputs = call.fault or {"choices": [choice], "logprobs": call.logprobs}
+            span.end(outputs, status="ERROR" if call.fault else "OK", end_time_ns=end)
+        stored = prediction.model_dump(mode="json", exclude={"question", "calls"}, exclude_none=True)
+        answer = {name: stored[name] for name in ("answer", "text") if name in stored}
+        failed = prediction.status is Status.FAILED
+        root.end(answer | dict(facts) | stored, status="ERROR" if failed else "OK", end_time_ns=end)
+    # MLflow sends traces in threads that only log their failures.
+    mlflow.flush_trace_async_logging()
+    if sample and (count := len(_find_traces(client, run))) < len(sample):
+        raise TrackingError(f"MLflow took {count} of {len(sample)} traces; `trace_questions: 0` sends none")
+
+
+def serve_ui(tracking_uri: str, *, host: str, port: int) -> NoReturn:
+    """Say where each experiment is shown, and become MLflow's server, which Ctrl-C ends with its workers.
+
+    Raises `TrackingError` when there is no store, or it is a server with its own UI.
+    """
+    server, path = f"http://{host}:{port}", sqlite_path(tracking_uri)
+    if tracking_uri.startswith(("http://", "https://")) or (path is not None and not path.is_file()):
+        raise TrackingError(
+            f"no MLflow store at {hide_address(tracking_uri)}: a server has its own UI for a browser; else "
+            "run an experiment first, send stored runs with `medexam track RUN`, or name another --runs-dir"
+        )
+    with open_store(tracking_uri) as client:
+        experiments = client.search_experiments(filter_string="name != 'Default'")
+    sys.stderr.write(f"MLflow UI at {server}, ready in a few seconds; Ctrl-C ends it\n")
+    sys.stderr.writelines(f"  {one.name}: {RUNS_PAGE.format(server, one.experiment_id)}\n" for one in experiments)
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", tracking_uri, "--workers", "1"]
+    command += [] if path is None else ["--artifacts-destination", (path.parent / "mlartifacts").as_uri()]
+    # A lower level would show how uvicorn is interrupted.
+    command += ["--host", host, "--port", str(port), "--uvicorn-opts", "--log-level=critical"]
+    # A module in the user's folder must not stand for one of MLflow's.
+    os.environ |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore"}
+    os.execv(sys.executable, command)  # noqa: S606 - no shell is meant

@@ -1,1 +1,0 @@
-"""MLflow's copy of stored runs."""
