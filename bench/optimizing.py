@@ -121,7 +121,7 @@ def main(endpoint: str, validation: int, candidates: int, *, without_dspy: bool)
         engine = json.loads(next(Path(folder).glob("plain*/environment.json")).read_text())["engine"]
     seconds, calls = (
         {"optimize": tried.seconds, "run": round(plain_s, 1)},
-        {"optimize": tried.spent.calls, "run": plain_calls},
+        {"optimize": tried.calls, "run": plain_calls},
     )
     if not without_dspy:
         dspy_s, calls["dspy"] = run_dspy(endpoint, engine["model"], validation, candidates)
@@ -132,8 +132,8 @@ def main(endpoint: str, validation: int, candidates: int, *, without_dspy: bool)
         "demonstrations": DEMOS,
         "seconds": seconds,
         "calls": calls,
-        "bootstrapping_calls": tried.beside.calls,
-        "seconds_a_call_to_run": round((tried.seconds / tried.spent.calls) / (plain_s / plain_calls), 3),
+        "bootstrapping_calls": tried.calls - sum(trial.calls for trial in tried.trials),
+        "seconds_a_call_to_run": round((tried.seconds / tried.calls) / (plain_s / plain_calls), 3),
         "seconds_to_dspy": round(tried.seconds / seconds["dspy"], 3) if "dspy" in seconds else None,
         "server": engine["server_version"],
         "dspy_version": version("dspy"),

@@ -49,7 +49,6 @@ def optimize(
         print_optimization_plan,
     )
     from medexam.experiments.optimize.optimizer import optimize as carry_out
-    from medexam.experiments.optimize.optimizer import why_nothing_more
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.optimize.progress import TrialProgress
     from medexam.experiments.store.paths import default_runs_dir
@@ -63,8 +62,11 @@ def optimize(
     with TrialProgress() as progress:
         optimization = carry_out(planned, progress)
     folder = optimization.folder.path
-    if reason := why_nothing_more(planned, optimization):
-        print_notice(f"{folder.name} is complete: {reason}")
+    if optimization.ending == "complete" and planned.optimizer.budget != optimization.optimizer.budget:
+        print_notice(
+            f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
+            "another budget changes nothing; other optimizer.candidates, kind or seed make another one"
+        )
     print_json(optimization_document(optimization)) if as_json else print_optimization(optimization)
     send_to_mlflow(track_optimization, optimization, tracking_uri=tracking_uri, runs_dir=folder.parent)
     if optimization.ending != "complete":

@@ -32,8 +32,7 @@ def track(
     For example:
         medexam track 3c2aae
     """
-    from medexam.experiments.optimize.folder import OptimizationFolder
-    from medexam.experiments.optimize.optimization import load_optimization
+    from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
     from medexam.experiments.store.paths import default_runs_dir, run_paths
     from medexam.experiments.store.run_folder import RunFolder, find_runs
     from medexam.experiments.track import default_tracking_uri, track_optimization, track_runs
@@ -55,7 +54,7 @@ def track(
             print_notice(f"warning: {run.folder.name} is sent as it is, with {pending:,} of its questions pending")
     copies = list(zip([run.folder.name for run in stored_runs], track_runs(stored_runs, tracking_uri=uri), strict=True))
     for folder in optimizations:
-        optimization = load_optimization(OptimizationFolder(folder))
+        optimization = Optimization.load(OptimizationFolder(folder))
         copies.append((folder.name, track_optimization(optimization, tracking_uri=uri)))
     for name, copy in copies:
         sys.stdout.write(f"{name} is MLflow run {copy.run_id}\n")

@@ -24,8 +24,7 @@ from filelock import FileLock
 
 from medexam.errors import MedExamError, TrackingError
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.optimize.folder import REPORT
-from medexam.experiments.optimize.optimization import Optimization
+from medexam.experiments.optimize.optimization import REPORT, Optimization
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings
@@ -150,14 +149,15 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
 
     The program is a file, `program.json`: `mlflow.dspy.log_model` would pickle the module and DSPy's settings.
     """
-    best, cell, folder, spent = optimization.best, optimization.cell, optimization.folder, optimization.spent
-    values: dict[str, float] = {"trials": len(optimization.trials), "calls": spent.calls, "tokens": spent.tokens}
+    best, cell, folder = optimization.best, optimization.cell, optimization.folder
+    values: dict[str, float] = {"trials": len(optimization.trials), "calls": optimization.calls}
+    values["tokens"] = optimization.tokens
     if best is not None:
         low, high = best.accuracy_interval
         values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}
         values |= {"validation_accuracy_high": high}
     names = {"program": cell.program.label, "model": cell.model.label, "language": cell.dataset.language}
-    tags = {"medexam.ending": optimization.ending.value, "medexam.run_dir": str(folder.path.resolve())}
+    tags = {"medexam.ending": optimization.ending, "medexam.run_dir": str(folder.path.resolve())}
     program = best and RunFolder(folder.programs / best.digest, best.digest)
     with open_store(tracking_uri) as client:
         return send_copy(

@@ -101,6 +101,10 @@ class OwnProgram(AskingProgram):
         """Whether a question may take more calls than `calls_for` counts, as only predictors of DSPy's do not."""
         return type(self.module) not in (dspy.Predict, dspy.ChainOfThought)
 
+    def inputs_of(self, question: Asked) -> dict[str, Any]:
+        """Return the fields that the module is called with for a question."""
+        return question_fields(question, self._field_types, list(self._finder.find(question)) if self._finder else [])
+
     async def answer(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
         return await self.answer_with(question, NO_INPUTS)

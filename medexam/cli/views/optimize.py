@@ -4,7 +4,6 @@ from typing import Any
 
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.optimize.optimization import Optimization
-from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import OptimizationPlan
 from medexam.experiments.report.shown import Unbroken, print_blocks
 from medexam.tables import Table, flatten
@@ -17,23 +16,23 @@ def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
         "id": plan.folder.name,
         "folder": str(plan.folder.path.resolve()),
         "optimizer": spec.model_dump(mode="json"),
-        "program": plan.spec.label,
+        "program": plan.cell.program.label,
         "model": plan.cell.model.label,
-        "train": len(plan.exams.train.questions),
-        "dropped": list(plan.exams.duplicates),
-        "validation": len(plan.exams.validation.questions),
-        "tested": len(plan.exams.tested.questions),
+        "train": len(plan.train.questions),
+        "dropped": list(plan.dropped),
+        "validation": len(plan.validation.question_set.questions),
+        "tested": plan.tested,
         "candidates": plan.candidates,
-        "calls_per_trial": plan.calls.trial,
-        "most_calls": None if plan.calls.is_least else plan.most_calls,
-        "least_calls": plan.most_calls if plan.calls.is_least else None,
-        "writing_calls": plan.calls.writing,
+        "calls_per_trial": plan.trial_calls,
+        "most_calls": None if plan.is_least else plan.most_calls,
+        "least_calls": plan.most_calls if plan.is_least else None,
+        "writing_calls": plan.writing_calls,
     }
 
 
 def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
-    document = optimization_plan_document(plan) | {"dropped": len(plan.exams.duplicates)}
+    document = optimization_plan_document(plan) | {"dropped": len(plan.dropped)}
     rows = tuple(flatten(document).items())
     print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
 
@@ -44,24 +43,25 @@ def optimization_document(optimization: Optimization) -> dict[str, Any]:
         "id": optimization.folder.name,
         "folder": str(optimization.folder.path.resolve()),
         "optimizer": optimization.optimizer.model_dump(mode="json"),
-        "ending": optimization.ending.value,
+        "ending": optimization.ending,
         "why": optimization.why,
         "seconds": optimization.seconds,
-        "calls": optimization.spent.calls,
-        "tokens": optimization.spent.tokens,
+        "calls": optimization.calls,
+        "tokens": optimization.tokens,
         "models": [{"print": model.print, "name": model.name} for model in optimization.models],
-        "trials": [trial.to_json() for trial in optimization.trials],
+        "trials": [
+            {**vars(trial), "accuracy": trial.accuracy, "accuracy_interval": list(trial.accuracy_interval)}
+            for trial in optimization.trials
+        ],
         "best": optimization.best.number if optimization.best else None,
     }
 
 
 def print_optimization(optimization: Optimization) -> None:
     """Print the trials as a table."""
-    early = f"; ended early: {optimization.why}" if optimization.why else ""
     lines = [
-        f"{optimization.spent.calls:,} calls ({optimization.beside.calls:,} outside the trials), "
-        f"{optimization.spent.tokens:,} tokens, {optimization.seconds:.0f} s{early}",
+        optimization.costs,
         "The chosen program looks better on these questions than on others; compare it on the tested ones.",
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
-    print_blocks(Terminal(), [trials_table(optimization, brief=True), *map(Unbroken, lines)])
+    print_blocks(Terminal(), [optimization.trials_table(brief=True), *map(Unbroken, lines)])

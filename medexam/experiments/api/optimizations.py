@@ -7,7 +7,6 @@ from medexam.experiments.api.asking import send_to_mlflow
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize as carry_out
-from medexam.experiments.optimize.outcome import trials_table
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.report.shown import Block, Displayed
@@ -37,12 +36,9 @@ class Optimized(Displayed):
     def blocks(self) -> list[Block]:
         """List the trials, what they cost, and where the program lies."""
         optimization = self.optimization
-        early = f"; ended early: {optimization.why}" if optimization.why else ""
-        spending = optimization.spent
-        costs = f"{spending.calls:,} calls, {spending.tokens:,} tokens, {optimization.seconds:.0f} s{early}"
         return [
-            trials_table(optimization, brief=True),
-            costs,
+            optimization.trials_table(brief=True),
+            optimization.costs,
             f"Program, demonstrations and report are in {optimization.folder.path}",
         ]
 

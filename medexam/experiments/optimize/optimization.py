@@ -1,38 +1,92 @@
-"""An optimization as one value, read from its folder: what was tried, what was best, what it cost."""
+"""An optimization and its folder: what was asked for, what was tried, what was best, what it cost.
 
+`optimization.json` says that, `models.json` which model answers, `prompt_models.json` which one writes instructions
+where that is another. `cache/` holds the replies, `trials/` each program with its predictions; `program.json` is the
+best one, and `report.md` is to read. It is no run folder: nothing here was asked of the tested questions.
+"""
+
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
+from medexam.distributions import WILSON, rate_interval
 from medexam.errors import RunFolderError
-from medexam.experiments.optimize.call_log import CallUsage
-from medexam.experiments.optimize.folder import RECORD, TRIALS, OptimizationFolder
-from medexam.experiments.optimize.trials import Trial, best_trial
+from medexam.experiments.optimize.meter import Ending, Meter
+from medexam.experiments.report.markdown import fenced, render_markdown
+from medexam.experiments.report.shown import Block
 from medexam.experiments.store.answerers import read_models
+from medexam.experiments.store.work_folder import WorkFolder, describe_fault
 from medexam.model_identity import ModelIdentity
+from medexam.programs.loading import PROGRAM, predictor_states
+from medexam.questions import Question
 from medexam.specs import CellSpec
 from medexam.specs.identity import IDENTITY_SCHEMA
+from medexam.specs.names import short_name
 from medexam.specs.optimizer import OptimizerSpec
+from medexam.tables import Table, percent, with_interval
+
+RECORD = "optimization.json"
+PROMPT_MODELS = "prompt_models.json"
+REPORT = "report.md"
 
 
-class OptimizationEnding(StrEnum):
-    """How an optimization ended."""
+@dataclass(frozen=True)
+class OptimizationFolder(WorkFolder):
+    """The files of one optimization under `path`."""
 
-    COMPLETE = "complete"
-    """Everything was tried."""
-    BUDGET = "budget"
-    """What it may spend is spent."""
-    INTERRUPTED = "interrupted"
-    """Ctrl-C."""
-    FAILED = "failed"
-    """The models do not answer."""
+    kind = "optimization"
+    record = RECORD
+
+    @property
+    def programs(self) -> Path:
+        """Where each trial has a folder."""
+        return self.path / "trials"
+
+    @property
+    def cache(self) -> Path:
+        """Where the replies lie."""
+        return self.path / "cache"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
+class Trial:
+    """One program, asked every validation question."""
+
+    number: int
+    """0 is the program as it was written."""
+    name: str
+    """How it was made."""
+    digest: str
+    """Identity of its instructions and demonstrations."""
+    demos: int
+    """Demonstrations that its prompts show, over all predictors."""
+    n: int
+    right: int
+    unanswered: int
+    score: float
+    """The optimizer's metric: of 1, or nats where that is a log-probability."""
+    calls: int
+    """Calls that its answers are made of."""
+    tokens: int
+
+    @property
+    def accuracy(self) -> float:
+        """Right answers of all, of 1."""
+        return self.right / self.n
+
+    @property
+    def accuracy_interval(self) -> tuple[float, float]:
+        """95 % interval of the accuracy (Wilson)."""
+        return rate_interval(self.right, self.n) or (0.0, 1.0)
+
+
+@dataclass(kw_only=True)
 class Optimization:
-    """One optimization, as its folder tells it; `optimization.json` holds the fields from `cell` to `beside`."""
+    """One optimization, as the `optimization.json` of its folder tells it."""
 
     folder: OptimizationFolder
     cell: CellSpec
@@ -44,23 +98,21 @@ class Optimization:
     validation: int
     """Questions that candidates were chosen by."""
     tested: int
-    candidates: int
-    """Programs that its budget allowed."""
     dropped: tuple[str, ...]
     """Keys of training questions that nearly repeat others, and were never shown."""
+    candidates: int
+    """Programs that its budget allowed."""
     started_at: str
     """ISO 8601, with the time zone."""
-    ending: OptimizationEnding
-    why: str | None
+    ending: Ending = "interrupted"
+    why: str | None = None
     """What ended it early; None if nothing did."""
-    seconds: float
-    spent: CallUsage
-    beside: CallUsage
-    """What of it went into anything but trials: bootstrapping and writing instructions."""
-    trials: tuple[Trial, ...]
+    seconds: float = 0.0
+    calls: int = 0
+    """Calls of all models, those that found demonstrations and wrote instructions included."""
+    tokens: int = 0
+    trials: tuple[Trial, ...] = ()
     """By number."""
-    models: tuple[ModelIdentity, ...]
-    """What answered; empty before a model was reached."""
 
     @property
     def title(self) -> str:
@@ -70,46 +122,115 @@ class Optimization:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest score; None if not even the program as written was tried."""
-        return best_trial(self.trials) if self.trials else None
+        """The trial with the highest score, of equal ones the first; None if none was completed."""
+        return max(self.trials, key=lambda trial: (trial.score, -trial.number), default=None)
 
     @property
-    def written(self) -> Trial | None:
-        """The trial of the program as written; None if it was not tried to the end."""
-        return next((trial for trial in self.trials if trial.number == 0), None)
+    def models(self) -> tuple[ModelIdentity, ...]:
+        """What answered; empty before a model was reached."""
+        return tuple(model.identity for model in read_models(self.folder).values())
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to try, or to spend."""
-        return self.ending in (OptimizationEnding.COMPLETE, OptimizationEnding.BUDGET)
+        return self.ending in ("complete", "budget")
+
+    @property
+    def costs(self) -> str:
+        """What it cost, and what ended it early."""
+        early = f"; ended early: {self.why}" if self.why else ""
+        return f"{self.calls:,} calls, {self.tokens:,} tokens, {self.seconds:.0f} s{early}"
+
+    def keep(self, meter: Meter) -> None:
+        """Write what is known and spent by now."""
+        self.seconds, self.calls = round(meter.seconds, 2), meter.spent["calls"]
+        self.tokens = meter.spent["tokens"]
+        self.write()
+
+    def write(self) -> None:
+        """Write the best program and what is known now; raises `RunFolderError` if that fails."""
+        folder, best = self.folder, self.best
+        if best is not None:
+            try:
+                folder.write_bytes(PROGRAM, (folder.programs / best.digest / PROGRAM).read_bytes())
+            except OSError as error:
+                raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
+        folder.write_text(REPORT, render_markdown(self.title, self._report()))
+        record = _FORM.dump_python(self, mode="json", exclude={"folder"})
+        # Last: what it calls complete is never begun again, whatever is missing.
+        folder.write_json(RECORD, {"id": folder.name, "schema": IDENTITY_SCHEMA, **record})
+
+    @classmethod
+    def load(cls, folder: OptimizationFolder) -> Self:
+        """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
+        record = folder.read_json(RECORD)
+        if record.get("schema") != IDENTITY_SCHEMA:
+            raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
+        try:
+            return _FORM.validate_python({**record, "folder": folder})
+        except ValidationError as error:
+            raise RunFolderError(
+                f"{folder.path / RECORD} is not of this version ({describe_fault(error)}); optimize again"
+            ) from None
+
+    def trials_table(self, *, brief: bool = False) -> Table:
+        """List every trial with its scores; `brief` leaves out what is only of use for looking closer."""
+        trials, best, metric = self.trials, self.best, self.optimizer.metric
+        columns = {
+            "Trial": [str(trial.number) for trial in trials],
+            "Program": [trial.name + (" (best)" if trial == best else "") for trial in trials],
+            "Demos": [str(trial.demos) for trial in trials],
+            "n": [str(trial.n) for trial in trials],
+            "Accuracy": [with_interval(percent(trial.accuracy), trial.accuracy_interval) for trial in trials],
+        }
+        if metric == "exam_score":
+            columns["exam score %"] = [f"{100 * trial.score:.1f}" for trial in trials]
+        elif metric != "accuracy":
+            head = "log p, nats" if metric == "log_probability" else short_name(metric)
+            columns[head] = [f"{trial.score:.3f}" for trial in trials]
+        columns["Calls"] = [f"{trial.calls:,}" for trial in trials]
+        if not brief:
+            columns["No answer"] = [str(trial.unanswered) for trial in trials]
+            columns["Tokens"] = [f"{trial.tokens:,}" for trial in trials]
+        rows = tuple(zip(*columns.values(), strict=True))
+        caption = f"Percent of n, with a 95 % interval ({WILSON})."
+        return Table(self.title, tuple(columns), rows, text_columns=2, caption=caption)
+
+    def _report(self) -> Iterator[Block]:
+        if self.description:
+            yield self.description
+        yield (
+            f"Demonstrations from {self.train} training questions, chosen by "
+            f"{short_name(self.optimizer.metric).replace('_', ' ')} on {self.validation} validation questions; the "
+            f"{self.tested} tested questions were not used. {len(self.dropped)} training questions were "
+            "left out, because they nearly repeat tested or validation questions."
+        )
+        yield f"{self.costs}."
+        for model in self.models:
+            yield f"Answered by {model.describe()}."
+        if self.best is None:
+            yield "No trial was completed."
+            return
+        yield self.trials_table()
+        yield (
+            "The chosen program looks better on these questions than on others. Run both programs on the tested "
+            "questions, and compare them."
+        )
+        state = json.loads((self.folder.path / PROGRAM).read_text(encoding="utf-8"))
+        for name, part in predictor_states(state, of_module=False).items():
+            yield f"Instructions of {name or 'the predictor'}:"
+            yield fenced(part["signature"]["instructions"])
+            if (pool := len(part["demos"])) > self.best.demos:
+                yield f"Each prompt shows the {self.best.demos} most similar of {pool} training questions."
+                continue
+            for number, demo in enumerate(part["demos"], start=1):
+                yield f"Demonstration {number}:"
+                yield fenced("\n".join(f"{field}: {_printed(value)}" for field, value in demo.items()))
 
 
 _FORM = TypeAdapter(Optimization)
 
 
-def write_optimization(optimization: Optimization) -> None:
-    """Write what is known now; raises `RunFolderError` if that fails."""
-    record = _FORM.dump_python(optimization, mode="json", exclude={"folder", "trials", "models"})
-    optimization.folder.write_json(TRIALS, {"trials": [trial.to_json() for trial in optimization.trials]})
-    optimization.folder.write_json(RECORD, {"id": optimization.folder.name, "schema": IDENTITY_SCHEMA, **record})
-
-
-def load_optimization(folder: OptimizationFolder) -> Optimization:
-    """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
-    record, trials = folder.read_json(RECORD), folder.read_json(TRIALS)
-    other_fields = {"folder": folder, "trials": trials.get("trials"), "models": read_identities(folder)}
-    if record.get("schema") != IDENTITY_SCHEMA:
-        raise RunFolderError(f"{folder.path} was made by another version of medexam: optimize its spec again")
-    try:
-        return _FORM.validate_python({**record, **other_fields})
-    except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(map(str, first["loc"]))
-        raise RunFolderError(
-            f"{folder.path / RECORD} is not of this version ({location}: {first['msg']}); optimize again"
-        ) from None
-
-
-def read_identities(folder: OptimizationFolder) -> tuple[ModelIdentity, ...]:
-    """Read the models that answered, in the order of their first replies."""
-    return tuple(model.identity for model in read_models(folder).values())
+def _printed(value: Any) -> Any:
+    """Return a question as text, and any other value of a demonstration as it is."""
+    return Question.model_validate(value).printed if isinstance(value, dict) and "stem" in value else value

@@ -4,88 +4,47 @@ No exam teaches and chooses or is tested, and no question is shown again in othe
 `medexam optimize SPEC --plan` prints what this finds.
 """
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import dspy
+from dspy.teleprompt import BetterTogether
+from dspy.teleprompt.bootstrap_finetune import FinetuneTeleprompter
+from dspy.teleprompt.teleprompt import Teleprompter
 
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.optimize.folder import PROGRAMS, OptimizationFolder
+from medexam.experiments.optimize.optimization import OptimizationFolder
+from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
-from medexam.plugins import hash_source
+from medexam.plugins import hash_source, load_object
 from medexam.programs import AskingProgram
 from medexam.programs.base import ExamProgram
 from medexam.programs.own import OwnProgram
 from medexam.questions import ExamSet, Question
 from medexam.serve.naming import known_model
-from medexam.specs import CellSpec, DatasetSpec, ModelSpec, ProgramSpec
+from medexam.specs import CellSpec, ModelSpec
 from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
-
-
-@dataclass(frozen=True)
-class ExamSplit:
-    """The questions of an optimization."""
-
-    train: ExamSet
-    """Those that may be shown."""
-    validation: ExamSet
-    """Those that candidates are chosen by."""
-    tested: ExamSet
-    """Those that the program is for; none of them is asked or shown."""
-    duplicates: tuple[str, ...]
-    """Keys of training questions that are nearly tested or validation questions; never shown."""
-
-
-def load_exam_split(dataset: DatasetSpec, optimizer: OptimizerSpec) -> ExamSplit:
-    """Read the questions; raises `SpecError` if two parts share an exam, or none is left to teach."""
-    tested = load_exam_set(dataset)
-    train = load_exam_set(optimizer.train.of(dataset))
-    validation = load_exam_set(optimizer.validation.of(dataset))
-    check_apart({"optimizer.train": train, "optimizer.validation": validation, "dataset": tested})
-    near = near_duplicates(train.questions, [*validation.questions, *tested.questions])
-    duplicates = {question.key for question in near}
-    questions = tuple(question for question in train.questions if question.key not in duplicates)
-    if not questions:
-        raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
-    return ExamSplit(replace(train, questions=questions), validation, tested, duplicates=tuple(sorted(duplicates)))
-
 
 _DESCRIPTIONS = 12
 """Calls by which DSPy's `MIPROv2` describes the training questions, at most."""
 _STEP = 3
 """Training questions that DSPy's `GEPA` asks before and after it writes an instruction."""
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
+_GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
+"""What an optimizer that is named by its class is given, beside a metric, where it takes it."""
 _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 """What an optimizer's spec names; what is meant by it stands in the identity."""
-
-
-@dataclass(frozen=True)
-class CallEstimate:
-    """Calls of the models, none of them repeated."""
-
-    trial: int
-    """Of a program that is asked every validation question."""
-    attempt: int
-    """Of a candidate's search for demonstrations."""
-    rounds: int
-    """How often each candidate is asked anew."""
-    writing: int
-    """About how many beside these write all instructions, and of `gepa` try them further; 0 where none are written."""
-    is_least: bool
-    """Whether more may come: how often a module of the user's own asks, or an optimizer that is named by its class, is
-    known when it has."""
-
-    def most(self, candidates: int) -> int:
-        """Count the calls of this number of programs at most, the first as it is written; see `is_least`."""
-        return candidates * self.rounds * self.trial + (candidates - 1) * self.attempt
 
 
 @dataclass(frozen=True)
@@ -94,30 +53,33 @@ class OptimizationPlan:
 
     cell: CellSpec
     """The program as it is written, and the tested questions."""
-    spec: ProgramSpec
-    """The cell's program."""
     program: AskingProgram
     """The same, built."""
     optimizer: OptimizerSpec
     description: str
+    train: ExamSet
+    """The questions that may be shown, without those that are nearly tested or validation questions."""
     validation: ExamCell
     """The program over the questions that candidates are chosen by."""
-    exams: ExamSplit
+    tested: int
+    """Questions that the program is for; none of them is asked or shown."""
+    dropped: tuple[str, ...]
+    """Keys of the training questions that are left out."""
     identity: dict[str, Any]
     folder: OptimizationFolder
-    calls: CallEstimate
+    prompt_model: ModelSpec | None
+    """The model that writes instructions; None if none are written, or the model that answers writes them."""
     candidates: int
     """Programs that the budget allows, the one as written included."""
-
-    @property
-    def most_calls(self) -> int:
-        """Calls that trials and bootstrapping take at most; at least where `calls.is_least` says so."""
-        return self.calls.most(self.candidates)
-
-    @property
-    def prompt_model(self) -> ModelSpec | None:
-        """The model that writes instructions; None if none are written, or the model that answers writes them."""
-        return _prompt_model(self.optimizer, self.cell.model)
+    trial_calls: int
+    """Calls of a program that is asked every validation question."""
+    most_calls: int
+    """Calls that trials and bootstrapping take at most; at least where `is_least` says so."""
+    writing_calls: int
+    """About how many beside these write instructions, and of `gepa` try them further; 0 where none are written."""
+    is_least: bool
+    """Whether more may come: how often a module of the user's own asks, or an optimizer that is named by its class, is
+    known when it has."""
 
 
 def plan_optimization(
@@ -150,47 +112,54 @@ def plan_optimization(
 
 
 def _plan(
-    cell: CellSpec,
-    optimizer: OptimizerSpec,
-    description: str,
-    runs_dir: Path,
-    *,
-    fresh: bool,
-    only_look: bool,
+    cell: CellSpec, optimizer: OptimizerSpec, description: str, runs_dir: Path, *, fresh: bool, only_look: bool
 ) -> OptimizationPlan:
     _check_fit(cell, optimizer)
-    exams = load_exam_split(cell.dataset, optimizer)
+    tested = load_exam_set(cell.dataset)
+    train = load_exam_set(optimizer.train.of(cell.dataset))
     validation_spec = optimizer.validation.of(cell.dataset)
     document = {**cell.model_dump(mode="json"), "dataset": validation_spec.model_dump(mode="json")}
-    planned = plan_experiment(document, {}, runs_dir=runs_dir / PROGRAMS, only_look=only_look).cells[0]
-    program = planned.program
-    assert isinstance(program, AskingProgram)  # noqa: S101 - what can be optimized asks
-    check_demonstrations(cell.program, program, exams.tested.questions)
+    validation = plan_experiment(document, {}, runs_dir=runs_dir / "trials", only_look=only_look).cells[0]
+    # What can be optimized asks a model, and answers exams.
+    validation_set, program = cast("ExamSet", validation.question_set), cast("AskingProgram", validation.program)
+    check_apart({"optimizer.train": train, "optimizer.validation": validation_set, "dataset": tested})
+    near = near_duplicates(train.questions, [*validation_set.questions, *tested.questions])
+    dropped = {question.key for question in near}
+    train = replace(train, questions=tuple(one for one in train.questions if one.key not in dropped))
+    if not train.questions:
+        raise SpecError("optimizer.train: every question is nearly one that is tested; choose other exams")
+    check_demonstrations(cell.program, program, tested.questions)
+    if optimizer.is_class:
+        lm = dspy.LM("medexam/run")
+        with dspy.context(lm=lm):
+            make_optimizer(optimizer, dict.fromkeys(_GIVEN, lm) | {"metric": score_output})
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(ExamProgram):
             module.adapter.weighs = True
+    writer = optimizer.prompt_model if optimizer.writes_instructions else None
+    prompt_model = None if writer == cell.model else writer
     identity = {
-        **planned.identity,
-        "optimizer": _identity(optimizer, cell.model, only_look=only_look),
+        **validation.identity,
+        "optimizer": _identity(optimizer, prompt_model, only_look=only_look),
         # Optimizers sample candidates at temperatures of their own.
         "seed": cell.model.seed,
-        "train": digest_golds(exams.train),
-        "validation": digest_golds(exams.validation),
+        "train": digest_golds(train),
+        "validation": digest_golds(validation_set),
     }
     words = [cell.name, short_name(optimizer.kind), cell.model.label, cell.program.label, cell.dataset.language]
-    calls = _estimate(program, optimizer, exams.validation.questions, exams.train.questions)
     return OptimizationPlan(
         cell=cell,
-        spec=cell.program,
         program=program,
         optimizer=optimizer,
         description=description,
-        validation=planned,
-        exams=exams,
+        train=train,
+        validation=validation,
+        tested=len(tested.questions),
+        dropped=tuple(sorted(dropped)),
         identity=identity,
         folder=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
-        calls=calls,
-        candidates=_affordable(optimizer, calls),
+        prompt_model=prompt_model,
+        **_estimate(program, optimizer, validation_set.questions, train.questions),
     )
 
 
@@ -224,7 +193,35 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         )
 
 
-def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) -> dict[str, Any]:
+def make_optimizer(optimizer: OptimizerSpec, given: Mapping[str, Any]) -> tuple[Teleprompter, dict[str, Any]]:
+    """Make an optimizer that is named by its class; return it with the arguments of its `compile`.
+
+    Raises `SpecError` where it is none, or improves no program that a file can hold.
+    """
+    kind, make = optimizer.kind, load_object(optimizer.kind, OPTIMIZERS)
+    if not (isinstance(make, type) and issubclass(make, Teleprompter)):
+        raise SpecError(f"optimizer.kind {kind} is not a subclass of dspy.teleprompt.Teleprompter")
+    takes = inspect.signature(make.compile).parameters
+    if issubclass(make, FinetuneTeleprompter | BetterTogether):
+        raise SpecError(f"optimizer.kind {kind} trains the model's weights, which no program.json holds")
+    if not {"student", "trainset"} <= takes.keys():
+        raise SpecError(
+            f"optimizer.kind {kind} does not compile a student from a trainset (it takes {', '.join([*takes][1:])}): "
+            "choose knn for the nearest demonstrations, or another"
+        )
+    parameters = inspect.signature(make).parameters
+    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    made_with = {name: value for name, value in given.items() if name in parameters or (hands_on and name == "metric")}
+    called_with = {name: value for name, value in given.items() if name in takes}
+    for name, value in optimizer.args.items():
+        (called_with if name in takes and name not in parameters else made_with)[name] = value
+    try:
+        return make(**made_with), called_with
+    except Exception as error:
+        raise SpecError(f"optimizer.kind {kind}: making it failed: {type(error).__name__}: {error}") from error
+
+
+def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: bool) -> dict[str, Any]:
     """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
     identity = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
     for field, group in {"kind": OPTIMIZERS, "metric": OWN_METRICS}.items():
@@ -232,7 +229,6 @@ def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) ->
             identity[field] = hash_source(identity[field], group)
     if optimizer.kind == "knn":
         identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
-    writer = _prompt_model(optimizer, model)
     if writer is not None:
         try:
             identity["prompt_model"] = known_model(writer)
@@ -243,20 +239,24 @@ def _identity(optimizer: OptimizerSpec, model: ModelSpec, *, only_look: bool) ->
     return identity
 
 
-def _prompt_model(optimizer: OptimizerSpec, model: ModelSpec) -> ModelSpec | None:
-    writer = optimizer.prompt_model
-    return writer if optimizer.writes_instructions and writer != model else None
-
-
 def _estimate(
     program: AskingProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
-) -> CallEstimate:
-    attempts = min(optimizer.attempts, len(train))
+) -> dict[str, Any]:
+    """Return the fields of a plan that count calls; raises `SpecError` if the budget does not allow two programs."""
+    attempts, limit = min(optimizer.attempts, len(train)), optimizer.max_calls
     trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
     predictors, candidates, rounds = len(program.predictors()), optimizer.programs, optimizer.asked_rounds
     if optimizer.kind == "copro" and predictors > 1:
         # Each round tries all instructions of the rounds before again, for one predictor after the other.
         rounds = predictors * rounds * (rounds + 1) // 2
+    attempt = attempts * once if optimizer.bootstraps else 0
+    most = {count: count * rounds * trial + (count - 1) * attempt for count in range(2, candidates + 1)}
+    affordable = [count for count, calls in most.items() if limit is None or calls <= limit]
+    if not affordable:
+        raise SpecError(
+            f"optimizer.max_calls {limit} is too small for one round: the program as written and one candidate take "
+            f"up to {most[2]} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
+        )
     writing = {
         # The training questions are described by tens, then summed up.
         "mipro": min(_DESCRIPTIONS, math.ceil(attempts / 10) + 1) + predictors * max(2, candidates // 2),
@@ -264,23 +264,11 @@ def _estimate(
         # It ends after the step in which its budget of answers is spent; each step writes one instruction.
         "gepa": math.ceil(candidates * len(validation) / (2 * _STEP)) + trial + 2 * _STEP * once,
     }
-    return CallEstimate(
-        trial=trial,
-        attempt=attempts * once if optimizer.bootstraps else 0,
-        rounds=rounds,
-        writing=writing.get(optimizer.kind, 0),
-        is_least=optimizer.is_class
-        or any(isinstance(part, OwnProgram) and part.may_ask_again for _, part in program.named_sub_modules()),
-    )
-
-
-def _affordable(optimizer: OptimizerSpec, calls: CallEstimate) -> int:
-    """Count the candidates that the calls allow; raises `SpecError` if those are less than two."""
-    program_count, limit = optimizer.programs, optimizer.max_calls
-    counts = [count for count in range(2, program_count + 1) if limit is None or calls.most(count) <= limit]
-    if not counts:
-        raise SpecError(
-            f"optimizer.max_calls {limit} is too small for one round: the program as written and one candidate take "
-            f"up to {calls.most(2)} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
-        )
-    return counts[-1]
+    parts = program.named_sub_modules(OwnProgram)
+    return {
+        "candidates": affordable[-1],
+        "trial_calls": trial,
+        "most_calls": most[affordable[-1]],
+        "writing_calls": writing.get(optimizer.kind, 0),
+        "is_least": optimizer.is_class or any(part.may_ask_again for _, part in parts),
+    }

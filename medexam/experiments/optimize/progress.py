@@ -4,9 +4,9 @@ from rich.progress import TaskID
 from rich.text import Text
 
 from medexam.experiments.entry.bars import WorkProgress
-from medexam.experiments.optimize.budget import Budget
+from medexam.experiments.optimize.meter import Meter
+from medexam.experiments.optimize.optimization import Trial
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import Trial
 from medexam.predictions import Prediction
 
 
@@ -14,18 +14,18 @@ class TrialProgress(WorkProgress):
     """An `OptimizationObserver` that draws on standard error, and writes a line a trial."""
 
     def __init__(self, *, disable: bool = False) -> None:
-        self._budget: Budget | None = None
+        self._meter: Meter | None = None
         self._task: TaskID | None = None
         self._best: Trial | None = None
         self._in_flight = 0
         self._done = 0
         super().__init__(self._figures, disable=disable)
 
-    def optimization_starts(self, plan: OptimizationPlan, budget: Budget) -> None:
+    def optimization_starts(self, plan: OptimizationPlan, meter: Meter) -> None:
         """Open the bar."""
-        self._budget = budget
-        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.exams.validation.questions)
-        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.spec.label}", total=total, note="")
+        self._meter = meter
+        total = plan.optimizer.asked_rounds * plan.candidates * len(plan.validation.question_set.questions)
+        self._task = self._bars.add_task(f"{plan.optimizer.kind} {plan.cell.program.label}", total=total, note="")
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
@@ -46,12 +46,11 @@ class TrialProgress(WorkProgress):
 
     def _figures(self) -> Text | None:
         """Draw what is spent, and the best so far."""
-        budget = self._budget
-        if budget is None:
+        if self._meter is None:
             return None
-        limits = budget.limits
-        calls = f"{budget.calls:,}" + (f" of {limits.max_calls:,}" if limits.max_calls else "")
-        tokens = f"{budget.tokens:,}" + (f" of {limits.max_tokens:,}" if limits.max_tokens else "")
+        limits, spent = self._meter.limits, self._meter.spent
+        calls = f"{spent['calls']:,}" + (f" of {limits.max_calls:,}" if limits.max_calls else "")
+        tokens = f"{spent['tokens']:,}" + (f" of {limits.max_tokens:,}" if limits.max_tokens else "")
         parts = [f"{calls} calls", f"{tokens} tokens", f"{self._in_flight} questions in flight"]
         if self._best is not None:
             parts.append(f"best so far: trial {self._best.number}, {self._best.right} right")

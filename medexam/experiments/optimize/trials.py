@@ -1,136 +1,233 @@
-"""What was tried: each program with its score on the validation questions."""
+"""Trials: DSPy's optimizers call the program itself, and each state that was asked every validation question is one.
 
+An optimizer gets a copy of the user's module, or of a program that ships, of a class that differs in its call alone:
+there the question is asked as a run asks it, and its prediction and score are kept.
+"""
+
+import asyncio
 import hashlib
 import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any, Protocol, cast
 
+import dspy
+from dspy.teleprompt.bootstrap_trace import FailedPrediction
 from pydantic_core import to_jsonable_python
 
-from medexam.distributions import rate_interval
-from medexam.experiments.optimize.call_log import CallUsage
-from medexam.predictions import Prediction
-from medexam.programs import AskingProgram
-from medexam.programs.loading import demonstrations
+from medexam.errors import MedExamError, RunFolderError
+from medexam.experiments.optimize.meter import Meter
+from medexam.experiments.optimize.optimization import Optimization, Trial
+from medexam.experiments.optimize.plan import OptimizationPlan
+from medexam.experiments.optimize.scores import SCORE, score_answer, score_output
+from medexam.experiments.run.scheduler import QuestionObserver, answer
+from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
+from medexam.measures.own import load_metric
+from medexam.model_identity import Answerer
+from medexam.predictions import Prediction, Status
+from medexam.predictions.calls import count_tokens
+from medexam.programs import AskingProgram, save_program
+from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.programs.nearest import WithNearest
-from medexam.questions import AnswerKey, Gold
-from medexam.specs.names import short_name
+from medexam.programs.own import OwnProgram
+from medexam.questions import Gold, Question
 
-WRONG_COSTS = 1 / 3
-"""Right answers that a wrong one takes away, by the exam boards' rule."""
-LEAST_SHARE = 1e-12
-"""What an option's probability counts as when it rounds to nothing."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One program, asked every validation question."""
-
-    number: int
-    """0 is the program as it was written."""
-    name: str
-    """How it was made."""
-    digest: str
-    """Identity of its instructions and demonstrations."""
-    demos: int
-    """Demonstrations that its prompts show, over all predictors."""
-    n: int
-    right: int
-    unanswered: int
-    score: float
-    """The optimizer's metric: of 1, or nats where that is a log-probability."""
-    calls: int
-    """Calls of the model for this trial alone, in all sessions together."""
-    tokens: int
-    answered_by: str | None = None
-    """Print of the model that answered, a key of `models.json`; None before its first reply."""
-
-    @property
-    def accuracy(self) -> float:
-        """Right answers of all, of 1."""
-        return self.right / self.n
-
-    @property
-    def accuracy_interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy (Wilson)."""
-        return rate_interval(self.right, self.n) or (0.0, 1.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the trial as data."""
-        return {**asdict(self), "accuracy": self.accuracy, "accuracy_interval": list(self.accuracy_interval)}
+MOST_FAULTS = 10
+"""Questions in a row whose code raised, after which the program is taken for broken; as many as DSPy allows."""
+NAME = "medexam_trial"
+"""Setting of DSPy's context: name and number of the trials that begin there; a number of None is the next."""
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial:
-    """Return the one with the highest score, of equal ones the first."""
-    return min(trials, key=lambda trial: (-trial.score, trial.number))
+class TrialObserver(QuestionObserver, Protocol):
+    """Watches the trials of an optimization."""
+
+    def trial_ends(self, trial: Trial) -> None:
+        """Take notice that a program is scored."""
 
 
-def program_digest(program: AskingProgram) -> str:
+class Trials:
+    """The programs that optimizers try, called from their threads."""
+
+    def __init__(
+        self,
+        plan: OptimizationPlan,
+        optimization: Optimization,
+        answerer: Answerer,
+        meter: Meter,
+        observer: TrialObserver,
+    ) -> None:
+        """Keep what is tried in `optimization`; `answerer` is the model that was admitted."""
+        self._plan = plan
+        self._optimization = optimization
+        self._planned = replace(plan.validation, answerer=answerer)
+        self._meter = meter
+        self._observer = observer
+        self._own = load_metric(plan.optimizer.metric) if plan.optimizer.own_metric else None
+        self._lock = threading.Lock()
+        self._answers: defaultdict[str, dict[str, tuple[Prediction, float]]] = defaultdict(dict)
+        """Digest of a program -> key of a validation question -> its answer and score."""
+        self._faults = 0
+        self._questions: dict[str, tuple[Question, Gold]] = {}
+        validation: Any = plan.validation.question_set
+        self.train = [self._example(one, plan.train.golds[one.key]) for one in plan.train.questions]
+        self.validation = [self._example(one, validation.golds[one.key]) for one in validation.questions]
+        self._validation = {one.key for one in validation.questions}
+        self.student = self.watch(plan.program.stated.deepcopy())
+        """The program as it is written, for optimizers."""
+        self._as_written = _digest(self._program(self.student))
+
+    def _example(self, question: Question, gold: Gold) -> dspy.Example:
+        """Return a question in the fields that the program takes, with its right answer."""
+        program = self._plan.program
+        fields = program.inputs_of(question) if isinstance(program, OwnProgram) else {"question": question}
+        self._questions[_key(fields)] = question, gold
+        return dspy.Example(**fields, answer=gold.number).with_inputs(*fields)
+
+    def watch(self, module: dspy.Module) -> Any:
+        """Return a module whose calls are kept, as its copies' are; its class reads as before."""
+        kind: Any = type(module)
+
+        def call(student: dspy.Module, *args: Any, **inputs: Any) -> Any:
+            entry = None if args else self._questions.get(_key(inputs))
+            return kind.__call__(student, *args, **inputs) if entry is None else self._ask(student, kind, entry)
+
+        names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+        module.__class__ = type(kind.__name__, (kind,), {**names, "__call__": call})
+        return module
+
+    def try_program(self, name: str, module: dspy.Module) -> None:
+        """Have a program answer the validation questions, unless it did."""
+        if _digest(self._program(module)) not in {trial.digest for trial in self._optimization.trials}:
+            with dspy.context(**{NAME: (name, None)}):
+                dspy.Evaluate(devset=self.validation, metric=score_output)(module)
+
+    def _program(self, module: Any) -> AskingProgram:
+        """Return the plan's program with this module, or this state of it."""
+        if not isinstance(self._plan.program, OwnProgram):
+            return cast("AskingProgram", module)
+        program = copy(self._plan.program)
+        program.module = copy(module)
+        # DSPy takes no predictors of a part that an optimizer has marked.
+        program.module._compiled = False
+        return program
+
+    def _ask(self, student: Any, kind: Any, entry: tuple[Question, Gold]) -> Any:
+        """Ask a question as a run does; return what the module returned, with its score."""
+        (question, gold), outputs, plan = entry, [], self._plan
+        program: Any = copy(plan.program)
+
+        def call(**fields: Any) -> Any:
+            outputs.append(output := kind.__call__(student, **fields))
+            if "forward" in vars(student):
+                # GEPA replaces `forward` to trace each call for its reflection: it returns output and trace.
+                output = output[0]
+            return {"answer": None} if isinstance(output, FailedPrediction) else output
+
+        async def call_shipped(question: Question) -> Any:
+            return await asyncio.to_thread(call, question=question)
+
+        if isinstance(program, OwnProgram):
+            call.__module__ = kind.__module__
+            program.module = cast("Any", call)
+        else:
+            vars(program)["answer"] = call_shipped
+        self._observer.asked()
+        prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
+        self._observer.answered(prediction)
+        try:
+            scored = score_answer(plan.optimizer.metric, self._own, question, gold, prediction)
+            self._keep(student, prediction, scored.score)
+        except MedExamError as fault:
+            raise self._meter.stop(str(fault), "failed", fault) from fault
+        self._faults = self._faults + 1 if prediction.status is Status.FAILED else 0
+        if self._faults >= MOST_FAULTS:
+            raise self._meter.stop(f"{MOST_FAULTS} questions in a row failed ({error})", "failed")
+        if prediction.status is Status.FAILED and error is not None:
+            raise error
+        output = outputs[0] if outputs else None
+        traced = output[0] if isinstance(output, tuple) else output
+        if not isinstance(traced, dspy.Prediction):
+            if isinstance(output, tuple):
+                return output
+            output = traced = dspy.Prediction(answer=prediction.answer)
+        setattr(traced, SCORE, scored)
+        return output
+
+    def _keep(self, student: Any, prediction: Prediction, score: float) -> None:
+        """Keep an answer to a validation question, and the trial that the last one of them completes."""
+        if prediction.question not in self._validation:
+            return
+        program = self._program(student)
+        digest = _digest(program)
+        with self._lock:
+            trials, answers = self._optimization.trials, self._answers[digest]
+            answers[prediction.question] = prediction, score
+            name, number = ("as written", 0) if digest == self._as_written else dspy.settings.get(NAME)
+            known = next((trial for trial in trials if trial.digest == digest), None)
+            if known is not None and number is not None and number < known.number:
+                # Two candidates of a random search are equal: the first of them gives its name.
+                others = [trial for trial in trials if trial is not known]
+                self._optimization.trials = _ordered(*others, replace(known, name=name, number=number))
+            if known is not None or len(answers) < len(self._validation):
+                return
+            predictions = [answers[question.key][0] for question in self._plan.validation.question_set.questions]
+            calls = [call for one in predictions for call in one.calls]
+            golds: Any = self._plan.validation.question_set.golds
+            trial = Trial(
+                number=max((trial.number for trial in trials), default=0) + 1 if number is None else number,
+                name=name,
+                digest=digest,
+                demos=_finder(program).k if _finder(program) else sum(1 for _ in demonstrations(program)),
+                n=len(predictions),
+                right=sum(golds[one.question].accepts(one.answer) for one in predictions),
+                unanswered=sum(one.answer is None for one in predictions),
+                score=sum(answers[one.question][1] for one in predictions) / len(predictions),
+                calls=len(calls),
+                tokens=sum(count_tokens(calls, f"{part}_tokens") or 0 for part in ("prompt", "completion")),
+            )
+            self._write(program, predictions, digest)
+            self._optimization.trials = _ordered(*trials, trial)
+            self._optimization.keep(self._meter)
+        self._observer.trial_ends(trial)
+
+    def _write(self, program: AskingProgram, predictions: list[Prediction], digest: str) -> None:
+        plan = self._plan
+        folder = RunFolder(plan.folder.programs / digest, digest)
+        folder.create()
+        # Of a session that was interrupted meanwhile.
+        (folder.path / PREDICTIONS).unlink(missing_ok=True)
+        with folder.appending() as log:
+            for prediction in predictions:
+                log.append(prediction.model_copy(update={"spec_digest": digest}))
+            log.flush()
+        try:
+            save_program(program, folder.path / PROGRAM, plan.cell.program, plan.cell.dataset.language)
+        except OSError as error:
+            raise RunFolderError(
+                f"cannot write {folder.path / PROGRAM}: {error.strerror}; the same command continues"
+            ) from error
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    """Return what tells the inputs of one question from another's."""
+    question = fields.get("question")
+    return question.key if isinstance(question, Question) else repr(sorted(fields.items()))
+
+
+def _ordered(*trials: Trial) -> tuple[Trial, ...]:
+    return tuple(sorted(trials, key=lambda trial: trial.number))
+
+
+def _finder(program: AskingProgram) -> Any:
+    return program.finder if isinstance(program, WithNearest) else None
+
+
+def _digest(program: AskingProgram) -> str:
     """Compute twelve hexadecimal digits over the instructions and demonstrations of a program."""
     words = {name: predictor.signature.instructions for name, predictor in program.named_predictors()}
-    demos = [[name, _plain(demo)] for name, demo in demonstrations(program)]
-    text = json.dumps([words, demos], sort_keys=True, ensure_ascii=False)
+    demos = [] if _finder(program) else [[name, to_jsonable_python(demo)] for name, demo in demonstrations(program)]
+    text = json.dumps([words, demos, bool(_finder(program))], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def score_prediction(prediction: Prediction, gold: Gold, metric: str) -> float:
-    """Score one answer: 1 when right, 0 when left out; when wrong 0, or minus a third in an exam's score.
-
-    By `log_probability`, the log of the right option's share of the options' probability, nats.
-    """
-    answer = prediction.answer
-    if metric == "log_probability":
-        shares = prediction.option_probabilities
-        assert shares is not None  # noqa: S101 - such programs weigh
-        return math.log(max(sum(share for number, share in shares.items() if gold.accepts(number)), LEAST_SHARE))
-    if gold.accepts(answer):
-        return 1.0
-    return -WRONG_COSTS if metric == "exam_score" and answer is not None else 0.0
-
-
-def metric_title(metric: str) -> str:
-    """Return the head of a column of scores, with their unit; the name of a function of one's own has none."""
-    if ":" in metric:
-        return short_name(metric)
-    return "log p, nats" if metric == "log_probability" else f"{metric.replace('_', ' ')} %"
-
-
-def describe_score(score: float, metric: str) -> str:
-    """Render a score under that head."""
-    return f"{score:.3f}" if metric == "log_probability" or ":" in metric else f"{100 * score:.1f}"
-
-
-def score_trial(
-    number: int,
-    name: str,
-    digest: str,
-    program: AskingProgram,
-    predictions: Sequence[Prediction],
-    *,
-    key: AnswerKey,
-    scores: Sequence[float],
-    usage: CallUsage,
-    answered_by: str | None,
-) -> Trial:
-    """Score a program with this digest by its `predictions` and their `scores`; `usage` is what its calls cost."""
-    nearest = program.finder.k if isinstance(program, WithNearest) else None
-    return Trial(
-        number=number,
-        name=name,
-        digest=digest,
-        demos=sum(len(predictor.demos) for predictor in program.predictors()) if nearest is None else nearest,
-        n=len(predictions),
-        right=sum(key[prediction.question].accepts(prediction.answer) for prediction in predictions),
-        unanswered=sum(prediction.answer is None for prediction in predictions),
-        score=sum(scores) / len(scores),
-        calls=usage.calls,
-        tokens=usage.tokens,
-        answered_by=answered_by,
-    )
-
-
-def _plain(demo: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = to_jsonable_python(demo)
-    return plain

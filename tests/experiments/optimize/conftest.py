@@ -13,7 +13,9 @@ import yaml
 import medexam as package
 from command_line import _untracked, medexam
 from medexam.datasets import load_exam_set
+from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec
+from scripted_engines import LAST_MADE, MADE
 
 __all__ = ["_untracked", "medexam"]
 
@@ -25,14 +27,11 @@ class Done:
     folder: Path
     record: dict[str, Any] = field(init=False)
     trials: list[dict[str, Any]] = field(init=False)
-    calls: list[dict[str, Any]] = field(init=False)
     best: dict[str, Any] | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.record = json.loads((self.folder / "optimization.json").read_text())
-        self.trials = json.loads((self.folder / "trials.json").read_text())["trials"]
-        calls = self.folder / "calls.jsonl"
-        self.calls = [json.loads(line) for line in calls.read_text().splitlines()] if calls.exists() else []
+        self.trials = self.record["trials"]
         self.best = max(self.trials, key=lambda trial: (trial["score"], -trial["number"]), default=None)
 
     def place(self, number: int) -> Path:
@@ -69,6 +68,18 @@ def document(sample, tmp_path):
         "program": {"kind": "zero_shot"},
         "optimizer": {"kind": "random_search", "candidates": 4, "attempts": 8},
     }
+
+
+@pytest.fixture
+def listening():
+    """`listening(spec)` has the spec's script answer through an engine that keeps what it is asked."""
+
+    def listen(spec) -> ScriptedEngine:
+        MADE.append(engine := ScriptedEngine(yaml.safe_load(Path(spec["model"]["path"]).read_text())))
+        spec["model"] = {"engine": LAST_MADE}
+        return engine
+
+    return listen
 
 
 def carry_out(spec, runs_dir, overrides=None, *, fresh=False) -> Done:

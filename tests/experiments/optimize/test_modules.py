@@ -109,7 +109,7 @@ def test_instructions_are_written_and_the_better_program_is_kept(writing, learni
     assert done.record["ending"] == "complete", done.record["why"]
     assert done.trials[0]["name"] == "as written"
     assert done.trials[0]["right"] < done.best["right"] == 24
-    assert done.record["beside"]["calls"] > 0
+    assert done.record["calls"] > sum(trial["calls"] for trial in done.trials)
     best = json.loads((done.folder / "program.json").read_text())
     assert best["respond"]["signature"]["instructions"] == WRITTEN
 
@@ -140,7 +140,10 @@ def test_replies_of_a_module_become_demonstrations_of_its_predictors(module, opt
 def shown(module: dspy.Module) -> dict:
     """What each predictor of a module is told and shown."""
     return {
-        name: (each.signature.instructions, [{key: demo[key] for key in each.signature.fields} for demo in each.demos])
+        name: (
+            each.signature.instructions,
+            [{key: demo[key] for key in each.signature.fields if key in demo} for demo in each.demos],
+        )
         for name, each in module.named_predictors()
     }
 
@@ -189,7 +192,7 @@ def test_any_optimizer_of_dspys_is_named_by_its_class(module, optimize) -> None:
 def test_candidates_are_chosen_by_a_function_of_ones_own(module, optimize, tmp_path) -> None:
     done = optimize({"optimizer.kind": "bootstrap", "optimizer.metric": f"{tmp_path / 'metric.py'}:brief"}, module)
     for trial in done.trials:
-        assert trial["score"] == pytest.approx(0.25 + 0.5 * trial["accuracy"])
+        assert trial["score"] == pytest.approx(0.25 + 0.5 * trial["right"] / trial["n"])
     moved = (tmp_path / "metric.py").rename(tmp_path / "moved.py")
     again = optimize({"optimizer.kind": "bootstrap", "optimizer.metric": f"{moved}:brief"}, module)
     assert again.folder == done.folder
@@ -205,6 +208,28 @@ def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(module, learnin
     assert all("right, says my metric." in text for text in reflections)
 
 
+@pytest.mark.parametrize("kind", ["bootstrap", "dspy.BootstrapFewShot"])
+def test_right_answers_alone_become_demonstrations_whatever_the_metric_gives(
+    module, optimize, sample, tmp_path, kind
+) -> None:
+    done = optimize({"optimizer.kind": kind, "optimizer.metric": f"{tmp_path / 'metric.py'}:brief"}, module)
+    rights = {question.stem: sample.golds[question.key].number for question in sample.questions}
+    replies = [demo for demo in done.program(1)["judge"]["demos"] if demo.get("augmented")]
+    assert len(replies) >= 3
+    assert all(demo["answer"] == rights[demo["question"]] for demo in replies)
+
+
+def test_labelled_demonstrations_have_the_fields_of_the_module_and_its_program_runs(module, optimize, tmp_path) -> None:
+    spec = {**module, "optimizer": {"kind": "dspy.LabeledFewShot", "args": {"k": 2}}}
+    done = optimize(spec=spec)
+    for name in ("note", "judge"):
+        assert [set(demo) for demo in done.program(1)[name]["demos"]] == [{"stem", "options", "answer"}] * 2
+    settings = {"runs_dir": tmp_path / "runs", "program__load": str(done.place(1)), "limit": 2}
+    del spec["optimizer"]
+    (run,) = package.run(spec, **settings, track=False, progress=False)
+    assert run.complete
+
+
 BROKEN = """
 from dspy.teleprompt import Teleprompter
 
@@ -215,11 +240,39 @@ class Broken(Teleprompter):
 
 
 @pytest.mark.parametrize(*read_table("refused_optimizers"))
-def test_what_is_no_optimizer_or_metric_is_said(module, optimize, tmp_path, monkeypatch, optimizer, says) -> None:
+def test_what_is_no_optimizer_or_metric_is_said(module, optimize, tmp_path, listening, optimizer, says) -> None:
     (tmp_path / "broken.py").write_text(BROKEN)
     optimizer = {
         name: f"{tmp_path / value}" if isinstance(value, str) and ".py:" in value else value
         for name, value in optimizer.items()
     }
+    engine = listening(module)
     with pytest.raises(MedExamError, match=says):
         optimize(spec={**module, "optimizer": {**module["optimizer"], **optimizer}})
+    assert not engine.dialogues or "compile: KeyError" in says or "for question" in says
+
+
+CLASSES = {
+    "LabeledFewShot": {"k": 2},
+    "BootstrapFewShot": {"max_bootstrapped_demos": 2},
+    "BootstrapFewShotWithRandomSearch": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
+    "BootstrapFewShotWithOptuna": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
+    "MIPROv2": {"auto": None, "num_candidates": 2, "num_trials": 2, "minibatch": False},
+    "COPRO": {"breadth": 2, "depth": 1},
+    "GEPA": {"max_metric_calls": 40},
+    "SIMBA": {"bsize": 4, "num_candidates": 2, "max_steps": 2, "max_demos": 2},
+    "InferRules": {"num_candidates": 2, "num_rules": 2},
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_optimizer_of_dspys_gets_the_module_and_its_fields(module, learning, optimize, tmp_path, name) -> None:
+    spec = {**module, "optimizer": {"kind": f"dspy.teleprompt.{name}", "args": CLASSES[name], "attempts": 8}}
+    done = optimize(spec=spec)
+    assert done.record["ending"] == "complete", done.record["why"]
+    told = "\n".join(message["content"] for dialogue in learning.dialogues for message in dialogue.messages)
+    assert not re.search(r"CandidateProgram|Question\(|medexam", told)
+    plain = load_object(f"{tmp_path / 'mine.py'}:Judge", "programs")()
+    plain.load(str(done.folder / "program.json"))
+    loaded = package.build_program({**module["program"], "load": str(done.folder)})
+    assert shown(loaded.module) == shown(plain)

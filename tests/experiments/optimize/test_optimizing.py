@@ -24,8 +24,10 @@ def test_trials_are_scored_and_the_best_program_is_written(optimize, kind, sampl
         assert (trial["n"], trial["score"]) == (24, trial["right"] / 24)
     best = json.loads((done.folder / "program.json").read_text())
     assert best == done.program(done.best["number"])
-    assert (done.folder / "demonstrations.md").read_text().startswith(f"# Program of trial {done.best['number']} ")
-    assert f"| {done.best['number']} | {done.best['name']} (best) |" in (done.folder / "report.md").read_text()
+    report = (done.folder / "report.md").read_text()
+    assert f"| {done.best['number']} | {done.best['name']} (best) |" in report
+    (first, *_) = best["respond"]["demos"] or [None]
+    assert first is None or f"Demonstration 1:\n\n```text\nquestion: {first['question']['stem']}\n1. " in report
 
 
 def test_demonstrations_are_training_questions_that_were_answered_right(optimize, sample) -> None:
@@ -46,22 +48,23 @@ def test_reasoning_is_bootstrapped_with_its_answer(optimize, sample, tmp_path) -
     assert [demo["rationale"] for demo in done.program(1)["respond"]["demos"]] == ["Reasons for it."] * 3
 
 
-def test_calls_are_kept_counted_and_never_made_twice(optimize) -> None:
-    done = optimize()
-    spent = done.record["spent"]
-    assert (len(done.calls), sum(call["tokens"] for call in done.calls)) == (spent["calls"], spent["tokens"])
-    assert len({call["key"] for call in done.calls}) == len(done.calls)
-    assert done.record["beside"]["calls"] == len(done.calls) - sum(trial["calls"] for trial in done.trials)
-    assert vars(optimize()) == vars(done)
+def test_calls_are_counted_and_never_made_twice(optimize, document, listening) -> None:
+    engine = listening(document)
+    done = optimize(spec=document)
+    asked = [str(dialogue.messages) for dialogue in engine.dialogues]
+    assert done.record["calls"] == len(asked) == len(set(asked))
+    assert done.record["calls"] < sum(trial["calls"] for trial in done.trials) + 4 * 8
+    assert vars(optimize(spec=document)) == vars(done)
+    assert len(engine.dialogues) == len(asked)
 
 
 def test_a_budget_of_calls_is_kept_exactly_and_a_larger_one_tries_more(optimize) -> None:
     few = optimize({"optimizer.max_calls": 70})
     assert (few.record["ending"], few.record["candidates"], len(few.trials)) == ("complete", 2, 2)
-    assert few.record["spent"]["calls"] <= 70
+    assert few.record["calls"] <= 70
     more = optimize({"optimizer.max_calls": 110})
     assert (more.folder, len(more.trials)) == (few.folder, 3)
-    assert more.record["spent"]["calls"] <= 110
+    assert more.record["calls"] <= 110
     everything, whole = optimize(), optimize(fresh=True)
     assert (everything.folder, everything.trials) == (few.folder, whole.trials)
     assert whole.folder != few.folder
@@ -69,15 +72,14 @@ def test_a_budget_of_calls_is_kept_exactly_and_a_larger_one_tries_more(optimize)
 
 def test_a_budget_of_tokens_ends_with_the_best_so_far_and_a_larger_one_continues(optimize) -> None:
     whole = optimize()
-    half = whole.record["spent"]["tokens"] // 2
+    half = whole.record["tokens"] // 2
     done = optimize({"optimizer.max_tokens": half}, fresh=True)
     assert (done.record["ending"], "tokens" in done.record["why"]) == ("budget", True)
-    assert 0 < done.record["spent"]["tokens"] <= half
+    assert 0 < done.record["tokens"] <= half
     assert (done.folder / "program.json").exists()
     more = optimize({"optimizer.max_tokens": 10**9})
     assert (more.record["ending"], more.folder, more.trials) == ("complete", done.folder, whole.trials)
-    assert more.record["spent"] == whole.record["spent"]
-    assert len({call["key"] for call in more.calls}) == len(more.calls)
+    assert [more.record[name] for name in ("calls", "tokens")] == [whole.record[name] for name in ("calls", "tokens")]
 
 
 def test_minutes_that_are_over_end_it(optimize) -> None:

@@ -1,0 +1,222 @@
+"""What an optimization may ask: calls, tokens and minutes, none of which is ever exceeded; no reply is paid for twice.
+
+Replies lie in a cache of DSPy's in the optimization's folder, with the counts of what was spent. DSPy's optimizers are
+deterministic in what the model replies, so an interrupted one is repeated: what was asked costs nothing.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from dspy import lm15
+from dspy.clients.cache import Cache
+from pydantic import TypeAdapter
+
+from medexam.dspy_internals import CALL_ERRORS
+from medexam.errors import ContextLengthError, MedExamError
+from medexam.model_calls import Dialogue, Generation
+from medexam.model_identity import Answerer
+from medexam.predictions import ModelCall
+from medexam.serve import Engine
+from medexam.serve.contract import SyncTwin
+from medexam.serve.network.event_loop import background_loop
+from medexam.specs.optimizer import OptimizerSpec
+
+Ending = Literal["complete", "budget", "interrupted", "failed"]
+TEMPLATE_TOKENS = 16
+"""Tokens that a chat template adds to a message at most."""
+DEFAULT_REPLY_TOKENS = 4096
+"""Tokens counted for a reply without a limit of its own, until it is there."""
+_NO_LIMIT = 2**50
+_CALLS = TypeAdapter(tuple[ModelCall, ...])
+
+
+class StoppedError(BaseException):
+    """The optimization ends here, with the best so far.
+
+    No `Exception`: DSPy's optimizers count those as failures of a program and continue.
+    """
+
+    def __init__(self, why: str, ending: Ending, cause: MedExamError | None = None) -> None:
+        """`cause` is what the whole command ends with; None where the optimization ends in order."""
+        super().__init__(why)
+        self.ending: Ending = ending
+        self.cause = cause
+
+
+class Meter:
+    """Counts what is spent, in all sessions together; its calls begin and end on the network loop."""
+
+    def __init__(self, folder: Path, limits: OptimizerSpec, seconds: float) -> None:
+        """Take up the counts in `folder`; `seconds` were spent before."""
+        self.limits = limits
+        self.cache = Cache(
+            enable_disk_cache=True,
+            enable_memory_cache=True,
+            disk_cache_dir=str(folder),
+            disk_size_limit_bytes=_NO_LIMIT,
+            restrict_pickle=True,
+        )
+        self.spent = Counter({name: self.cache.disk_cache.get(name, 0) for name in ("calls", "replies", "tokens")})
+        """Calls, those of them that were answered, and tokens; a call in flight counts with the most it can take."""
+        self.stopped: StoppedError | None = None
+        """Why nothing more may be asked; None while something may."""
+        self.in_flight: dict[str, asyncio.Future[list[Generation]]] = {}
+        self._start = time.monotonic() - seconds
+        self._open = 0
+        self._call_ended = asyncio.Condition()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of asking so far."""
+        return time.monotonic() - self._start
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the last minute is over."""
+        return 60 * (self.limits.max_minutes or float("inf")) - self.seconds
+
+    def stop(self, why: str, ending: Ending, cause: MedExamError | None = None) -> StoppedError:
+        """Let no further call begin; return what ends it."""
+        self.stopped = self.stopped or StoppedError(why, ending, cause)
+        return self.stopped
+
+    def cancel(self) -> None:
+        """Wait no longer for the calls in flight."""
+        for call in self.in_flight.values():
+            call.cancel()
+
+    async def begin(self, engine: Engine, most_tokens: int) -> None:
+        """Begin one call of an engine that takes `most_tokens` at most, when there is room for it.
+
+        Raises `StoppedError` if the budget does not allow it.
+        """
+        limits = self.limits
+
+        def fits() -> bool:
+            return limits.max_tokens is None or self.spent["tokens"] + most_tokens <= limits.max_tokens
+
+        async with self._call_ended:
+            # A call that does not fit waits for those in flight, which mostly take less than they can.
+            await self._call_ended.wait_for(
+                lambda: (fits() and self._open < engine.concurrency) or not self._open or self.stopped
+            )
+            if self.seconds_left <= 0:
+                self.stop(f"{limits.max_minutes:g} minutes are over", "budget")
+            if not fits():
+                self.stop(f"{limits.max_tokens} tokens are too few for another call", "budget")
+            if limits.max_calls is not None and self.spent["calls"] >= limits.max_calls:
+                self.stop(f"all {limits.max_calls} calls of the budget are used", "budget")
+            if self.stopped is not None:
+                raise self.stopped
+            self._open += 1
+            self.count(calls=1, tokens=most_tokens)
+
+    async def end(self, tokens: int) -> None:
+        """End a call; `tokens` are those that it took, less the most that it could take."""
+        async with self._call_ended:
+            self._open -= 1
+            self.count(tokens=tokens)
+            self._call_ended.notify_all()
+
+    def count(self, **counts: int) -> None:
+        """Add to the counts, on the disk too."""
+        for name, count in counts.items():
+            self.spent[name] += count
+            self.cache.disk_cache.incr(name, count, retry=True)
+
+
+class MeteredEngine:
+    """The engine of one model, whose replies come from the cache where they lie there."""
+
+    def __init__(self, engine: Engine, answerer: Answerer, meter: Meter) -> None:
+        """Stand before the engine of an answerer."""
+        self._engine = engine
+        self._answerer = answerer
+        self._meter = meter
+        self._draws: Counter[str] = Counter()
+        # What the server of a script's own `dspy.LM` calls its model is known with the first reply.
+        self._served_name = None if engine.info().engine == "dspy" else answerer.name
+        self.sync = SyncTwin(lambda dialogue: background_loop().run(self.reply(dialogue)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies of the cache, or the engine's; raises `StoppedError` where nothing more may be asked."""
+        # DSPy's optimizers ask from threads with loops of their own, which share what is in flight.
+        return await background_loop().run_async(self._reply(dialogue))
+
+    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
+        meter, call = self._meter, ModelCall.of(dialogue)
+        request: dict[str, Any] = {"model": self._answerer.print, "words": call.words_sent, "sampling": call.sampling}
+        request["samples"] = dialogue.sampling.samples
+        if dialogue.sampling.temperature:
+            # Asked twice at a temperature, it shall be answered twice.
+            key = meter.cache.cache_key(request)
+            request["draw"], self._draws[key] = self._draws[key], self._draws[key] + 1
+            if request["draw"] and dialogue.sampling.seed is not None:
+                dialogue = dialogue.with_seed(dialogue.sampling.seed + request["draw"])
+        if (stored := meter.cache.get(request)) is not None:
+            return [one.generation() for one in _CALLS.validate_json(stored)]
+        key = meter.cache.cache_key(request)
+        if key not in meter.in_flight:
+            meter.in_flight[key] = asyncio.ensure_future(self._ask(dialogue, call, request))
+            meter.in_flight[key].add_done_callback(lambda _: meter.in_flight.pop(key))
+        try:
+            # A shield: a program that is given up must not cancel the call for the others.
+            return await asyncio.shield(meter.in_flight[key])
+        except asyncio.CancelledError:
+            if meter.stopped is not None:
+                raise meter.stopped from None
+            raise
+
+    async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
+        try:
+            return await self._call(dialogue, call, request)
+        except (ContextLengthError, lm15.ContextLengthError):
+            raise
+        except CALL_ERRORS:
+            # The engine tried again itself; one more failure ends it, since a program without answers has no score.
+            try:
+                return await self._call(dialogue, call, request)
+            except CALL_ERRORS as error:
+                raise self._meter.stop(f"a call failed twice ({type(error).__name__}: {error})", "failed") from error
+
+    async def _call(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
+        meter, most_tokens = self._meter, _most_tokens(dialogue)
+        await meter.begin(self._engine, most_tokens)
+        tokens = most_tokens
+        try:
+            generations = await self._engine.reply(dialogue)
+            counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
+            if None not in counts:
+                tokens = sum(count or 0 for count in counts)
+        finally:
+            # A failed or cancelled call may have cost as much as it could, and is counted so.
+            await meter.end(tokens - most_tokens)
+        self._served_name = self._served_name or generations[0].model
+        if generations[0].model != self._served_name:
+            raise meter.stop(
+                f"replies come from {generations[0].model}, not from {self._answerer.name}, and programs that two "
+                "models answered cannot be ranked; resume once the first one answers again, or start over with --fresh",
+                "failed",
+            )
+        generations = [replace(generation, model=self._answerer.name) for generation in generations]
+        replies = tuple(call.with_reply(generation, number) for number, generation in enumerate(generations))
+        meter.cache.put(request, _CALLS.dump_json(replies, exclude_none=True).decode())
+        meter.count(replies=1)
+        return generations
+
+
+def _most_tokens(dialogue: Dialogue) -> int:
+    """Count tokens that the call cannot exceed: no tokenizer makes more of a text than it has bytes."""
+    texts = [*(message["content"] for message in dialogue.messages), dialogue.opening]
+    turns = sum(message["role"] != "system" for message in dialogue.messages) + bool(dialogue.opening)
+    prompt_tokens = sum(len(text.encode()) for text in texts) + TEMPLATE_TOKENS * (turns + 2)
+    if dialogue.choices is not None:
+        return prompt_tokens + max(len(choice.encode()) for choice in dialogue.choices)
+    return prompt_tokens + (dialogue.sampling.max_tokens or DEFAULT_REPLY_TOKENS)
