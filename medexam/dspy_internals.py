@@ -6,6 +6,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from dspy import lm15
@@ -91,6 +92,19 @@ def dspy_errors(model: str) -> Iterator[None]:
             yield
         except CallError as error:
             raise to_dspy_error(error) from error
+
+
+def open_cache(folder: Path) -> Any:
+    """Open a cache of DSPy's that lies in a folder, and drops nothing."""
+    from dspy.clients.cache import Cache
+
+    return Cache(
+        enable_disk_cache=True,
+        enable_memory_cache=True,
+        disk_cache_dir=str(folder),
+        disk_size_limit_bytes=2**50,
+        restrict_pickle=True,
+    )
 
 
 def chat_request_fields(request: Request) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
             + [("score", trial.score, trial.number) for trial in optimization.trials],
             started_at=optimization.started_at,
             seconds=optimization.seconds,
-            files=[path for path in folder.path.iterdir() if path.name != "calls.jsonl"],
+            files=list(folder.path.iterdir()),
             sample=lambda: read_sample(program, cell.trace_questions) if program else (),
         )
 

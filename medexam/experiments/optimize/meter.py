@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dspy import lm15
-from dspy.clients.cache import Cache
 from pydantic import TypeAdapter
 
-from medexam.dspy_internals import CALL_ERRORS
+from medexam.dspy_internals import CALL_ERRORS, open_cache
 from medexam.errors import ContextLengthError, MedExamError
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
@@ -30,7 +29,6 @@ TEMPLATE_TOKENS = 16
 """Tokens that a chat template adds to a message at most."""
 DEFAULT_REPLY_TOKENS = 4096
 """Tokens counted for a reply without a limit of its own, until it is there."""
-_NO_LIMIT = 2**50
 _CALLS = TypeAdapter(tuple[ModelCall, ...])
 
 
@@ -53,13 +51,7 @@ class Meter:
     def __init__(self, folder: Path, limits: OptimizerSpec, seconds: float) -> None:
         """Take up the counts in `folder`; `seconds` were spent before."""
         self.limits = limits
-        self.cache = Cache(
-            enable_disk_cache=True,
-            enable_memory_cache=True,
-            disk_cache_dir=str(folder),
-            disk_size_limit_bytes=_NO_LIMIT,
-            restrict_pickle=True,
-        )
+        self.cache = open_cache(folder)
         self.spent = Counter({name: self.cache.disk_cache.get(name, 0) for name in ("calls", "replies", "tokens")})
         """Calls, those of them that were answered, and tokens; a call in flight counts with the most it can take."""
         self.stopped: StoppedError | None = None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -160,8 +160,8 @@ class Optimization:
         # Last: what it calls complete is never begun again, whatever is missing.
         folder.write_json(RECORD, {"id": folder.name, "schema": IDENTITY_SCHEMA, **record})
 
-    @classmethod
-    def load(cls, folder: OptimizationFolder) -> Self:
+    @staticmethod
+    def load(folder: OptimizationFolder) -> "Optimization":
         """Load the optimization in `folder`; raises `RunFolderError` if there is none of this version."""
         record = folder.read_json(RECORD)
         if record.get("schema") != IDENTITY_SCHEMA:

@@ -198,7 +198,8 @@ def make_optimizer(optimizer: OptimizerSpec, given: Mapping[str, Any]) -> tuple[
 
     Raises `SpecError` where it is none, or improves no program that a file can hold.
     """
-    kind, make = optimizer.kind, load_object(optimizer.kind, OPTIMIZERS)
+    kind = optimizer.kind
+    make: Any = load_object(kind, OPTIMIZERS)
     if not (isinstance(make, type) and issubclass(make, Teleprompter)):
         raise SpecError(f"optimizer.kind {kind} is not a subclass of dspy.teleprompt.Teleprompter")
     takes = inspect.signature(make.compile).parameters

@@ -111,7 +111,7 @@ class Trials:
         program = copy(self._plan.program)
         program.module = copy(module)
         # DSPy takes no predictors of a part that an optimizer has marked.
-        program.module._compiled = False
+        vars(program.module)["_compiled"] = False
         return program
 
     def _ask(self, student: Any, kind: Any, entry: tuple[Question, Gold]) -> Any:

@@ -16,12 +16,11 @@ from medexam.errors import RunFolderError, SpecError
 from table_cases import read_table
 
 INTERRUPTING = """
-import os, pathlib, signal, time
-asked = []
+import itertools, os, pathlib, signal, time
+asked = itertools.count(1)
 
 def score(question, gold, prediction):
-    asked.append(question.key)
-    if len(asked) == int(pathlib.Path(__file__).with_name("after").read_text()):
+    if next(asked) == int(pathlib.Path(__file__).with_name("after").read_text()):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(3)  # the main thread hears of it before the rest is asked, on a busy machine too
     return gold.accepts(prediction.answer)
@@ -41,11 +40,11 @@ def test_ctrl_c_keeps_what_was_done_and_it_goes_on(optimize, tmp_path, after) ->
 
 
 KILLING = """
-import os
+import itertools, os
 from pathlib import Path
 from medexam.serve import ScriptedEngine
 
-asked = []
+asked = itertools.count(1)
 
 class Engine(ScriptedEngine):
     concurrency = 1
@@ -59,8 +58,7 @@ def engine(path):
     return Engine.from_file(Path(path))
 
 def score(question, gold, prediction):
-    asked.append(question.key)
-    if len(asked) == int(os.environ.get("KILLED_AFTER", 0)):
+    if next(asked) == int(os.environ.get("KILLED_AFTER", 0)):
         os._exit(9)
     return gold.accepts(prediction.answer)
 """
