@@ -17,7 +17,7 @@ from .own.formats import RawTable as RawTable
 from .own.formats import cut_lines as cut_lines
 from .own.formats import name_rows as name_rows
 from .own.formats import open_text as open_text
-from .own.grids import Cells as Cells
+from .own.json_shapes import Cells as Cells
 from .own.tables import Record as Record
 from .own.tables import SourceTable as SourceTable
 from .own.tables import read_file as read_file

@@ -110,7 +110,7 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
     Raises `DatasetError` if the source cannot be read, or if how to read it has to be decided.
     """
     if spec.kind == "choice":
-        reading = read_choice_questions(spec).reading
+        reading = read_choice_questions(spec)
         checked = check_reading(reading, spec.language)
         checked = checked.model_copy(update={"notes": tuple(map(_named_for_own, checked.notes))})
         faults = reading.faults

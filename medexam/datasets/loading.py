@@ -58,7 +58,7 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
         )
         _check_sound(reading, spec.name)
     else:
-        reading = read_choice_questions(spec).reading
+        reading = read_choice_questions(spec)
         total = len(reading.rows) + len(reading.faults)
         unasked = sum(row.gold is None for row in reading.rows)
         notes = (*reading.notes, *reading_notes(reading.source, reading.faults, total, spec, unasked))

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
-from medexam.datasets.own.grids import Cells
-from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import SourceTable, value_of
+from medexam.datasets.own.json_shapes import SPLITS, Cells
+from medexam.datasets.own.tables import CellError, SourceTable, value_of
 from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Exam
@@ -21,11 +20,6 @@ STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"stem": ("stem", "question"), "answer": ("answer", "answers"), **{name: (name,) for name in _FIELDS}}
 )
 """Field -> the columns that it is read from where the spec names none."""
-_SPLITS: Mapping[str, Literal["train", "dev", "test"]] = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
-    "test": "test",
-}
 KEYED = "answer of the key"
 """The column that a key in another file adds to a table."""
 UNGROUPED = "all"
@@ -33,7 +27,6 @@ UNGROUPED = "all"
 FAULTS_SHOWN = 3
 MOST_BAD = 0.05
 """The share of the rows that `skip_bad: true` leaves out at most."""
-_KEY_DIGITS = 12
 
 
 class Columns:
@@ -48,11 +41,11 @@ class Columns:
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
             check_columns((stated,) if stated and isinstance(stated, str) else stated or (), table, field)
-            column_name = next((name for name in standard if name in table.columns), None) if stated is None else stated
+            column = next((name for name in standard if name in table.columns), None) if stated is None else stated
             if field == "answer" and KEYED in table.columns:
-                column_name = KEYED
-            if column_name:
-                self._columns[field] = column_name
+                column = KEYED
+            if column:
+                self._columns[field] = column
             elif field in needed:
                 raise DatasetError(
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
@@ -78,8 +71,6 @@ class Columns:
     def text(self, record: Cells, field: str) -> str | None:
         """Return a field as text, lists as paragraphs; None if it is empty."""
         value = self.value(record, field)
-        if value is None:
-            return None
         parts = value if isinstance(value, (list, tuple)) else [value]
         return "\n\n".join(str(part).strip() for part in parts if part is not None) or None
 
@@ -103,23 +94,18 @@ class Columns:
         if year is not None and number is None:
             raise CellError(self.shown("year"), f"is {year!r:.60}, not a year")
         name, split = self.text(record, "exam"), self.split(record)
-        row_exam = self._exams.get((subject, number, name, split))
-        if row_exam is None:
-            row_exam = self._exams[subject, number, name, split] = Exam(
-                name=name or (subject if number is None else f"{subject} {number}"),
-                year=number,
-                discipline=subject,
-                split=split,
-                independent=name is None,
-            )
-        return row_exam
+        key = (subject, number, name, split)
+        if key not in self._exams:
+            stated = name or (subject if number is None else f"{subject} {number}")
+            self._exams[key] = Exam(name=stated, year=number, discipline=subject, split=split, independent=name is None)
+        return self._exams[key]
 
     def split(self, record: Cells) -> Literal["train", "dev", "test"] | None:
         """Return where the authors put a row; None if they do not say. Raise `CellError` for another word."""
         word = self.text(record, "split")
-        if word is not None and parse_split(word) is None:
-            raise CellError(self.shown("split"), f"is {word!r:.60}, not one of {', '.join(_SPLITS)}")
-        return None if word is None else parse_split(word)
+        if word is not None and word.strip().lower() not in SPLITS:
+            raise CellError(self.shown("split"), f"is {word!r:.60}, not one of {', '.join(SPLITS)}")
+        return None if word is None else SPLITS[word.strip().lower()]
 
     def key(self, record: Cells, texts: Iterable[str]) -> str:
         """Return the row's id, or a hash of its texts. A number stands behind the hash if a row before has the same.
@@ -127,18 +113,11 @@ class Columns:
         Raises `CellError` for an id that is empty, or stands in a row before.
         """
         has_id = "id" in self._columns
-        key = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:_KEY_DIGITS]
-        if has_id:
-            key = self.needed_text(record, "id")
+        key = self.needed_text(record, "id") if has_id else hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
         times = self._times[key] = self._times.get(key, 0) + 1
         if times > 1 and has_id:
             raise CellError(self.shown("id"), f"is {key!r}, which an earlier row has too")
         return key if times == 1 else f"{key}-{times}"
-
-
-def parse_split(word: str) -> Literal["train", "dev", "test"] | None:
-    """Parse the split that a word means; None if it means none."""
-    return _SPLITS.get(word.strip().lower())
 
 
 def describe_faults(faults: Sequence[RowFault], rows: int, adjective: str = "bad") -> str:
@@ -179,14 +158,13 @@ def reading_notes(
 def check_columns(columns: Iterable[str], table: SourceTable, field: str = "...") -> None:
     """Raise `DatasetError` for a column that a field names and the table lacks."""
     for column in columns:
-        if column in table.columns or column.partition(".")[0] in table.columns:
-            continue
-        near = nearest(column, table.columns, most=1)
-        hint = f"did you mean {near!r}? " if near else ""
-        raise DatasetError(
-            f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
-            f"{_list(table.columns)}"
-        )
+        if not {column, column.partition(".")[0]} & {*table.columns}:
+            near = nearest(column, table.columns, most=1)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise DatasetError(
+                f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
+                f"{_list(table.columns)}"
+            )
 
 
 def check_accounted(spec: ColumnsSpec, table: SourceTable) -> None:
@@ -195,12 +173,12 @@ def check_accounted(spec: ColumnsSpec, table: SourceTable) -> None:
     for field, standard in STANDARD.items():
         stated = getattr(spec, field)
         columns |= {*standard} if stated is None else {stated} if isinstance(stated, str) else {*stated}
-    accounted = {name.partition(".")[0] for name in columns} | columns
-    extra = [column for column in table.columns if column not in accounted]
-    if extra:
+    columns |= {name.partition(".")[0] for name in columns}
+    extra = next((column for column in table.columns if column not in columns), None)
+    if extra is not None:
         raise DatasetError(
-            f"{table.source}: column {extra[0]!r} is neither read nor listed in columns.ignored: name the field that "
-            "it is read as, or add it there"
+            f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "
+            "is read as, or add it there"
         )
 
 

@@ -4,6 +4,7 @@ What is wrong with the whole file is an `UnreadableError` that says what to do; 
 place.
 """
 
+import codecs
 import csv
 import io
 import re
@@ -11,18 +12,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from medexam.datasets.own.grids import LOOKED_AT, Cells, count_names, find_header, name_cells
-from medexam.datasets.own.json_shapes import as_row, is_wrapper, rows_of_document, split_case
-from medexam.datasets.own.texts import check_text_length, find_encoding
+from medexam.datasets.own.json_shapes import Cells, rows_of_document, split_case
+from medexam.datasets.own.names import rank
+from medexam.datasets.own.texts import normalise
 from medexam.inputs import (
     LONGEST_TEXT,
     UnreadableError,
     check_archive,
+    check_length,
+    decode,
     first_line,
     open_parquet,
     parquet_rows,
@@ -35,13 +37,21 @@ FORMATS = "medexam.formats"
 """The group in which packages add formats: functions that read a path as a `RawTable`, None if it is not theirs."""
 _INSTEAD = {".apkg": "export its notes as plain text", **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or CSV")}
 _DELIMITERS = (",", ";", "\t", "|")
-_ESCAPED_MARK = re.compile(r'[^\\"]\\"[^,;\t|\r\n"]')
-_DOUBLED_MARK = re.compile(r'\w""')
-"""A quotation mark within a cell behind a backslash, and one that is doubled as CSV has it."""
 _SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
 """A number as Excel shows it."""
 _SAMPLE = 1 << 22
 """Characters at the beginning of a CSV file that tell its delimiter."""
+_LOOKED_AT = 20
+"""Filled rows that say what the columns are."""
+_LONGEST_NAME, _LONGEST_WORDS = 6, 3
+"""Words of a column's name; and of one that may be unknown."""
+_SMALL = "a-záéíóúüñçàèìòùâêîôûëïöäßãõœæ"
+_LETTERS, _AROUND = _SMALL[3:] + _SMALL[3:].upper(), "¿¡«»°€£§©®±²³¹×÷¼½¾"  # noqa: RUF001
+_UNLIKELY = re.compile(
+    f"[^\t\r\n -~{_LETTERS}{_AROUND}‹›“”„‘’–—…•·ºªµ™¢¶\xa0]|[{_SMALL[3:]}]{{3}}|[{_SMALL[3:].upper()}]{{3}}"  # noqa: RUF001
+    f"|[{_SMALL}][{_SMALL[3:].upper()}{_AROUND}]+[{_SMALL}]"
+)
+"""What texts of western Europe do not hold, and bytes of another encoding soon give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +76,16 @@ def open_format(path: Path) -> Iterator[RawTable]:
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     limit = csv.field_size_limit(LONGEST_TEXT)
     try:
-        if suffix == ".txt" or suffix not in _READERS:
-            tables = (read(path) for read in load_added(FORMATS).values())
-            if (table := next(filter(None, tables), None)) is not None:
-                yield table
-                return
-        if suffix not in _READERS:
+        is_text = suffix == ".txt" or suffix not in _READERS
+        added = (read(path) for read in load_added(FORMATS).values()) if is_text else ()
+        table = next(filter(None, added), None)
+        if table is None and suffix not in _READERS:
             advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
             endings = ", ".join(_READERS)
             raise UnreadableError(
                 f"questions are read from files that end in {endings}, also with .gz after it{advice}"
             )
-        yield _READERS[suffix](path)
+        yield table or _READERS[suffix](path)
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error}): copy it again") from None
     finally:
@@ -88,44 +96,66 @@ def open_text(path: Path) -> tuple[TextIO, str]:
     """Open the text of a file; also return what to say of its encoding: nothing if that is UTF-8."""
     try:
         content = read_bytes(path)
-        encoding = find_encoding(content)
+        encoding = _find_encoding(content)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    note = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, f"; {encoding.upper()[:6]}")
+    note = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, "; UTF-16")
     return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), note
 
 
-def _read_json(path: Path, *, by_lines: bool = False) -> RawTable:
-    """Read a document, or a record on each line. A record on each line is what is expected if a file is read
-    `by_lines`.
+def _find_encoding(content: bytes) -> str:
+    """Find what a text is written in: UTF-8, UTF-16 with its mark, or Windows-1252.
+
+    Any bytes could be the last, so it is taken only if they give texts of western Europe. Raises `UnreadableError`.
     """
+    encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    for tried in (encoding, "cp1252"):
+        try:
+            text = content.decode(tried)
+        except UnicodeDecodeError:
+            continue
+        if tried != "cp1252" or (encoding == "utf-8-sig" and _UNLIKELY.search(text) is None):
+            return tried
+    decode(content)
+    raise UnreadableError(f"is not {encoding.upper()}")
+
+
+def _read_json(path: Path) -> RawTable:
+    """Read a document, or a record on each line."""
     stream, encoding = open_text(path)
-    first, wrong = _parse_json(next(filter(str.strip, stream), "")) if by_lines else (None, "not looked at")
-    stream.seek(0)
-    if wrong or is_wrapper(first):
-        text = stream.read()
-        document, wrong = _parse_json(text)
-        if wrong is None:
+    text = stream.read()
+    try:
+        document = parse_json(text)
+        # One line of JSON Lines may be a document, and one record is none.
+        if ".json" in path.suffixes or "\n" in text.strip() or not _is_record(document):
             return RawTable(f"JSON{encoding}", (), _number(rows_of_document(document)))
-        if not by_lines and (text.lstrip()[:1] != "{" or "\n" not in text.strip()):
-            raise UnreadableError(f"{wrong}: copy it again")
-        stream.seek(0)
+    except UnreadableError as error:
+        lines = [line for line in text.splitlines(keepends=True) if line.strip()]
+        if not str(error).startswith("is not JSON") or not lines or not _is_json(lines[0]):
+            raise UnreadableError(f"{error}: copy it again, the file may be truncated") from None
+    stream.seek(0)
     return RawTable(f"JSON Lines{encoding}", (), _parse_lines(stream))
+
+
+def _is_json(line: str) -> bool:
+    try:
+        return isinstance(parse_json(line), (dict, list))
+    except UnreadableError:
+        return False
+
+
+def _is_record(document: object) -> bool:
+    return isinstance(document, dict) and not all(isinstance(value, (list, dict)) for value in document.values())
 
 
 def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
     for number, line in enumerate(_check_lines(lines), start=1):
         if line.strip():
-            value, wrong = _parse_json(line)
-            for row in split_case(wrong or as_row(value)):
-                yield f"line {number}", row
-
-
-def _parse_json(text: str) -> tuple[Any, str | None]:
-    try:
-        return parse_json(text), None
-    except UnreadableError as error:
-        return None, f"{error}; the file may be truncated"
+            try:
+                rows = split_case(parse_json(line))
+            except UnreadableError as error:
+                rows = [f"{error}; the file may be truncated"]
+            yield from ((f"line {number}", row) for row in rows)
 
 
 def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
@@ -134,8 +164,8 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
 
 def _read_plain(path: Path) -> RawTable:
     """Read a text file: JSON, or else a table."""
-    if open_text(path)[0].read().lstrip()[:1] in ("[", "{"):
-        return _read_json(path, by_lines=True)
+    if open_text(path)[0].read(_SAMPLE).lstrip()[:1] in ("[", "{"):
+        return _read_json(path)
     table = _read_csv(path)
     if len(table.columns) < 2:
         raise UnreadableError("holds no table")
@@ -147,15 +177,8 @@ def _read_csv(path: Path) -> RawTable:
     sample = stream.read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
-    delimiter_name = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    is_escaped = _ESCAPED_MARK.search(sample) is not None and _DOUBLED_MARK.search(sample) is None
-    lines = cut_lines((line.replace('\\"', '""') for line in stream) if is_escaped else stream, delimiter)
-    first = list(islice(lines, LOOKED_AT))
-    if not first:
-        return RawTable("CSV", (), ())
-    header = find_header([cells for _, cells in first])
-    rows = name_rows(chain(first[header.above :], lines), header.columns)
-    return RawTable("; ".join([f"CSV, delimiter {delimiter_name}{encoding}", *header.notes]), header.columns, rows)
+    name = "tab" if delimiter == "\t" else f'"{delimiter}"'
+    return _make_grid(f"CSV, delimiter {name}{encoding}", cut_lines(stream, delimiter))
 
 
 def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -175,39 +198,94 @@ def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list
 def _check_lines(stream: Iterable[str]) -> Iterator[str]:
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_TEXT:
-            check_text_length(line, f"line {number}")
+            check_length(line, f"line {number}")
         yield line
 
 
-def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
-    """Yield each row as messages call it, with its cells by column, or with what is wrong with it."""
-    for number, (line, cells) in enumerate(lines, start=1):
-        yield f"row {number} (line {line})", name_cells(cells, columns)
-
-
 def _find_delimiter(sample: str) -> str:
-    """Find the delimiter that the header says: it cuts the first row into names, and the rows below into as many cells.
+    """Find the delimiter that cuts the first row into names, and most rows below into as many cells; a comma if none
+    does.
 
-    Of several that do, the one that cuts into the most; a comma if none cuts at all. A first line `sep=;` says it.
+    Of several, the one that cuts into the most. A first line `sep=;` says it.
     """
     if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
         return sample[4:5]
 
     def rate(delimiter: str) -> tuple[int, int, int]:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
-            rows = [cells for cells in islice(reader, LOOKED_AT) if any(cells)]
+            rows = list(
+                islice(filter(any, csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)), _LOOKED_AT)
+            )
         except csv.Error:
             rows = []
         table = list(dropwhile(lambda cells: len(cells) < 2, rows))
         if not table:
             return (0, 0, 0)
-        columns, times = Counter(map(len, table)).most_common(1)[0]
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        is_table = len(table[0]) == columns and times >= 0.8 * len(table)
-        return (is_table * (3 - (table != rows)), count_names(table[0]), len(table[0]))
+        is_table = 5 * sum(len(cells) == len(table[0]) for cells in table) >= 4 * len(table)
+        return (is_table * (3 - (table != rows)), sum(map(_is_name, table[0])), len(table[0]))
 
     return max(_DELIMITERS, key=rate)
+
+
+def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTable:
+    """Name the columns of a sheet or CSV file by its header, below titles if there are any, or by numbers."""
+    first = list(islice(lines, _LOOKED_AT))
+    if not first:
+        return RawTable(form, (), ())
+    columns, above, notes = find_header([cells for _, cells in first])
+    return RawTable("; ".join([form, *notes]), columns, name_rows(chain(first[above:], lines), columns))
+
+
+def find_header(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, ...], int, list[str]]:
+    """Find how the columns are called by the first filled rows, how many rows stand above the data, and what was
+    decided.
+    """
+    texts = [["" if cell is None else normalise(str(cell)).strip() for cell in row] for row in rows]
+    filled = [sum(map(bool, row)) for row in texts]
+    usual = Counter(filled).most_common(1)[0][0]
+    least = min(max(1, usual // 3) + 1, usual)
+    titles = next(place for place, count in enumerate(filled) if count >= least)
+    notes = [f'above the header stands "{" ".join(filter(None, row)):.60}"' for row in texts[:titles]]
+    head, body = texts[titles], texts[titles + 1 :]
+    if len(head) > 1 and body and _is_data(head):
+        notes.append("no header, so columns are called by their numbers")
+        return tuple(str(place) for place in range(1, len(head) + 1)), titles, notes
+    width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
+    names: list[str] = []
+    for place, name in enumerate(head[:width]):
+        # A name that is merged over all options stands in the first of their cells.
+        before = head[place - 1] or names[-1] if place else ""
+        names.append(name or (before if rank("options", before) else f"unnamed ({place + 1})"))
+    times = Counter(names)
+    counts: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        counts[name] += 1
+        names[place] = name if times[name] == 1 else f"{name} {counts[name]}"
+    return tuple(names), titles + 1, notes
+
+
+def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    """Yield each row as messages call it, with its cells by column; or what is wrong if they are fewer or more, but for
+    empty ones at the end.
+    """
+    width = len(columns)
+    for number, (line, cells) in enumerate(lines, start=1):
+        torn = len(cells) < width or any(cells[width:])
+        wrong = f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+        yield f"row {number} (line {line})", wrong if torn else dict(zip(columns, cells, strict=False))
+
+
+def _is_name(cell: str, fields: Sequence[str] = ("stem", "options", "answer", "context", "id")) -> bool:
+    """Return whether a cell is a name that columns have, and no question."""
+    return len(cell.split()) <= _LONGEST_NAME and not cell.endswith("?") and any(rank(field, cell) for field in fields)
+
+
+def _is_data(head: Sequence[str]) -> bool:
+    """Return whether a first row holds a question: a cell that asks or has many words, and none is called like one."""
+    asks = any(cell.endswith(("?", "？")) for cell in head)  # noqa: RUF001
+    long = any(len(cell.split()) > _LONGEST_WORDS for cell in head)
+    return asks or (long and not any(_is_name(cell, ("stem", "id")) for cell in head))
 
 
 def _read_parquet(path: Path) -> RawTable:
@@ -232,31 +310,27 @@ def _read_excel(path: Path) -> RawTable:
     try:
         check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        filled = {sheet.title: list(_filled_rows(sheet)) for sheet in book.worksheets}
+        sheets = {sheet.title: [[*map(_shown_in, row)] for row in sheet.iter_rows()] for sheet in book.worksheets}
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         raise UnreadableError(f"is not a complete Excel file ({first_line(error)}): save it again, or as CSV") from None
-    sheets = {name: lines for name, lines in filled.items() if lines}
-    if len(sheets) != 1:
-        names = ", ".join(sheets) or "none"
-        raise UnreadableError(f"has {len(sheets)} filled sheets ({names}): keep one, or save it as CSV")
-    ((name, lines),) = sheets.items()
+    filled = {
+        name: [(line, cells) for line, cells in enumerate(rows, start=1) if any(cell is not None for cell in cells)]
+        for name, rows in sheets.items()
+    }
+    names = [name for name, lines in filled.items() if lines]
+    if len(names) != 1:
+        raise UnreadableError(
+            f"has {len(names)} filled sheets ({', '.join(names) or 'none'}): keep one, or save it as CSV"
+        )
+    lines = filled[names[0]]
     columns = list(zip_longest(*(cells for _, cells in lines)))
     used = [column for column in columns if any(cell is not None for cell in column)]
-    lines = [(line, list(cells)) for (line, _), cells in zip(lines, zip(*used, strict=True), strict=True)]
-    header = find_header([cells for _, cells in lines[:LOOKED_AT]])
-    rows = name_rows(lines[header.above :], header.columns)
-    return RawTable("; ".join([f"Excel, sheet {name}", *header.notes]), header.columns, rows)
+    rows = ((line, list(cells)) for (line, _), cells in zip(lines, zip(*used, strict=True), strict=True))
+    return _make_grid(f"Excel, sheet {names[0]}", rows)
 
 
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    for line, row in enumerate(sheet.iter_rows(), start=1):
-        cells = [_displayed(cell) for cell in row]
-        if any(cell is not None for cell in cells):
-            yield line, cells
-
-
-def _displayed(cell: Any) -> Any:
+def _shown_in(cell: Any) -> Any:
     """Return the value of a cell of Excel; a number with the decimals and the sign of a share that the sheet shows."""
     value, shape = cell.value, cell.number_format
     if isinstance(value, (int, float)) and not isinstance(value, bool) and (form := _SHAPE.fullmatch(shape)):
@@ -265,8 +339,7 @@ def _displayed(cell: Any) -> Any:
 
 
 _READERS: Mapping[str, Callable[[Path], RawTable]] = {
-    **dict.fromkeys((".jsonl", ".ndjson"), partial(_read_json, by_lines=True)),
-    ".json": _read_json,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _read_json),
     **dict.fromkeys((".csv", ".tsv"), _read_csv),
     ".txt": _read_plain,
     ".parquet": _read_parquet,

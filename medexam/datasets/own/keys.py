@@ -4,21 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.columns import KEYED, check_accounted, check_columns
+from medexam.datasets.own.formats import open_text
 from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode, read_bytes
+from medexam.inputs import UnreadableError
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import ColumnsSpec, KeySpec
 
-_TEXTS = (".txt", ".key", "")
-"""Endings of files that hold a letter for each question, perhaps behind its number."""
 _NUMBERED = re.compile(r"(\d+)\s*[-.):=\t ]\s*([A-Za-z*]|\d{1,2})(?=[\s,;]|$)[\s,;]*")
-_LETTERS = re.compile(r"[A-Za-z0-9]")
 
 
 def read_questions(spec: DatasetSpec) -> SourceTable:
@@ -26,35 +23,26 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
     fit.
     """
     table = read_own_table(spec)
-    return arrange_rows(table if spec.answers is None else add_key(table, spec.answers), spec.columns)
+    return _arrange(table if spec.answers is None else add_key(table, spec.answers), spec.columns)
 
 
-def arrange_rows(table: SourceTable, spec: ColumnsSpec) -> SourceTable:
-    """Fill empty cells that mean the one above, and leave out the rows that are not asked.
-
-    Raises `DatasetError` if the table lacks a column that is named for that, or has one that is not accounted for.
-    """
-    columns = [column for value in (spec.as_above, spec.ignored) for column in value or ()]
-    check_columns([*columns, *(spec.leave_out or ())], table)
+def _arrange(table: SourceTable, spec: ColumnsSpec) -> SourceTable:
+    """Fill empty cells that mean the one above, and leave out the rows that are not asked."""
+    leave_out = spec.leave_out or {}
+    check_columns([*(spec.as_above or ()), *(spec.ignored or ()), *leave_out], table)
     if spec.ignored is not None:
         check_accounted(spec, table)
     above: dict[str, Any] = {}
     rows = []
     for row in table.rows:
-        record = row.record
-        if not isinstance(record, str):
-            for column in spec.as_above or ():
-                above[column] = above.get(column) if value_of(record, column) is None else value_of(record, column)
-            marks = ((value_of(record, column), values) for column, values in (spec.leave_out or {}).items())
-            if any(mark is not None and str(mark).strip() in values for mark, values in marks):
-                continue
-            row = replace(row, record={**record, **above}) if above else row
-        rows.append(row)
-    if len(rows) == len(table.rows):
-        return replace(table, rows=tuple(rows))
+        cells = {name: value_of(row.record, name) for name in (*(spec.as_above or ()), *leave_out)}
+        above |= {name: cells[name] for name in spec.as_above or () if cells[name] is not None}
+        if any(str(cells[name]).strip() in values for name, values in leave_out.items()):
+            continue
+        rows.append(replace(row, record={**row.record, **above}) if isinstance(row.record, Mapping) and above else row)
     count = len(table.rows) - len(rows)
-    note = f"{count:,} of {len(table.rows):,} rows are left out by {', '.join(spec.leave_out or ())}"
-    return replace(table, rows=tuple(rows), notes=(note,))
+    note = f"{count:,} of {len(table.rows):,} rows are left out by {', '.join(leave_out)}"
+    return replace(table, rows=tuple(rows), notes=(note,) if count else ())
 
 
 def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
@@ -64,44 +52,40 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     """
     source = "dataset.answers" if key.path is None else str(key.path)
     column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])
-    if column is not None:
-        check_columns((column,), table, "answers.on")
     names, answers = _read_key(key, other)
-    joined = (
-        _find_shared(table, names)
-        if column is None
-        else (column, other if other is not None and other in names else "")
-    )
-    if joined is None:
+    if column is None:
+        column, other = _find_shared(table, names)
+    else:
+        check_columns((column,), table, "answers.on")
+    if column is None:
         if len(answers) != len(table.rows):
             raise DatasetError(
                 f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: name the "
                 "column that both have with answers: {on: ...}"
             )
         return _with_answers(table, answers)
-    column, other = joined
-    if other not in names:
+    rows, keys = _names(table, column), names.get(other or "") or names.get("")
+    if keys is None:
         raise DatasetError(f"{source}: holds answers alone, which no column joins: leave out answers.on")
     by_name: dict[str, Any] = {}
-    for name, answer in zip(names[other], answers, strict=True):
+    for name, answer in zip(keys, answers, strict=True):
         if by_name.setdefault(name, answer) != answer:
             raise DatasetError(f"{source}: has two answers for {column} {name!r}: make it unique")
     by_name.pop("", None)
-    rows = _names(table, column)
-    if by_name.keys().isdisjoint(rows):
-        raise DatasetError(
-            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) is in {table.source} (such as "
-            f"{rows[0]!r}): name the column that both have with answers: {{on: ...}}"
-        )
     twice, times = Counter(filter(None, rows)).most_common(1)[0]
     if times > 1:
         raise DatasetError(
             f"{table.source}: several rows have {column} {twice!r}: make it unique, so that the key names one row"
         )
+    if by_name.keys().isdisjoint(rows):
+        raise DatasetError(
+            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) is in {table.source} (such as "
+            f"{rows[0]!r}): name the column that both have with answers: {{on: ...}}"
+        )
     return _with_answers(table, [by_name.get(name) for name in rows])
 
 
-def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
+def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
     """Find a column of the table and one of the key that name the same rows, each once, those of one name first.
 
     Raises `DatasetError` if a key is in another order or counts otherwise, and nothing names each row of both.
@@ -111,22 +95,20 @@ def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tupl
         for other in (column,) if column in names else names:
             if len({*rows}) == len(rows) == len(names[other]) and {*rows} == {*names[other]}:
                 return column, other
-        if column in names and rows != [*names[column]]:
+    counted = [str(number) for number in range(1, len(table.rows) + 1)]
+    for name, keys in names.items():
+        if [*keys] != (_names(table, name) if name in table.columns else counted if name == "" else [*keys]):
             raise DatasetError(
-                f"{table.source}: the key has {column} too, and its rows are others or in another order: name the "
-                "column that joins them with answers: {on: ...}"
+                f"{table.source}: the key has {name or 'numbers'} in another order, and no column of the table holds "
+                "all of them: name the column that joins them with answers: {on: ...}"
             )
-    numbers = names.get("")
-    if numbers and [*numbers] != [str(number) for number in range(1, len(numbers) + 1)]:
-        raise DatasetError(
-            f"{table.source}: the key's numbers, such as {numbers[0]}, do not count the rows, and no column holds "
-            "them: name it with answers: {on: ...}"
-        )
-    return None
+    return None, None
 
 
 def _names(table: SourceTable, column: str) -> list[str]:
-    return [_plain(value_of(row.record, column)) for row in table.rows]
+    """List what a column calls each row, numbers alike in both tables: 1, "001" and 1.0 are one."""
+    texts = ["" if (name := value_of(row.record, column)) is None else str(name).strip() for row in table.rows]
+    return [str(int(float(text))) if re.fullmatch(r"\d{1,15}(?:\.0)?", text) else text for text in texts]
 
 
 def _with_answers(table: SourceTable, answers: Sequence[Any]) -> SourceTable:
@@ -137,52 +119,33 @@ def _with_answers(table: SourceTable, answers: Sequence[Any]) -> SourceTable:
     return replace(table, columns=(*table.columns, KEYED), rows=rows)
 
 
-def _read_key(key: KeySpec, join_column: str | None) -> tuple[Mapping[str, Sequence[str]], Sequence[Any]]:
+def _read_key(key: KeySpec, on: str | None) -> tuple[Mapping[str, Sequence[str]], Sequence[Any]]:
     """Read a key: what may join it to the table, by column, "" for the numbers in a text; and its answers in order."""
     if key.path is None:
         return {}, list(key.given or ())
     path = find_own_file(key.path)
-    if path.suffix.lower() in _TEXTS:
-        numbers, letters = _read_letters(path, numbered=join_column is not None)
-        return {"": numbers} if numbers else {}, letters
+    if path.suffix.lower() in (".txt", ".key", ""):
+        try:
+            text = open_text(path)[0].read().strip()
+        except (OSError, UnreadableError) as error:
+            raise DatasetError(f"{path}: cannot be read: {error}") from None
+        pairs = _NUMBERED.findall(text)
+        if pairs and not _NUMBERED.sub("", text):
+            return {"": [str(int(number)) for number, _ in pairs]}, [letter for _, letter in pairs]
+        if on is not None or re.search(r"[A-Za-z]{2,}\s*[:=]|[^\sA-Za-z0-9,;]", text):
+            raise DatasetError(
+                f"{path}: holds {text!r:.40}, which is more than numbers and letters: write it as `1. B` on each line"
+            )
+        return {}, re.findall(r"[A-Za-z0-9]", text)
     keys = read_file(path)
-    names = {column: _names(keys, column) for column in keys.columns if column != key.answer}
-    others = [column for column in keys.columns if column != join_column]
-    candidates = [column for column in others if column.lower() in ("answer", "key", "correct")]
-    if not candidates:
-        candidates = [column for column in others if len({*names.get(column, ())}) < len(keys.rows)]
-    candidates = [key.answer] if key.answer is not None else candidates if len(others) > 1 else others
-    missing = next((name for name in (join_column, key.answer) if name is not None and name not in keys.columns), None)
-    if missing is not None or len(candidates) != 1:
-        problem = (
-            f"has no column {missing!r}" if missing is not None else f"has {len(candidates)} columns for the answer"
-        )
+    others = [column for column in keys.columns if column != on]
+    called = [column for column in others if column.lower() in ("answer", "key", "correct")]
+    repeated = [column for column in others if len({*_names(keys, column)}) < len(keys.rows)]
+    candidates = [key.answer] if key.answer is not None else others if len(others) == 1 else called or repeated
+    if len(candidates) != 1 or not {candidates[0], on or candidates[0]} <= {*keys.columns}:
         raise DatasetError(
-            f"{path}: {problem}: its columns are {', '.join(keys.columns)}; say which with answers: "
-            f"{{path: {path.name}, on: ..., answer: ...}}"
+            f"{path}: its columns are {', '.join(keys.columns)}; say which with answers: {{path: {path.name}, on: ..., "
+            "answer: ...}"
         )
-    names.pop(candidates[0], None)
+    names = {column: _names(keys, column) for column in keys.columns if column != candidates[0]}
     return names, [value_of(row.record, candidates[0]) for row in keys.rows]
-
-
-def _read_letters(path: Path, *, numbered: bool) -> tuple[Sequence[str], Sequence[str]]:
-    """Read the numbers and the letters of a text such as `1. B, 2. D`, or only letters of one such as `BDAC`."""
-    try:
-        text = decode(read_bytes(path)).strip()
-    except (OSError, UnreadableError) as error:
-        raise DatasetError(f"{path}: cannot be read ({error}): save it as UTF-8") from None
-    pairs = _NUMBERED.findall(text)
-    if pairs and not _NUMBERED.sub("", text):
-        return [str(int(number)) for number, _ in pairs], [letter for _, letter in pairs]
-    if numbered or re.search(r"[A-Za-z]{2,}\s*[:=]|[^\sA-Za-z0-9,;]", text):
-        raise DatasetError(
-            f"{path}: holds {text!r:.40}, which is more than numbers and letters: write it as `1. B` on each line"
-        )
-    return (), _LETTERS.findall(text)
-
-
-def _plain(name: Any) -> str:
-    """Write a number or a name alike in both tables: 1, "1" and 1.0 are one; empty if there is none."""
-    if name is None:
-        return ""
-    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name).strip()

@@ -5,12 +5,10 @@ It says what a name may mean, never what a column holds.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-
-from medexam.datasets.own.labels import ALPHABETS, in_order, shift
+from typing import NamedTuple
 
 _LISTS = """\
 stem: stem question question_text question_stem qtext query prompt sent1 problem problem_text question_body body item
@@ -90,14 +88,24 @@ _CORES: Mapping[str, frozenset[str]] = {field: frozenset(_BY_LIST[f"in {field}"]
 _NOT = frozenset(_BY_LIST["in neither"])
 """Words that make a longer name mean something else."""
 _OPTION_WORDS = frozenset(_BY_LIST["in options"])
-_COUNTED: Mapping[str, str] = {
-    word: str(number)
-    for words in ("one two three four five six", "first second third fourth fifth sixth", "i ii iii iv v vi")
-    for number, word in enumerate(words.split(), start=1)
-}
+ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгдеж", "ابجدهو", "أبجدهو", "アイウエオカ", "甲乙丙丁戊己", "กขคงจ")
+"""Letters that count."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
-_LABEL = re.compile(r"\d{1,2}")
 _ENDING = re.compile(r"([a-z]{2,})([a-j])")
+
+
+def shift(label: str, distance: int) -> str:
+    """Return the label that stands `distance` places behind another; empty if there is none."""
+    if label.isdigit():
+        return str(int(label) + distance)
+    letters = next((letters for letters in ALPHABETS if label.lower() in letters), "")
+    letter = letters[letters.find(label.lower()) + distance :][:1]
+    return letter.upper() if label.isupper() else letter
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """List letters or numbers in the order in which they count."""
+    return sorted(labels, key=lambda label: (len(label), label))
 
 
 def plain_name(column: str) -> str:
@@ -115,17 +123,12 @@ def rank(field: str, column: str) -> tuple[int, int] | None:
     The first number is 0 for one of its names, 1 for a longer name with one of its words.
     """
     name = plain_name(column)
-    joined = name.replace("_", "")
-    for place, alias in enumerate(NAMES[field]):
-        if alias == name or alias.replace("_", "") == joined:
-            return 0, place
+    place = next((n for n, alias in enumerate(NAMES[field]) if alias.replace("_", "") == name.replace("_", "")), None)
+    if place is not None:
+        return 0, place
     words = name.split("_")
-    core = _CORES.get(field, frozenset())
-    if _NOT & {*words}:
-        return None
-    if {words[0], words[-1]} & core and not (field == "stem" and _CORES["answer"] & {*words}):
-        return 1, len(words)
-    return None
+    is_one = {words[0], words[-1]} & _CORES.get(field, frozenset()) and not _NOT & {*words}
+    return (1, len(words)) if is_one and not (field == "stem" and _CORES["answer"] & {*words}) else None
 
 
 def find_named(field: str, columns: Iterable[str]) -> list[str]:
@@ -134,8 +137,7 @@ def find_named(field: str, columns: Iterable[str]) -> list[str]:
     return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnGroup:
+class ColumnGroup(NamedTuple):
     """Columns that differ by a letter or a number that counts on: `Option A`, `Option B`."""
 
     name: str
@@ -143,15 +145,15 @@ class ColumnGroup:
     columns: tuple[str, ...]
 
     @property
+    def is_wrong(self) -> bool:
+        """Whether the name says that they hold wrong options."""
+        return self.name.replace("#", "").strip("_") in NAMES["wrong"]
+
+    @property
     def is_known(self) -> bool:
         """Whether the name is one that options have."""
         words = {word for word in self.name.replace("#", "_").split("_") if word}
         return not words or (bool(words & _OPTION_WORDS) and not self.is_wrong)
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the name says that they hold wrong options."""
-        return self.name.replace("#", "").strip("_") in NAMES["wrong"]
 
 
 def find_groups(columns: Sequence[str]) -> list[ColumnGroup]:
@@ -160,37 +162,27 @@ def find_groups(columns: Sequence[str]) -> list[ColumnGroup]:
     for column in columns:
         for name, label in _labels(column):
             by_name.setdefault(name, {}).setdefault(label, column)
-    for labelled in by_name.values():
-        # Of columns of the same name, pandas calls the second `option.1` and leaves the first as it is.
-        first = next((column for column in columns if labelled.get("1") == f"{column}.1"), None)
-        if first is not None:
-            labelled["0"] = first
-    groups = [ColumnGroup(name, run) for name, labelled in by_name.items() if len(run := _run(labelled)) > 1]
+    groups = []
+    for name, labelled in by_name.items():
+        first = in_order(labelled)[0]
+        following = (shift(first, distance) for distance in range(len(labelled)))
+        run = tuple(labelled[label] for label in takewhile(labelled.__contains__, following))
+        if first in ("a", "0", "1") and len(run) > 1:
+            groups.append(ColumnGroup(name, run))
     return sorted(groups, key=lambda group: (not group.is_known, -len(group.columns)))
 
 
-def _labels(column: str) -> Iterable[tuple[str, str]]:
+def _labels(column: str) -> Iterator[tuple[str, str]]:
     """Yield what a name may be without its label, and the label."""
     words = plain_name(column).split("_")
     outer = column.rpartition(".")[0]
     for place, word in enumerate(words):
-        pattern = "_".join([*words[:place], "#", *words[place + 1 :]])
-        if _LABEL.fullmatch(word):
-            yield f"{outer}{pattern}", str(int(word))
+        pattern = outer + "_".join([*words[:place], "#", *words[place + 1 :]])
+        if word.isdigit() and len(word) < 3:
+            yield pattern, str(int(word))
         for alphabet in ALPHABETS if len(word) == 1 else ():
             if word in alphabet:
-                yield f"{outer}{pattern}", ALPHABETS[0][alphabet.index(word)]
-        if word in _COUNTED:
-            yield f"{outer}{pattern}", _COUNTED[word]
+                yield pattern, ALPHABETS[0][alphabet.index(word)]
     ending = _ENDING.fullmatch(words[-1])
     if ending is not None:
         yield f"{outer}{'_'.join([*words[:-1], ending[1]])}#", ending[2]
-
-
-def _run(labelled: Mapping[str, str]) -> tuple[str, ...]:
-    """List the columns from the first label on, as long as labels follow each other."""
-    first = in_order(labelled)[0]
-    if first not in ("a", "0", "1"):
-        return ()
-    following = (shift(first, distance) for distance in range(len(labelled)))
-    return tuple(labelled[label] for label in takewhile(labelled.__contains__, following))

@@ -1,4 +1,4 @@
-"""What the options of one row are: from columns, a list, a mapping, or the end of a text.
+"""What the options of one row are: from columns, a list, a mapping, or behind letters at the end of a text.
 
 Whether letters at their beginning are labels is decided for a whole table, see `settle_options`.
 """
@@ -6,42 +6,149 @@ Whether letters at their beginning are labels is decided for a whole table, see 
 import datetime
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from medexam.datasets.own.labels import (
-    CLOSE_MARK,
-    CUE,
-    OWN_MARK,
-    CellError,
-    OpenFieldError,
-    ReadOptions,
-    in_order,
-    is_run,
-    plain_label,
-    split_marked,
-)
-from medexam.datasets.own.names import plain_name
-from medexam.datasets.own.tables import Record, value_of
+from medexam.datasets.own.names import ALPHABETS, in_order, plain_name, shift
+from medexam.datasets.own.tables import CellError, Record, value_of
 from medexam.datasets.own.texts import unpack
+from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
+_END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
+_LABEL = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"
+_SIGN = r"([*✓✔√=+]?)"
+_AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_LABEL}[ \t]*")
+_IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_LABEL}[ \t]+")
+_BARE = re.compile(r"(?m)^[ \t]*()([A-Z])[ \t]+")
+OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*")  # noqa: RUF001
+"""A label before an option, which may stand close to it, as in `(A)text`."""
+_FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
+CUE = re.compile(
+    r"\s+[(\[]?(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
+    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
+    re.IGNORECASE | re.DOTALL,
+)
+"""What asks for the answer, behind the last option."""
 LABELS = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
-_WITHOUT = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
+"""What records call the letter of an option, and its text."""
+_NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 _DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
 """Others that it may say, where no option is a sign."""
-MARKED_ROWS = 0.95
+MOST_LABELLED = 0.95
 """The share of rows through which labels run where they are labels."""
 
-
 T = TypeVar("T")
+Numbers = tuple[int, ...]
+"""The numbers of right options, from 1, in ascending order; at least one."""
+
+
+class OpenFieldError(DatasetError):
+    """Rows that can be read in several ways, between which a field of `columns` decides."""
+
+    def __init__(
+        self,
+        where: str,
+        facts: str,
+        field: str,
+        values: str,
+        readings: Mapping[str, Sequence[Numbers | None]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail = field, f"{values}: {facts}"
+        """The field, and its values with what speaks for each."""
+        self.readings = readings
+        """Way to read answers -> the right options of each row in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of a question, in the order shown."""
+
+    stem: str
+    """Without the options, if they stand in it."""
+    texts: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    """What the source calls each, such as its letter; None if it only orders them."""
+    column: str = ""
+    """Where they stand, for messages; empty at the end of the stem."""
+    right: tuple[bool, ...] | None = None
+    """Which of them a sign marks as right; None if none is looked for."""
+
+
 Settled = ReadOptions | CellError
 """The options of a row, or what is wrong with them."""
+
+
+def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
+    """Split a text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
+
+    Labels at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
+    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
+    if the letters have gaps.
+    """
+    for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
+        marks = list(pattern.finditer(text))
+        runs = list(_runs(marks))
+        if not runs:
+            continue
+        run = max(runs, key=lambda run: (not plain_label(run[0][2]).isdigit(), len(run), run[0].start()))
+        _check_gaps(marks, run, at_lines=pattern is not _IN_LINES)
+        ends = [after.start() for _, after in pairwise(run)] + [len(text)]
+        texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
+        cue = CUE.search(texts[-1])
+        if cue is not None and cue[1]:
+            raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
+        texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
+        separators = {text[-1:] for text in texts[:-1]}
+        if len(separators) == 1 and separators <= {*",;|/"}:
+            texts = [text.rstrip(" ,;|/") for text in texts]
+        return ReadOptions(text[: run[0].start()].strip(), tuple(texts), tuple(plain_label(mark[2]) for mark in run))
+    return None
+
+
+def _runs(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
+    """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
+    for place, first in enumerate(marks):
+        run = [first] if plain_label(first[2]) in _FIRST else []
+        for mark in marks[place + 1 :] if run else ():
+            if plain_label(mark[2]) == shift(plain_label(run[-1][2]), 1):
+                run.append(mark)
+        if len(run) > 1:
+            yield run
+
+
+def _check_gaps(marks: Sequence[re.Match[str]], run: Sequence[re.Match[str]], *, at_lines: bool) -> None:
+    """Raise `CellError` if one of the next letters stands somewhere, with the same sign behind it."""
+    first, end = plain_label(run[0][2]), run[0][0].strip()[-1]
+    # Within a line, a letter or a number before a full stop is often the end of a sentence.
+    if not at_lines and (end == "." or first.isdigit()):
+        return
+    following = (shift(first, len(run)), shift(first, len(run) + 1))
+    for mark in marks:
+        is_next = plain_label(mark[2]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
+        if is_next and (at_lines or mark.start() >= run[0].start()):
+            letters = ", ".join(each[2] for each in [*run, mark])
+            raise CellError("", f"holds options with the letters {letters}, which are not in order")
+
+
+def plain_label(label: str) -> str:
+    """Write a label as plain letter or number: `①` is 1."""
+    return label if label.isascii() else unicodedata.normalize("NFKC", label)
+
+
+def is_run(labels: Sequence[str]) -> bool:
+    """Return whether the labels are the first letters or numbers, each once, in any order."""
+    first = next((label for label in labels if label in _FIRST), None)
+    return first is not None and len(labels) > 1 and {*labels} == {shift(first, n) for n in range(len(labels))}
 
 
 def read_options(stem: str, columns: str | Sequence[str] | None, record: Record, spec: ColumnsSpec) -> ReadOptions:
@@ -51,17 +158,18 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
         if options is None:
             raise CellError("", "neither the question nor a column has options after letters or numbers")
         return options
+    labels: Sequence[str] | None
     if isinstance(columns, str):
         values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
-        texts = [option_text(value, columns) for value in values]
-        return _without_empty(ReadOptions(stem, tuple(texts), None if labels is None else tuple(labels), columns))
-    texts = []
-    for column in columns:
-        value = value_of(record, column)
-        parts = unpack(value) if spec.shuffled else value
-        contents = parts if spec.shuffled and isinstance(parts, (list, tuple)) else [value]
-        texts += [option_text(content, column) for content in contents]
-    return _without_empty(ReadOptions(stem, tuple(texts), None if spec.shuffled else tuple(columns), columns[0]))
+        columns = (columns,)
+    else:
+        cells = [value_of(record, column) for column in columns]
+        unpacked = map(unpack, cells) if spec.shuffled else ([cell] for cell in cells)
+        values = [text for cell in unpacked for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
+        labels = None if spec.shuffled else columns
+    names = columns if len(columns) == len(values) else [columns[0]] * len(values)
+    texts = tuple(option_text(value, column) for value, column in zip(values, names, strict=True))
+    return _without_empty(ReadOptions(stem, texts, None if labels is None else tuple(labels), columns[0]))
 
 
 def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
@@ -71,13 +179,9 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if isinstance(value, str):
         options = split_marked(value, bare=True)
         if options is None:
-            raise CellError(
-                column, f"is {value!r:.60}, not a list, a mapping, or lines that begin with letters or numbers"
-            )
+            raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines that begin with letters")
         if options.stem:
-            raise CellError(
-                column, f"holds {options.stem!r:.40} before the option {options.labels and options.labels[0]}"
-            )
+            raise CellError(column, f"holds {options.stem!r:.40} before its first option")
         return options.texts, options.labels
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
@@ -90,25 +194,47 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
             return [filled[name] for name in names], names
         value = [{"label": name, **filled[name]} for name in names]
     if not isinstance(value, (list, tuple)):
-        detail = "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text"
-        raise CellError(column, detail)
+        raise CellError(column, "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text")
     if value and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in value):
         value = [{"label": label, "text": text} for label, text in value]
     return _of_records(value, column) if value and all(isinstance(entry, Mapping) for entry in value) else (value, None)
 
 
-def _of_records(records: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
-    shared = {plain_name(name): name for name in records[0] if all(name in record for record in records)}
-    name = next((shared[alias] for alias in LABELS if alias in shared), None)
-    text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != name), None)
+def _of_records(value: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
+    shared = {plain_name(name): name for name in value[0] if all(name in record for record in value)}
+    label = next((shared[alias] for alias in LABELS if alias in shared), None)
+    text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != label), None)
     if text is not None:
-        labels = None if name is None else [option_text(record[name], column) for record in records]
-        return [record[text] for record in records], labels
+        return [each[text] for each in value], label and [option_text(each[label], column) for each in value]
     # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
-    filled = [[(label, value) for label, value in record.items() if value is not None] for record in records]
-    if not all(len(fields) == 1 for fields in filled):
-        raise CellError(column, f"holds {records[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
-    return [fields[0][1] for fields in filled], [str(fields[0][0]) for fields in filled]
+    fields = [[(name, text) for name, text in each.items() if text is not None] for each in value]
+    if any(len(each) != 1 for each in fields):
+        raise CellError(column, f"holds {value[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
+    return [each[0][1] for each in fields], [str(each[0][0]) for each in fields]
+
+
+def option_text(value: Any, column: str) -> str:
+    """Return an option as text, empty if there is none; raise `CellError` for what is no text."""
+    if value is None or value != value:  # NaN
+        return ""
+    if isinstance(value, (list, tuple, Mapping, bytes)):
+        raise CellError(column, f"holds {value!r:.60}, which is not the text of an option")
+    if isinstance(value, (datetime.date, datetime.time)):
+        raise CellError(column, f"holds the date {value}: spreadsheets turn 1/2 into a date; format the column as text")
+    return str(value).strip()
+
+
+def _without_empty(options: ReadOptions) -> ReadOptions:
+    """Return the options up to the last one that says something; the cells of the others are empty or say so."""
+    has_signs = any(text not in _NONE | _DASHES and not any(map(str.isalnum, text)) for text in options.texts)
+    none = _NONE if has_signs else _NONE | _DASHES
+    if none.isdisjoint(options.texts):
+        return options
+    texts = ["" if text in none else text for text in options.texts]
+    filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
+    labels = options.labels
+    is_whole = labels is not None and len(labels) == len(texts)
+    return replace(options, texts=tuple(texts[:filled]), labels=labels[:filled] if labels and is_whole else labels)
 
 
 def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError]) -> list[Settled]:
@@ -138,43 +264,39 @@ def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
 
 def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
     """Cut the labels at the beginning of the options' texts, if these run through the rows of the table."""
-    readable = [row for row in rows if isinstance(row, ReadOptions) and row.texts]
-    mark = OWN_MARK
-    runs = [row for row in readable if is_run(_own_labels(row, mark))]
-    if len(runs) < len(readable) and all(is_run(_own_labels(row, CLOSE_MARK)) for row in readable):
-        mark, runs = CLOSE_MARK, readable
-    bare_count = sum(not any(_own_labels(row, mark)) for row in readable)
-    if not is_stated and 2 * len(runs) <= len(readable):
+    labels = [own_labels(row.texts) for row in rows if isinstance(row, ReadOptions) and row.texts]
+    runs = [each for each in labels if is_run(each)]
+    bare_count = sum(not any(each) for each in labels)
+    if not is_stated and 2 * len(runs) <= len(labels):
         return rows
-    if not is_stated and bare_count > (1 - MARKED_ROWS) * len(readable):
+    if not is_stated and bare_count > (1 - MOST_LABELLED) * len(labels):
         facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, and those of {bare_count:,}"
         raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
-    are_ordered = all([*labels] == in_order(labels) for labels in (_own_labels(row, mark) for row in runs))
-    return change_each(partial(_without_labels, mark=mark, are_ordered=are_ordered), rows)
+    are_ordered = all([*each] == in_order(each) for each in runs)
+    return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
 
 
-def _own_labels(row: ReadOptions, mark: re.Pattern[str]) -> tuple[str, ...]:
+def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     """Find the letter or number at the beginning of each option; empty texts where there is none."""
-    matches = [mark.match(text) for text in row.texts]
+    matches = map(OWN_LABEL.match, texts)
     return tuple(plain_label(match[match.lastindex or 2]) if match else "" for match in matches)
 
 
-def _without_labels(row: ReadOptions, *, mark: re.Pattern[str], are_ordered: bool) -> ReadOptions:
-    labels = _own_labels(row, mark)
+def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
+    labels = own_labels(row.texts)
     if not row.texts or (not any(labels) and are_ordered):
         return row
-    if not any(labels):
-        detail = f"holds {row.texts[0]!r:.40} without a letter, and other rows have their own order"
-        raise CellError(row.column, detail)
+    letters = ", ".join(label or "none" for label in labels)
     if not is_run(labels):
-        letters = ", ".join(label or "none" for label in labels)
         raise CellError(row.column, f"has options with the letters {letters}, which are not in order")
     if row.labels is not None and [*labels] != in_order(labels):
-        stated = ", ".join(row.labels)
-        raise CellError(row.column, f"has options that begin with {', '.join(labels)}, but their keys are {stated}")
+        raise CellError(
+            row.column, f"has options that begin with {letters}, but their keys are {', '.join(row.labels)}"
+        )
     # The first group is the sign at a right option.
-    texts = tuple(mark.sub(r"\1", text, count=1) for text in row.texts)
-    return replace(row, texts=texts, labels=row.labels or labels)
+    return replace(
+        row, texts=tuple(OWN_LABEL.sub(r"\1", text, count=1) for text in row.texts), labels=row.labels or labels
+    )
 
 
 def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
@@ -195,25 +317,9 @@ def is_signed(text: str, mark: str) -> bool:
     return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
 
 
-def _without_empty(options: ReadOptions) -> ReadOptions:
-    """Return the options up to the last one that says something; the cells of the others are empty or say so."""
-    texts = options.texts
-    if _WITHOUT.isdisjoint(texts) and _DASHES.isdisjoint(texts):
-        return options
-    # A minus beside a plus is an option.
-    signs = any(text not in _WITHOUT | _DASHES and not any(map(str.isalnum, text)) for text in texts)
-    empty = _WITHOUT if signs else _WITHOUT | _DASHES
-    filled = max((place for place, text in enumerate(texts, 1) if text not in empty), default=0)
-    texts = tuple("" if text in empty else text for text in texts[:filled])
-    labels = options.labels
-    if labels is not None and len(labels) == len(options.texts):
-        labels = labels[:filled]
-    return replace(options, texts=texts, labels=labels)
-
-
 def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
-    """Check that each option has a text, and that the stem does not repeat the options; raise `CellError` if they are
-    none.
+    """Check that each option has a text, and that the stem neither repeats the options nor ends in the answer; raise
+    `CellError`.
     """
     if len(row.texts) < 2:
         raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
@@ -230,26 +336,10 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
             if inside is not None and inside.stem and inside.texts == row.texts:
                 row = replace(row, stem=inside.stem)
     cue = CUE.search(row.stem)
-    if cue is not None and (cue[1].strip("()[]. ").casefold() in _names_of(row)):
+    names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
+    if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:
         raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")
     if shuffled:
         order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
         return replace(row, texts=tuple(order), labels=None)
     return row
-
-
-def _names_of(row: ReadOptions) -> set[str]:
-    """List what options are called in small letters: their letters and texts."""
-    labels = row.labels or tuple("abcdefghij"[: len(row.texts)])
-    return {name.casefold().rstrip(".") for name in (*labels, *row.texts)}
-
-
-def option_text(value: Any, column: str) -> str:
-    """Return an option as text, empty if there is none; raise `CellError` for what is no text."""
-    if value is None or value != value:  # NaN
-        return ""
-    if isinstance(value, (list, tuple, Mapping, bytes)):
-        raise CellError(column, f"holds {value!r:.60}, which is not the text of an option")
-    if isinstance(value, (datetime.date, datetime.time)):
-        raise CellError(column, f"holds the date {value}: spreadsheets turn 1/2 into a date; format the column as text")
-    return str(value).strip()

@@ -1,7 +1,6 @@
-"""Reads a table of any common format into rows, whose columns it does not interpret.
+"""A table of any common format: its rows, whose columns are not interpreted.
 
-Files of the formats in `medexam.datasets.own.formats`, and data sets of the Hugging Face hub. A data file is data:
-nothing in it is run.
+A file of the formats in `medexam.datasets.own.formats`, or a data set of the Hugging Face hub. Nothing in it is run.
 """
 
 from collections.abc import Mapping
@@ -11,8 +10,7 @@ from typing import Any
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.formats import RawTable, open_format
-from medexam.datasets.own.grids import Cells
-from medexam.datasets.own.labels import CellError
+from medexam.datasets.own.json_shapes import Cells
 from medexam.datasets.own.texts import clean_row
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
@@ -23,6 +21,14 @@ from medexam.specs.columns import HubSpec
 Record = Mapping[str, Any]
 LARGE = 1 << 30
 """Bytes of a hub data set from which it is streamed, and not stored in the cache of `datasets`."""
+
+
+class CellError(ValueError):
+    """What is wrong with a column of one row."""
+
+    def __init__(self, column: str, detail: str) -> None:
+        super().__init__(detail)
+        self.column, self.detail = column, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,11 @@ class SourceTable:
     notes: tuple[str, ...] = ()
     """What a reader of the results should know of it."""
 
+    def filled(self, column: str) -> list[Any]:
+        """List the values of a column that are there."""
+        values = (value_of(row.record, column) for row in self.rows)
+        return [value for value in values if value is not None]
+
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:
     """Read the table that a spec of one's own questions names; raise `DatasetError` if it cannot be read or is
@@ -66,7 +77,8 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
     if spec.path is not None:
         return read_file(spec.path, as_written=as_written)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
-    return read_hub_table(spec.hub, as_written=as_written)
+    source, raw = _open_hub(spec.hub)
+    return _make_table(source, Path(), raw, as_written=as_written)
 
 
 def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
@@ -83,42 +95,44 @@ def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
 
 
 def _make_table(source: str, folder: Path, raw: RawTable, *, as_written: bool) -> SourceTable:
-    rows = tuple(
-        TableRow(number, place, clean_row(cells, place, as_written=as_written))
-        for number, (place, cells) in enumerate(raw.rows, start=1)
-    )
+    try:
+        rows = tuple(
+            TableRow(number, place, clean_row(cells, place, as_written=as_written))
+            for number, (place, cells) in enumerate(raw.rows, start=1)
+        )
+    except UnreadableError as error:
+        raise DatasetError(f"{source}: {error}") from None
     if not rows:
-        raise UnreadableError("holds no row")
+        raise DatasetError(f"{source}: holds no row")
     fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)
     return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows)
 
 
-def get(record: Record, column: str) -> Any:
-    """Get the value of a column, or of a field within it, `outer.inner`; None if there is none.
+def value_of(record: Cells, column: str) -> Any:
+    """Return the value of a column, or of a field within it, `outer.inner`; None if it is not there, or empty.
 
     Of a list of records it is the list of their values, None for those that lack the field.
     """
+    value = _get(record, column) if isinstance(record, Mapping) else None
+    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
+    return None if is_empty else value
+
+
+def _get(record: Record, column: str) -> Any:
     if column in record:
         return record[column]
     outer, _, inner = column.partition(".")
     value = record.get(outer)
     if isinstance(value, Mapping):
-        return get(value, inner)
-    if not isinstance(value, list) or not all(isinstance(record, Mapping) for record in value):
+        return _get(value, inner)
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return None
-    values = [get(record, inner) for record in value]
+    values = [_get(each, inner) for each in value]
     return values if any(content is not None for content in values) else None
 
 
-def value_of(record: Cells, column: str) -> Any:
-    """Return a value of a row; None if it is not there, or empty."""
-    value = get(record, column) if isinstance(record, Mapping) else None
-    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
-    return None if is_empty else value
-
-
-def read_hub_table(hub: HubSpec, *, as_written: bool) -> SourceTable:
-    """Read one split of a data set on the hub, on request with its texts `as_written`; one over `LARGE` is streamed.
+def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
+    """Open one split of a data set on the hub, and name it; one over `LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.
     """
@@ -147,8 +161,4 @@ def read_hub_table(hub: HubSpec, *, as_written: bool) -> SourceTable:
             f"dataset {hub.id}`) and set dataset.path to it"
         ) from None
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
-    raw = RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))
-    try:
-        return _make_table(source, Path(), raw, as_written=as_written)
-    except UnreadableError as error:
-        raise DatasetError(f"{source}: {error}") from None
+    return source, RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from medexam.datasets.own.columns import UNGROUPED, Columns, reading_notes
+from medexam.datasets.own.columns import Columns, reading_notes
 from medexam.datasets.own.keys import read_questions
-from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import Record, SourceTable
+from medexam.datasets.own.tables import CellError, Record, SourceTable
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import RowFault, TaskReading, TaskRow, parse_whole_number
-from medexam.datasets.squad import read_squad
 from medexam.questions import Task, TaskGold
 from medexam.specs import DatasetSpec
 
@@ -30,8 +28,6 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
     """Parse the questions of a table, and what is wrong with the other rows; raise `DatasetError` if a column is
     missing.
     """
-    if spec.kind == "spans" and spec.path is not None and "paragraphs" in table.columns:
-        return _nested(spec)
     needed = ("stem", "answer", "context") if spec.kind == "spans" else ("stem", "answer")
     columns = Columns(spec.columns, table, needed)
     rows: list[TaskRow] = []
@@ -91,15 +87,3 @@ def _list(value: Any) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _nested(spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[RowFault, ...]]:
-    """Read SQuAD's own file, whose questions stand within paragraphs."""
-    rows, faults = [], []
-    for item in read_squad(spec.path):  # type: ignore[arg-type]
-        if item.anomalies or not item.answers:
-            faults.append(RowFault(f"question {item.key}", "; ".join(item.anomalies) or "has no answer"))
-            continue
-        task = Task(item.key, UNGROUPED, spec.language, item.question, context=item.context)
-        rows.append(TaskRow(task, TaskGold(answers=item.references), split=None))
-    return tuple(rows), tuple(faults)

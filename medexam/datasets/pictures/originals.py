@@ -43,7 +43,7 @@ def read_originals(spec: DatasetSpec) -> Iterator[tuple[Question, bytes | None]]
         return
     table = read_questions(spec)
     columns = Columns(spec.columns, table, ("stem",))
-    for question in (row.question for row in parse_choice(table, spec).reading.rows):
+    for question in (row.question for row in parse_choice(table, spec)[0].rows):
         if question.image is not None:
             content = _bytes_of(_image_of(table, columns, question))
             yield question, content or _read_file(table.folder, question.image, shortened=False)

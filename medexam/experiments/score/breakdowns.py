@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.labels import CellError
-from medexam.datasets.own.tables import SourceTable, read_file, read_own_table, value_of
+from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
 from medexam.errors import SpecError
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.stored_run import StoredRun

@@ -53,7 +53,7 @@ def _cells(path: Path) -> Rows:
 @given(
     ROWS,
     st.sampled_from(list(WRITERS)),
-    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
     st.booleans(),
 )
 def test_a_text_file_holds_the_same_rows(rows, form, encoding, packed) -> None:
@@ -63,7 +63,7 @@ def test_a_text_file_holds_the_same_rows(rows, form, encoding, packed) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"a{ending}{'.gz' if packed else ''}")
         path.write_bytes(gzip.compress(content) if packed else content)
-        refused = encoding in ("cp1252", "utf-16-le", "utf-16-be")
+        refused = encoding == "cp1252"
         try:
             assert _cells(path) == rows
         except DatasetError as error:

@@ -111,7 +111,7 @@ NUMBERS = [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4
     ("rows", "said"),
     [
         (_in_lists([2, 1, 3, 1]), "numbering: zero or one"),
-        (_in_lists([0, 1, 4, 1]), "0 of line 1 can only be one of numbers from 0, and 4"),
+        (_in_lists([0, 1, 4, 1]), "0 of line 1 is option 1 as numbers from 0, none as numbers from 1"),
         (_in_lists(["4", "2", "8", "2"], NUMBERS), "answer_as: letter, number or text"),
         (_in_lists([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot or number"),
         (_in_lists(["X", "Y", "Z", "Q"]), "no answer names an option; .* has 'X'"),

@@ -109,7 +109,7 @@ def test_a_stated_numbering_that_fits_fewer_rows_is_refused(load) -> None:
     rows = _rows(cop=lambda n: GOLDS[n] + 1)
     columns = {"options": list(LETTERS), "answer": "cop"}
     for skip_bad in (False, 0.9):
-        with pytest.raises(DatasetError, match="counting from 1 fits all 6 rows, and from 0 only 5"):
+        with pytest.raises(DatasetError, match="numbers from 1 fit 6 rows, and numbers from 0 only 5: set"):
             load(rows, columns=columns | {"numbering": "zero"}, skip_bad=skip_bad)
     assert _said(load(rows, columns=columns | {"numbering": "one"})) == TRUE
 

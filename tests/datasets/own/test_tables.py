@@ -127,7 +127,7 @@ def test_a_share_of_a_sheet_is_read_as_it_is_shown(tmp_path) -> None:
 WESTERN = "pregunta;respuesta\n¿Qué enfermedad causa ictericia, según Núñez?;«ácido úrico» \u2013 37 °C\n"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_the_encoding_is_told_by_the_bytes(read, encoding) -> None:
     content = WESTERN.encode(encoding)
     for table in (read("a.csv", content), read("a.csv.gz", gzip.compress(content))):

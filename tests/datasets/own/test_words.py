@@ -74,7 +74,7 @@ def test_the_form_of_squad_is_known(load) -> None:
     misplaced = question | {"id": "q2", "answers": [{"text": "metformin", "answer_start": 3}]}
     paragraphs = [{"context": CONTEXT, "qas": [question, misplaced, question | {"id": "q3", "answers": []}]}]
     document = json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]})
-    with pytest.raises(DatasetError, match="2 of 3 rows are bad: question q2"):
+    with pytest.raises(DatasetError, match="2 of 3 rows are bad: row 2, column start: is 3"):
         load(document, "spans", "train.json")
     tasks = load(document, "spans", "train.json", skip_bad=0.7)
     assert ([task.key for task in tasks.questions], tasks.golds["q1"].answers) == (["q1"], ("metformin",))

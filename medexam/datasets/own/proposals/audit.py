@@ -6,17 +6,14 @@ It knows rules of conservation: what no question shows is harmless by its name, 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from medexam.datasets.own.choice import NO_PICTURE
 from medexam.datasets.own.columns import KEYED, STANDARD
-from medexam.datasets.own.labels import CLOSE_LETTER, OWN_MARK, in_order, is_run, plain_label
-from medexam.datasets.own.names import KINDS, plain_name, rank
-from medexam.datasets.own.options import LABELS
-from medexam.datasets.own.proposals.cells import HALF
+from medexam.datasets.own.names import KINDS, in_order, plain_name, rank
+from medexam.datasets.own.options import LABELS, is_run, own_labels
 from medexam.datasets.own.proposals.drafts import LOOKED_AT, Proposal, columns_in
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.own.texts import unpack
@@ -40,6 +37,11 @@ _UNCLEAN = re.compile(
     r"|['\"]\s*[\])}]$|^(?:options?|choices|opciones|answers?)\s*:\s*$|\.(?:png|jpe?g|gif|bmp|svg|webp|dcm|mp3|wav|mp4)\b"
 )
 """What no text for a reader holds: pictures' names, tags, containers, and signs of a wrong encoding."""
+_UNCLEAN_OPTION = re.compile(
+    r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
+    r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
+)
+"""What says that an option is right, or stands before options and is none."""
 _PICTURE = r"(?:figure|image|picture|photo(?:graph)?|radiograph|imagen|figura|fotograf[ií]a|abbildung|immagine|foto)"
 _SPEAKS = re.compile(
     rf"(?i)\b(?:see|shown|in|this|following|accompanying|attached|siguiente|adjunta|folgenden?|suivante)\W+"
@@ -49,25 +51,20 @@ _SPEAKS = re.compile(
 _SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
 _PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
 """What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
-_MARKED = re.compile(
-    r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
-    r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
-)
-"""What says that an option is right, or stands before options and is none."""
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NUMBERED = re.compile(r"(\D{0,20}?)(\d{1,9})")
 _NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
+_NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
+"""What may be an option, or say that there is none."""
 _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
 _BY_CHANCE = 3
 """Options of one row that may begin with letters in order, as species do."""
 _LONGEST_TOPIC, _LONGEST_CONSTANT = 6, 3
 """Words of a cell on average that still name something; and of one that all rows have."""
-_EXAMPLES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class _Account(NamedTuple):
     """What becomes of a column."""
 
     column: str
@@ -79,23 +76,23 @@ class Account:
 
 def audit(draft: Proposal) -> None:
     """Account for the columns of a proposal, and ask for what is not: columns, void rows, empty cells and odd texts."""
-    draft.accounts = _account(draft)
-    _ask_void(draft)
-    wide = max((len(each.column) for each in draft.accounts), default=0)
-    draft.notes[1:1] = [
-        f"{each.column:{wide}}  {'to decide: ' if each.is_open else ''}{each.reading}" for each in draft.accounts
+    void = _ask_void(draft)
+    accounts = [
+        _Account(each.column, "ignored: leave_out decides") if each.column in void else each for each in _account(draft)
     ]
-    is_open = [each for each in draft.accounts if each.is_open]
-    ignored = [each.column for each in draft.accounts if each.reading.startswith("ignored")]
+    wide = max((len(each.column) for each in accounts), default=0)
+    draft.notes[1:1] = [
+        f"{each.column:{wide}}  {'to decide: ' if each.is_open else ''}{each.reading}" for each in accounts
+    ]
+    ignored = [each.column for each in accounts if each.reading.startswith("ignored")]
     draft.columns |= {"ignored": ignored} if ignored else {}
-    facts = "; ".join(f"{each.column} ({each.reading})" for each in is_open)
-    if is_open and not {"columns.stem", "columns.options", "columns.answer"} & draft.open.keys():
-        if draft.sample.is_numbered:
-            draft.ask("answer", f"{draft.columns.get('answer')}, or another of columns without names: {facts}")
-        else:
-            listed = f": [{', '.join(ignored)}] and perhaps more" if ignored else ""
-            which = f"the columns that no question needs{listed}; or read them as context, image, answer ..."
-            draft.ask("ignored", f"{which}: {facts}")
+    facts = "; ".join(f"{each.column} ({each.reading})" for each in accounts if each.is_open)
+    if facts and not {f"columns.{name}" for name in ("stem", "options", "answer", "choices")} & draft.open.keys():
+        listed = f": [{', '.join(ignored)}] and perhaps more" if ignored else ""
+        draft.ask(
+            "ignored",
+            f"the columns that no question needs{listed}; or read them as context, image, answer ...: {facts}",
+        )
     _ask_above(draft)
     doubts = dict(_doubts(draft))
     if doubts:
@@ -103,90 +100,90 @@ def audit(draft: Proposal) -> None:
         draft.ask("accepted", f"[{', '.join(doubts)}] if this is as it should be, else correct the file: {facts}")
 
 
-def _account(draft: Proposal) -> list[Account]:
+def _account(draft: Proposal) -> Iterator[_Account]:
     used = {
         column: field for field, value in draft.columns.items() if field in STANDARD for column in columns_in(value)
     }
-    numbers = {row.number for row in draft.sample.table.rows}
-    rows = (row for row in draft.rows if isinstance(row, Row))
-    row_by_number = {row.question.number: row for row in rows if row.question.number in numbers}
+    numbers = {row.number for row in draft.sample.rows}
+    questions = {
+        row.question.number: row for row in draft.rows if isinstance(row, Row) if row.question.number in numbers
+    }
     cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
-    for row in draft.sample.table.rows:
-        if isinstance(row.record, str):
-            continue
-        for column in row.record:
-            for path, values in _leaves(row.record[column], column).items():
-                cells[path].append((row.number, values))
-    accounts = []
-    for path, values_by_row in cells.items():
+    for row in draft.sample.rows:
+        for column, value in row.record.items() if isinstance(row.record, Mapping) else ():
+            for path, values in _leaves(value, column).items():
+                cells[path] += [(row.number, values)] if values else []
+    for path, filled in cells.items():
         outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
-        filled = [(number, values) for number, values in values_by_row if values]
         is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
         if path == KEYED or (outer is not None and not is_inner):
-            accounts.append(Account(path, used.get(outer or "", "answer")))
-        elif is_inner and (_are_options(filled, row_by_number) or plain_name(path) in LABELS):
-            accounts.append(Account(path, "options"))
+            yield _Account(path, used.get(outer or "", "answer"))
+        elif is_inner and (plain_name(path) in LABELS or _are_options(filled, questions)):
+            yield _Account(path, "options")
         elif path in draft.agreeing:
-            accounts.append(Account(path, "ignored: says what the answer says"))
+            yield _Account(path, "ignored: says what the answer says")
         else:
-            accounts.append(_account_for(path, filled, row_by_number, draft))
-    return accounts
+            yield _account_for(path, filled, questions, draft)
 
 
 def _account_for(
-    path: str, rows: Sequence[tuple[int, list[Any]]], row_by_number: Mapping[int, Row], draft: Proposal
-) -> Account:
+    path: str, rows: Sequence[tuple[int, list[Any]]], questions: Mapping[int, Row], draft: Proposal
+) -> _Account:
+    """Account for a column that no field is read from: by what its name says, what all rows say, or what is shown."""
     words = {word for part in path.split(".") for word in plain_name(part).split("_")}
     kinds = {name for name, hints in KINDS.items() if words & hints}
     texts = [" ".join(map(str, values)) for _, values in rows]
-    length = sum(len(text.split()) for text in texts) / max(1, len(texts))
     different = list(dict.fromkeys(texts))
-    examples = ", ".join(f'"{text:.40}"' for text in different[:_EXAMPLES])
+    examples = ", ".join(f'"{text:.40}"' for text in different[:3])
     if not rows:
-        later = draft.full_sample.filled(path)[:1]
-        return Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else Account(path, "ignored: empty")
+        later = draft.table.filled(path)[:1]
+        return _Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else _Account(path, "ignored: empty")
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
-        return Account(path, "ignored: says no in all rows")
+        return _Account(path, "ignored: says no in all rows")
     if "media" in kinds or any(_FILE.search(text) or plain_name(text) in KINDS["media"] for text in different):
-        return Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
+        return _Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
     if "explanation" in kinds:
-        return Account(path, "ignored: an explanation")
-    in_all = len(rows) >= len(draft.sample.table.rows) and not draft.sample.is_numbered
-    is_number = all(isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value)) for _, vs in rows for value in vs)
-    is_topic = "harmless" in kinds and length <= _LONGEST_TOPIC
-    is_topic = is_topic and ("needed" not in kinds or is_number or _ends_harmless(path))
-    if (
-        len(different) == 1
-        and in_all
-        and (length <= _LONGEST_CONSTANT or ("harmless" in kinds and "needed" not in kinds))
-    ):
-        return Account(path, f"ignored: {different[0]:.40} in all rows")
-    questions = row_by_number
-    if rows and all(number in questions and _repeats(values, questions[number]) for number, values in rows):
-        return Account(path, "ignored: repeats what is shown")
-    if (is_topic and sum(map(_is_sentence, texts)) < HALF * len(texts)) or (
-        _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words
-    ):
-        return Account(path, "ignored: its name is harmless")
-    return Account(path, examples, is_open=True)
+        return _Account(path, "ignored: an explanation")
+    length = sum(len(text.split()) for text in texts) / len(texts)
+    is_plain = "harmless" in kinds and "needed" not in kinds
+    if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
+        return _Account(path, f"ignored: {different[0]:.40} in all rows")
+    if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
+        return _Account(path, "ignored: repeats what is shown")
+    is_number = all(_NUMBER.fullmatch(str(value)) for _, values in rows for value in values)
+    ends_plain = plain_name(path).rpartition("_")[2] in KINDS["harmless"]
+    is_topic = is_plain or ("harmless" in kinds and (is_number or ends_plain))
+    sentences = sum(len(text.split()) > _LONGEST_CONSTANT and text.rstrip()[-1:] in ".?!。" for text in texts)
+    if is_topic and length <= _LONGEST_TOPIC and 2 * sentences < len(texts):
+        return _Account(path, "ignored: its name is harmless")
+    if _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words:
+        return _Account(path, "ignored: numbers the rows")
+    return _Account(path, examples, is_open=True)
 
 
-def _are_options(rows: Sequence[tuple[int, list[Any]]], row_by_number: Mapping[int, Row]) -> bool:
-    """Return whether values within a cell of options are options, or nothing."""
-    for number, values in rows:
-        if number in row_by_number:
-            texts = {_fold(option.text) for option in row_by_number[number].question.options}
-            if not all(any(_fold(str(value)).endswith(text) for text in texts) for value in values):
-                return False
-    return True
+def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
+    """List the values within a cell that say something, by the path to them."""
+    value = unpack(value)
+    by_path: dict[str, list[Any]] = {}
+    each_in = value if isinstance(value, (list, tuple)) else [value]
+    for name, each in value.items() if isinstance(value, Mapping) else ((None, each) for each in each_in):
+        within = path if name is None else f"{path}.{name}"
+        if isinstance(each, (Mapping, list, tuple)):
+            for deeper, values in _leaves(each, within).items():
+                by_path.setdefault(deeper, []).extend(values)
+        elif each is not None and each == each and str(each).strip():
+            by_path.setdefault(within, []).append(each)
+    return by_path or {path: []}
 
 
-def _is_sentence(text: str) -> bool:
-    return len(text.split()) > _LONGEST_CONSTANT and text.rstrip().endswith((".", "?", "!", "。", "？"))  # noqa: RUF001
-
-
-def _ends_harmless(path: str) -> bool:
-    return plain_name(path).rpartition("_")[2] in KINDS["harmless"]
+def _are_options(rows: Sequence[tuple[int, list[Any]]], questions: Mapping[int, Row]) -> bool:
+    """Return whether values within a cell of options are options."""
+    return all(
+        any(_fold(str(value)).endswith(_fold(option.text)) for option in questions[number].question.options)
+        for number, values in rows
+        if number in questions
+        for value in values
+    )
 
 
 def _numbers_rows(texts: Sequence[str]) -> bool:
@@ -198,92 +195,72 @@ def _numbers_rows(texts: Sequence[str]) -> bool:
     return numbers[0] in (0, 1) and numbers == sorted(set(numbers))
 
 
-def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
-    """List the values within a cell that say something, by the path to them."""
-    value = unpack(value)
-    by_path: dict[str, list[Any]] = {}
-    inner = value.items() if isinstance(value, Mapping) else ((None, each) for each in _list(value))
-    for name, each in inner:
-        within = path if name is None else f"{path}.{name}"
-        if isinstance(each, (Mapping, list, tuple)):
-            for deeper, values in _leaves(each, within).items():
-                by_path.setdefault(deeper, []).extend(values)
-        elif each is not None and each == each and str(each).strip():
-            by_path.setdefault(within, []).append(each)
-    return by_path or {path: []}
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else [value]
-
-
 def _repeats(values: Sequence[Any], row: Row) -> bool:
     """Return whether values stand in the question of a row; of its options all, or right ones alone."""
-    question = row.question
+    question, right = row.question, {row.gold, *row.others}
     options = {_fold(option.text): option.number for option in question.options}
-    text_of_row = _fold(" ".join([question.context or "", question.stem, *options]))
-    parts = {_fold(question.stem), _fold(question.context or "")}
     if len(values) == len(options) and {*map(str, values)} <= {"0", "1", "0.0", "1.0", "True", "False"}:
-        return [place for place, value in enumerate(values, 1) if str(value)[0] in "1T"] == [row.gold, *row.others]
+        return {place for place, value in enumerate(values, 1) if str(value)[0] in "1T"} == right
+    stem, context = _fold(question.stem), _fold(question.context or "")
+    shown = " ".join([context, stem, *options])
     texts = [_fold(str(value)) for value in values]
     numbers = {options[text] for text in texts if text in options}
-    if not all(text in options or text in parts or (len(text) > 12 and text in text_of_row) for text in texts):
+    if not all(text in options or text in (stem, context) or (len(text) > 12 and text in shown) for text in texts):
         return False
-    return numbers <= {row.gold, *row.others} or len(numbers) == len(options)
+    return numbers <= right or len(numbers) == len(options)
 
 
 def _fold(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _ask_void(draft: Proposal) -> None:
-    """Ask for rows that a column marks as annulled, deleted or not scored."""
+def _ask_void(draft: Proposal) -> Mapping[str, Mapping[str, int]]:
+    """Ask for rows that a column marks as annulled, deleted or not scored; return such columns."""
     texts = {
-        column for field in ("stem", "options", "context", "answer") for column in columns_in(draft.columns.get(field))
+        name for field in ("stem", "options", "context", "answer") for name in columns_in(draft.columns.get(field))
     }
-    marks = {}
-    for each in draft.accounts:
-        if each.column in texts:
-            continue
-        values = Counter(str(value).strip() for value in draft.full_sample.filled(each.column))
+    marks: dict[str, dict[str, int]] = {}
+    for column in draft.names:
+        values = (
+            Counter(str(value).strip() for value in draft.table.filled(column)) if column not in texts else Counter()
+        )
+        words = {*plain_name(column).split("_")}
         void = [value for value in values if _VOID.fullmatch(value)]
-        words = {*plain_name(each.column).split("_")}
+        if not void and words & KINDS["points"] and len(values) in (2, 3):
+            void = [value for value in ("0", "0.0") if value in values]
+        if not void and words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
+            void = [value for value, _ in values.most_common()[:-6:-1]]
         if void:
-            marks[each.column] = {value: values[value] for value in void}
-        elif words & KINDS["points"] and {"0", "0.0"} & values.keys() and len(values) in (2, 3):
-            marks[each.column] = {value: values[value] for value in ("0", "0.0") if value in values}
-        elif words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
-            marks[each.column] = dict(values.most_common()[:-6:-1])
+            marks[column] = {value: values[value] for value in void}
     if marks:
         lists = [
             f"{name} says {', '.join(f'{value} in {n:,}' for value, n in counts.items())}"
             for name, counts in marks.items()
         ]
-        facts = f"{'; '.join(lists)} of {len(draft.table.rows):,} rows"
-        draft.accounts = [
-            replace(each, reading="ignored: leave_out decides", is_open=False) if each.column in marks else each
-            for each in draft.accounts
-        ]
-        example = next(iter(marks))
+        name, counts = next(iter(marks.items()))
         draft.ask(
-            "leave_out", f"{{{example}: [{next(iter(marks[example]))}]}} if such rows are not asked, or {{}}: {facts}"
+            "leave_out",
+            f"{{{name}: [{next(iter(counts))}]}} if such rows are not asked, or {{}}: {'; '.join(lists)} of "
+            f"{len(draft.table.rows):,} rows",
         )
+    return marks
 
 
 def _ask_above(draft: Proposal) -> None:
     """Ask whether an empty cell means the one above, of a column that is filled once a group."""
     facts = []
-    for field in ("context", "subject", "exam", "year", "stem"):
-        for column in columns_in(draft.columns.get(field)):
-            values = [value_of(row.record, column) for row in draft.table.rows]
-            pairs = list(pairwise(values))
-            follows = any(a is not None and b is None for a, b in pairs)
-            if (
-                follows
-                and 2 * values.count(None) >= len(values)
-                and not any(a is not None and a == b for a, b in pairs)
-            ):
-                facts.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
+    names = [
+        name
+        for field in ("context", "subject", "exam", "year", "stem")
+        for name in columns_in(draft.columns.get(field))
+    ]
+    for column in names:
+        values = [value_of(row.record, column) for row in draft.table.rows]
+        pairs = list(pairwise(values))
+        follows = any(a is not None and b is None for a, b in pairs)
+        repeats = any(a is not None and a == b for a, b in pairs)
+        if follows and not repeats and 2 * values.count(None) >= len(values):
+            facts.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
     if facts:
         draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(facts)}")
 
@@ -291,24 +268,28 @@ def _ask_above(draft: Proposal) -> None:
 def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     """Yield what is odd in the questions as they would be shown."""
     rows = [row for row in draft.rows if isinstance(row, Row)]
-    options = draft.columns.get("options")
-    counts = Counter(len(row.question.options) for row in rows)
-    usual, times = counts.most_common(1)[0] if counts else (0, 0)
-    if isinstance(options, (str, type(None))) and times < _COUNTED * len(rows) and not draft.holds_records(options):
-        other = next(row.question for row in rows if len(row.question.options) != usual)
-        texts = " / ".join(option.text for option in other.options)
-        yield (
-            "options",
-            f"{len(rows) - times:,} rows have not {usual} options, such as row {other.number}: {texts:.120}",
-        )
-    odd = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
+    if not rows:
+        return
+    usual = Counter(len(row.question.options) for row in rows).most_common(1)[0][0]
+    odd = [row.question for row in rows if len(row.question.options) != usual]
+    # Records and columns say where each option ends.
+    is_told = not isinstance(column := draft.columns.get("options"), (str, type(None))) or _holds_records(draft, column)
+    if is_told or len(odd) <= (1 - _COUNTED) * len(rows):
+        fewest = min(len(row.question.options) for row in rows)
+        longer = [row.question for row in rows if len(row.question.options) > fewest]
+        odd = [each for each in longer if each.options[-1].text.casefold() in _NOTHING]
     if odd:
-        yield "texts", f"{len(odd):,} texts are not clean, such as that of row {odd[0][0]}, which has {odd[0][1]!r:.40}"
+        texts = " / ".join(option.text for option in odd[0].options)
+        yield "options", f"{len(odd):,} rows have not {usual} options, such as row {odd[0].number}: {texts:.120}"
+    unclean = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
+    if unclean:
+        number, text = unclean[0]
+        yield "texts", f"{len(unclean):,} texts are not clean, such as that of row {number}, which has {text!r:.40}"
     spoken = [row.question.number for row in rows if _speaks_of_picture(row)]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labelled = [row.question for row in rows if _begin_with_labels(row)]
-    if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows) > 0:
+    if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows):
         texts = " / ".join(option.text for option in labelled[0].options)
         yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
     sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
@@ -319,10 +300,20 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 
 
+def _holds_records(draft: Proposal, column: str | None) -> bool:
+    """Return whether a column holds mappings, or lists of them, whose entries are told apart by their names."""
+    values = [unpack(value) for value in draft.sample.filled(column)] if column else []
+    return bool(values) and all(
+        isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
+        for value in values
+    )
+
+
 def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
     question = row.question
     options = "\n".join(option.text for option in question.options)
-    for pattern, text in ((_UNCLEAN, "\n".join([question.stem, question.context or "", options])), (_MARKED, options)):
+    texts = "\n".join([question.stem, question.context or "", options])
+    for pattern, text in ((_UNCLEAN, texts), (_UNCLEAN_OPTION, options)):
         match = pattern.search(text) if _SUSPECT.search(text) else None
         if match is not None:
             yield match
@@ -339,11 +330,7 @@ def _golds_of(row: Row) -> set[str]:
 
 def _begin_with_labels(row: Row) -> bool:
     """Return whether options begin with letters or numbers that count on; perhaps not all of them."""
-    options = row.question.options
-    if not any(OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in options[:2]):
-        return False
-    marks = [OWN_MARK.match(option.text) or CLOSE_LETTER.match(option.text) for option in options]
-    labels = [plain_label(mark[2]) for mark in marks if mark]
+    labels = [label for label in own_labels([option.text for option in row.question.options]) if label]
     return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
 
 
@@ -353,11 +340,12 @@ def _find_telltale(rows: Sequence[Row]) -> str | None:
     wrong: set[str] = set()
     for row in rows:
         for option in row.question.options:
-            words = option.text.split()
+            text = option.text
+            words = text.split()
             ends = {words[0], words[-1]} if len(words) > 1 else set()
-            ends |= {"capital letters"} if option.text.isupper() and len(option.text) > 3 else set()
-            ends |= {bracket[0] for bracket in (_BRACKET.search(option.text),) if bracket and bracket.start()}
-            ends |= {end for end in (option.text[:1], option.text[-1:]) if not end.isalnum() and len(option.text) > 1}
+            ends |= {"capital letters"} if text.isupper() and len(text) > 3 else set()
+            ends |= {bracket[0] for bracket in (_BRACKET.search(text),) if bracket and bracket.start()}
+            ends |= {end for end in (text[:1], text[-1:]) if not end.isalnum() and len(text) > 1}
             if option.number in (row.gold, *row.others):
                 right.update(ends)
             else:

@@ -1,54 +1,81 @@
 """Looks at a table of questions and proposes how a spec reads it: what `medexam init` writes.
 
-It guesses only what the whole file agrees with, by names of columns and by what they hold. What is doubtful stands in
-the spec as a line to fill in. A run never guesses: it reads what its spec says.
+Names say what a column may be, and the rows have to agree, as a run would read them. What is doubtful stands in the
+spec as a line to fill in. A run never guesses: it reads what its spec says.
 """
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import yaml
 
-from medexam.datasets.own.answers import WAYS
-from medexam.datasets.own.choice import parse_choice
-from medexam.datasets.own.columns import KEYED, advise_on_rows, describe_faults
+from medexam.datasets.own.answers import WAYS, is_word_of_letters
+from medexam.datasets.own.choice import NO_PICTURE, parse_choice
+from medexam.datasets.own.columns import KEYED, STANDARD, advise_on_rows, describe_faults
+from medexam.datasets.own.json_shapes import SPLITS
 from medexam.datasets.own.keys import add_key
-from medexam.datasets.own.labels import OpenFieldError
-from medexam.datasets.own.names import NAMES, find_groups, find_named, rank
-from medexam.datasets.own.proposals.answer_columns import Fit, decide_answer, find_answer_columns
+from medexam.datasets.own.names import NAMES, WEAK, find_groups, find_named, plain_name, rank
+from medexam.datasets.own.options import OpenFieldError, split_marked
 from medexam.datasets.own.proposals.audit import audit
-from medexam.datasets.own.proposals.cells import HALF, asks, holds_options, is_text, length, share
-from medexam.datasets.own.proposals.drafts import Proposal, TableSample, columns_in, make_spec, show
+from medexam.datasets.own.proposals.drafts import Proposal, columns_in, is_labelled
 from medexam.datasets.own.proposals.language import find_language
-from medexam.datasets.own.proposals.other_columns import propose_others
-from medexam.datasets.own.proposals.sources import Source, find_sign, find_sources
-from medexam.datasets.own.tables import read_file
+from medexam.datasets.own.tables import CellError, SourceTable, read_file, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.own.words import parse_words
-from medexam.datasets.rows import Row, RowFault
+from medexam.datasets.rows import Row, RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.columns import KeySpec
 from medexam.specs.dataset import OwnKind
 
-_FIXED = (
-    *(("yes", "no", "maybe"), ("true", "false"), ("sí", "no"), ("si", "no"), ("oui", "non"), ("sim", "não")),
-    *(("ja", "nein"), ("verdadero", "falso"), ("vrai", "faux"), ("vero", "falso"), ("wahr", "falsch"), ("да", "нет")),
-)
-"""Answers that are the options of every question; the first two are both there."""
+_MOST, _HALF = 0.9, 0.5
+"""The share of rows that show what a column is, the others being bad; and the share that it may be."""
+_BETWEEN = ("\n", "|", ";", " / ", ",")
+"""What stands between the options of one cell that have no letters."""
+_SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
+"""What stands beside a right option."""
 _MARK = re.compile(r"[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?", re.IGNORECASE)
 _BETWEEN_MARKS = re.compile(r"\s*[,;/|&\s]\s*(?:(?:and|y|e|und|et|or)\s)?|^(?:option|choice)\s", re.IGNORECASE)
+"""A letter or a number alone, and what stands between several."""
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
+_FEW_WORDS, _TOPIC_WORDS = 5, 6
+"""Words of a context on average, at least; and of a topic, at most."""
 _ORDER = (
     *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
     *("several", *NAMES, "leave_out", "as_above", "ignored", "accepted"),
 )
 """Fields in the order in which a spec shows them."""
+_YES = ("true", "1", "yes", "1.0")
+_ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
+_NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
+"""What questions end in, and what numbers them."""
+_SAYS = re.compile(
+    r"(?:answer|correct|right|respuesta|resposta|réponse|antwort|risposta|gabarito|答案|正解)(?:\W|is|es|è|est|ist)+(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What says which option is right, before its letter or text."""
+
+
+class _Fit(NamedTuple):
+    """How the questions read with some of `columns`."""
+
+    columns: Mapping[str, Any]
+    golds: Mapping[int, tuple[int | None, ...]]
+    """Number of a row -> its right options; none if the reading is open."""
+    share: float
+    """Of the rows, those that give a question."""
+    asks: tuple[str, str] | None
+    """The field that decides between several readings, and what is asked."""
+
+    @property
+    def answer(self) -> str:
+        """The column of the answer for messages."""
+        return ", ".join(columns_in(self.columns.get("answer"))) or "the sign at the options"
 
 
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
@@ -57,23 +84,19 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     `answers`: their key in another file. Raises `DatasetError` if a file cannot be read.
     """
     table = read_file(path) if answers is None else add_key(read_file(path), answers)
-    draft = Proposal(TableSample.of(table), TableSample(table), answers, kind or "choice")
+    draft = Proposal(table, answers, kind or "choice")
     draft.notes.append(f"{table.format}, {len(table.rows):,} rows")
     stem = _find_stem(draft)
     if stem is None:
-        is_row = any(len(name.split()) > 1 and asks(name) and not rank("stem", name) for name in draft.sample.columns)
-        hint = "; the first row looks like a question: put a row with the columns' names above it" if is_row else ""
-        draft.ask("stem", f"which column holds the question: {', '.join(draft.sample.columns)}{hint}")
+        draft.ask("stem", f"which column holds the question: {', '.join(draft.names)}")
         draft.ask("answer", "which column holds the right answer")
     else:
         draft.columns["stem"] = stem
         if draft.kind == "choice":
-            _propose_choice(draft, stem, is_stated=kind is not None)
+            _propose_choice(draft, is_stated=kind is not None)
         if draft.kind != "choice":
-            _propose_answer(draft)
-        if draft.kind == "spans" and not find_named("context", draft.sample.columns):
-            draft.ask("context", f"which column holds the text: {', '.join(draft.sample.columns)}")
-        propose_others(draft)
+            _propose_words(draft)
+        _propose_others(draft)
     _find_language(draft)
     _read(draft)
     audit(draft)
@@ -88,10 +111,8 @@ def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
     lines = [_line(name, value, proposal.open.get(name)) for name, value in tree.items() if value is not None]
     lines.append("columns:")
     for name, column in proposal.columns.items():
-        lines.append(f"  {_line(name, _as_named(column), proposal.open.get(f'columns.{name}'))}")
-    if "skip_bad" in proposal.open:
-        lines.append(_line("skip_bad", False, proposal.open["skip_bad"]))
-    return lines
+        lines.append(f"  {_line(name, column, proposal.open.get(f'columns.{name}'))}")
+    return [*lines, *(_line("skip_bad", False, text) for name, text in proposal.open.items() if name == "skip_bad")]
 
 
 def _line(name: str, value: Any, undecided: str | None) -> str:
@@ -102,118 +123,267 @@ def _line(name: str, value: Any, undecided: str | None) -> str:
     return f"{name}: {text}"
 
 
-def _as_named(column: Any) -> Any:
-    """Return columns without a name by their number."""
-    if isinstance(column, list):
-        return [_as_named(name) for name in column]
-    return int(column) if isinstance(column, str) and column.isdigit() and str(int(column)) == column else column
+def _share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:
+    return sum(bool(is_so(value)) for value in values) / len(values) if values else 0.0
 
 
 def _find_stem(draft: Proposal) -> str | None:
-    """Find the column of the questions, by its name or because it alone holds texts that ask."""
-    sample = draft.sample
-    texts = [column for column in sample.columns if is_text(sample.filled(column))]
-    if not sample.is_numbered:
-        grouped = {
-            column for group in find_groups(sample.columns) if len(group.columns) > 2 for column in group.columns
-        }
-        best_name = next((column for column in find_named("stem", texts) if column not in grouped), None)
-        if best_name is not None:
-            return best_name
-    asking = [
-        column
-        for column in texts
-        if holds_options(sample.filled(column), is_named=False) is None
-        and share(asks, sample.filled(column)) >= HALF
-        and not rank("options", column)
+    """Find the column of the questions by its name, or because it alone holds texts that ask."""
+    grouped = {column for group in find_groups(draft.names) if len(group.columns) > 2 for column in group.columns}
+    cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
+    texts = [name for name, values in cells.items() if _share(_NUMBERED.fullmatch, values or "1") < _HALF]
+    whole = [name for name in texts if _hold_options(cells[name], False) is None]
+    asking = [name for name in whole if _share(lambda cell: _ASKS.search(cell) or _splits(cell), cells[name]) >= _HALF]
+    named = find_named("stem", [name for name in texts if name not in grouped])
+    return named[0] if named else asking[0] if len(asking) == 1 else None
+
+
+def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
+    """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
+    named = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
+    likely: list[_Fit] = []
+    for options, is_certain in _find_sources(draft):
+        fits = list(_find_fits(draft, options, named, is_certain=is_certain))
+        if fits and max(fit.share for fit in fits) >= (_HALF if is_certain else 1):
+            likely = fits
+            break
+        if is_certain or not named:
+            likely = likely or fits or [_Fit(options, {}, 0, None)]
+    if "options" in draft.table.columns and likely:
+        draft.columns["options"] = None
+    if likely:
+        _decide_answer(draft, [fit for fit in likely if fit.share >= _HALF] or likely[:1])
+    else:
+        _propose_fixed(draft, is_stated=is_stated)
+
+
+def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Find where the options may stand, the likeliest first, and whether a name or form says so; else an answer has to
+    fit.
+    """
+    stem, filled = draft.columns["stem"], draft.sample.filled
+    columns = draft.unused()
+    named = find_named("options", columns)
+    single = {
+        name: how for name in (*named, *columns) if (how := _hold_options(filled(name), name in named)) is not None
+    }
+    groups = [
+        group
+        for group in find_groups(columns)
+        if all(_share(_is_flat, values) > _HALF for values in map(filled, group.columns) if values)
+        and 2 * len(filled(group.columns[0])) >= len(draft.sample.rows)
     ]
-    longest = max(texts, key=lambda column: length(sample.filled(column)), default=None)
-    if any(asks(column) and not rank("stem", column) for column in asking):
-        return None
-    if len(asking) == 1 or (sample.is_numbered and longest in asking):
-        stem = asking[0] if len(asking) == 1 else longest
-        draft.notes.append(f"stem: {stem}, whose texts end as questions do")
-        return stem
+    for name in named:
+        if name in single:
+            yield {"options": name, **single[name]}, plain_name(name) not in WEAK
+    yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
+    wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
+    right = [column for column in find_named("answer", columns) if column not in wrong]
+    if wrong and right and all(map(_is_flat, filled(right[0]))):
+        yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}, True
+    if _share(_splits, filled(stem)) >= _MOST:
+        yield {}, True
+    for name, how in single.items():
+        if name not in named and not any(rank(field, name) for field in ("context", "wrong", "image")):
+            yield {"options": name, **how}, False
+    yield from (({"options": [*group.columns]}, False) for group in groups if not group.is_wrong)
+    if stem.isdigit():
+        # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
+        behind = draft.names[draft.names.index(stem) + 1 :]
+        rows = [{"options": [*behind[:n]], "answer": behind[n]} for n in range(2, len(behind))]
+        fitting = [row for row in rows if _fit(draft, row).share == 1]
+        if len(fitting) == 1 and len(fitting[0]["options"]) + 1 == len(behind):
+            yield fitting[0], True
+
+
+def _is_flat(value: object) -> bool:
+    return not isinstance(unpack(value), (list, tuple, Mapping, bytes))
+
+
+def _splits(value: object, *, bare: bool = False) -> bool:
+    """Return whether a text ends in options behind letters or numbers; `bare`: and holds nothing but them."""
+    try:
+        options = split_marked(str(value), bare=bare)
+    except CellError:
+        return True
+    return options is not None and not (bare and options.stem)
+
+
+def _hold_options(values: Sequence[Any], is_named: bool) -> Mapping[str, Any] | None:
+    """Return what of `columns` reads options from one column: nothing more, or what stands between; None if it holds
+    none.
+
+    Texts without letters are only taken apart in a column that `is_named` as options are.
+    """
+    if _share(_are_options, values) >= _MOST:
+        return {}
+    texts = [value for value in values if isinstance(value, str)]
+    for between in _BETWEEN if is_named and len(texts) == len(values) else ():
+        counts = [len(text.split(between)) for text in texts]
+        if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
+            return {"between": between}
     return None
 
 
-def _propose_choice(draft: Proposal, stem: str, *, is_stated: bool) -> None:
-    """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
-    choice = _find_choice(draft.sample, stem)
-    if choice is None:
-        _propose_fixed(draft, is_stated=is_stated)
+def _are_options(value: object) -> bool:
+    value = unpack(value)
+    if isinstance(value, str):
+        return _splits(value, bare=True)
+    if isinstance(value, Mapping):
+        return is_labelled(value)
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return False
+    return not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
+
+
+def _find_fits(
+    draft: Proposal, options: Mapping[str, Any], named: Sequence[str], *, is_certain: bool
+) -> Iterator[_Fit]:
+    """Find how the questions may be answered: by columns of known names, by marks, else by one that fits all rows."""
+    if "answer" in options:
+        yield _fit(draft, options)
         return
-    source, fits = choice
-    if "options" in draft.table.columns:
-        draft.columns["options"] = None
-    draft.columns |= source.settings
-    if source.asks is not None:
-        draft.ask("marks", source.asks)
-    if fits:
-        decide_answer(draft, stem, source, fits)
-    else:
-        draft.ask("answer", _which_answer(draft, source))
+    used = (draft.columns["stem"], *columns_in(options.get("options")))
+    columns = [name for name in draft.names if name not in used]
+    marks: list[Any] = [list(group.columns) for group in find_groups(columns)]
+    if isinstance(column := options.get("options"), str):
+        records = [each for row in draft.sample.filled(column) if isinstance(row, list) for each in row]
+        marks += [f"{column}.{name}" for name in {n: 0 for each in records if isinstance(each, Mapping) for n in each}]
+    fits = [_fit(draft, {**options, "answer": name}) for name in named if name not in used]
+    by_mark = (_fit(draft, {**options, "answer": mark, "answer_as": "one_hot"}) for mark in marks)
+    fits += [fit for fit in by_mark if fit.share >= _MOST]
+    if any(fit.share >= _HALF or (is_certain and draft.sample.filled(fit.answer)) for fit in fits):
+        yield from sorted(fits, key=lambda fit: -fit.share)
+        return
+    by_sign = (_fit(draft, {**options, "right_mark": sign}) for sign in _SIGNS)
+    sign = next(
+        (
+            fit
+            for fit in by_sign
+            if fit.share >= _MOST and sum(len(gold) == 1 for gold in fit.golds.values()) * 2 > len(fit.golds)
+        ),
+        None,
+    )
+    if sign is not None:
+        yield sign
+        return
+    for name in () if KEYED in named else columns:
+        fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
+        letters = _fit(draft, {**options, "answer": name, "answer_as": "letter"}) if fit.share < 1 else fit
+        if fit.share == 1 or (letters.share == 1 and len({*letters.golds.values()}) > 2):
+            yield _fit(draft, {**options, "answer": name})
 
 
-def _find_choice(sample: TableSample, stem: str) -> tuple[Source, list[Fit]] | None:
-    """Find the first source of options that an answer fits, else the first that is certain; None if there is none."""
-    table = sample.table
-    likely: tuple[Source, list[Fit]] | None = None
-    for source in find_sources(sample, stem):
-        try:
-            options = source.read(table, stem)
-        except OpenFieldError as error:
-            source = replace(source, settings={**source.settings, "marks": "labels"}, asks=error.detail)
-            options = source.read(table, stem)
-        sign = find_sign(options)
-        if sign is not None:
-            source = replace(source, settings={**source.settings, "right_mark": sign})
-            options = source.read(table, stem)
-        fits = find_answer_columns(sample, stem, source, options)
-        if fits and fits[0].share >= HALF and (source.is_certain or fits[0].share == 1):
-            return source, fits
-        if likely is None and (source.is_certain or not find_named("answer", sample.columns)):
-            likely = source, fits
-    return likely
+def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None = None) -> _Fit:
+    """Read the sample, or a table, as a run with these columns would."""
+    table = draft.sample if table is None else table
+    tree = {**dict.fromkeys(STANDARD), "stem": draft.columns["stem"], **columns}
+    if KEYED in table.columns or "right_mark" in columns:
+        tree.pop("answer", None)
+    try:
+        rows = parse_choice(table, draft.spec(tree))[0].rows
+    except OpenFieldError as error:
+        if error.field == "marks":
+            fit = _fit(draft, {**columns, "marks": "labels"}, table)
+            return _Fit(fit.columns, fit.golds, fit.share, (error.field, error.detail))
+        most = max(sum(gold is not None for gold in golds) for golds in error.readings.values())
+        return _Fit(columns, {}, most / len(table.rows), (error.field, error.detail))
+    except DatasetError:
+        return _Fit(columns, {}, 0, None)
+    fit = _Fit(
+        columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows), None
+    )
+    answer = columns.get("answer")
+    words = isinstance(answer, str) and any(map(is_word_of_letters, table.filled(answer)))
+    if words and fit.share < 1 and "answer_as" not in columns:
+        by_letter = _fit(draft, {**columns, "answer_as": "letter"}, table)
+        return by_letter if by_letter.share > fit.share else fit
+    return fit
 
 
-def _which_answer(draft: Proposal, source: Source | None) -> str:
-    used = source.used if source is not None else ()
-    names = ", ".join(column for column in draft.unused() if column not in used) or "none is left"
-    return f"which column holds the right answer: {names}; or set dataset.answers: {{path: key.csv, on: id}}"
+def _decide_answer(draft: Proposal, fits: Sequence[_Fit]) -> None:
+    """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
+    if len(fits) > 1:
+        fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
+    best = next((fit for fit in fits if fit.asks is None and fit.golds), fits[0])
+    others = [fit for fit in fits if fit is not best]
+    draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
+    if best.asks is not None:
+        draft.ask(*best.asks)
+    elif not best.golds:
+        _ask_answer(draft, f"{best.answer} names no option; " if best.columns.get("answer") else "")
+    for fit in others if best.golds else ():
+        field = fit.asks[0] if fit.asks else ""
+        values = {"numbering": ("zero", "one"), "answer_as": ("letter", "number", "text", "one_hot")}.get(field, ())
+        ways = [_fit(draft, {**fit.columns, field: value}, draft.table).golds for value in values] or [fit.golds]
+        differing = [{n: gold for n, gold in way.items() if best.golds.get(n, gold) != gold} for way in ways if way]
+        if differing and all(differing):
+            fewest = min(differing, key=len)
+            number, gold = next(iter(fewest.items()))
+            draft.ask(
+                "answer",
+                f"{' or '.join(each.answer for each in fits)}: they contradict each other in {len(fewest):,} of "
+                f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
+                f"says option {_list(best.golds[number])} and {fit.answer} says option {_list(gold)}",
+            )
+    draft.agreeing += [name for fit in (fits if others else ()) for name in columns_in(fit.columns.get("answer"))]
+
+
+def _list(numbers: Sequence[int | None]) -> str:
+    return " and ".join(map(str, numbers))
+
+
+def _ask_answer(draft: Proposal, said: str = "") -> None:
+    names = ", ".join(draft.unused()) or "none is left"
+    key = "or set dataset.answers: {path: key.csv, on: id}"
+    draft.ask("answer", f"which column holds the right answer: {said}{names}; {key}")
+
+
+def _propose_words(draft: Proposal) -> None:
+    """Put the columns of questions that are answered in words, or by a part of a text."""
+    answers = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
+    if answers and KEYED not in draft.names:
+        draft.columns["answer"] = answers[0]
+    elif KEYED not in draft.names:
+        _ask_answer(draft)
+    if draft.kind == "spans" and not find_named("context", draft.names):
+        draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
 
 
 def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
-    """Put options that every question has, such as yes and no; ask if answers look as if options were missing."""
-    sample = draft.sample
-    answer_columns = _propose_answer(draft)
-    if not answer_columns:
+    """Take answers in words for another kind; ask for options if they look as if these were missing."""
+    named = [name for name in (KEYED, *find_named("answer", draft.names)) if draft.sample.filled(name)]
+    if not named:
+        _ask_answer(draft)
         return
-    values = sample.filled(answer_columns[0])
+    values = draft.sample.filled(named[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    folded_answers = {answer.casefold() for answer in answers}
-    words = next((choices for choices in _FIXED if {*choices[:2]} <= folded_answers <= {*choices}), None)
-    if words is not None:
-        draft.columns["choices"] = sorted(answers, key=lambda answer: words.index(answer.casefold()))
-        draft.columns["answer_as"] = "text"
-        return
-    has_few_answers = len(values) >= _ENOUGH_ROWS and len(answers) <= min(_FEW_ANSWERS, len(values) // 3)
-    other_columns = [
-        column for column in sample.columns if column != answer_columns[0] and rank("context", column) is None
+    few = len(answers) <= min(_FEW_ANSWERS, len(values) // 2)
+    others = [name for name in draft.unused() if name != named[0] and rank("context", name) is None]
+    lists = [
+        name for name in others if _hold_options(draft.sample.filled(name), False) is not None or rank("options", name)
     ]
-    lists = [column for column in other_columns if holds_options(sample.filled(column), is_named=False) is not None]
-    lists += answer_columns[:1] if len(answer_columns) > 1 and holds_options(values, is_named=False) is not None else []
-    lists += [column for column in other_columns if column not in lists and rank("options", column) is not None]
-    lists += [group.columns[0] for group in find_groups(other_columns) if group.is_known or group.is_wrong]
-    if not is_stated and not has_few_answers and not lists and share(_are_marks, values) < HALF:
-        draft.kind = "spans" if _are_spans(sample, answer_columns[0]) else "short_answer"
-        return
-    reason = f"answers such as {', '.join(answers[:3])} are those of a choice"
-    if lists:
-        reason = f"{show(lists)} looks like options"
-    draft.ask(
-        "options", f"{reason}: which column holds the options: {', '.join(other_columns)}; or set kind: short_answer"
-    )
+    lists += named[:1] if len(named) > 1 and _hold_options(values, False) is not None else []
+    lists += [group.columns[0] for group in find_groups(others) if group.is_known or group.is_wrong]
+    are_words = _share(_are_marks, values) < _HALF
+    if are_words and few:
+        draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; or set kind: short_answer")
+    elif are_words and not lists and not is_stated:
+        contexts = [draft.sample.filled(column) for column in find_named("context", draft.names)[:1]]
+        are_spans = [*map(len, contexts)] == [len(values)] and all(
+            isinstance(answer, Mapping) or (isinstance(answer, str) and answer in str(context))
+            for context, answer in zip(contexts[0], values, strict=True)
+        )
+        draft.kind = "spans" if are_spans else "short_answer"
+    else:
+        reason = (
+            f"{', '.join(lists)} looks like options" if lists else f"answers such as {answers[0]} are those of a choice"
+        )
+        draft.ask(
+            "options", f"{reason}: which column holds the options: {', '.join(others)}; or set kind: short_answer"
+        )
+    if draft.kind == "choice" and named[0] != KEYED:
+        draft.columns["answer"] = named[0]
 
 
 def _are_marks(value: Any) -> bool:
@@ -223,37 +393,79 @@ def _are_marks(value: Any) -> bool:
     return all(_MARK.fullmatch(str(item).strip()) for item in items)
 
 
-def _propose_answer(draft: Proposal) -> list[str]:
-    """Put the first column that is called as answers are, or ask for it; return all of them that are not empty."""
-    sample = draft.sample
-    names = [KEYED] if KEYED in sample.columns else find_named("answer", sample.columns)
-    answer_columns = [column for column in names if sample.filled(column)]
-    if not answer_columns:
-        draft.ask("answer", _which_answer(draft, None))
-    elif answer_columns[0] != KEYED:
-        draft.columns["answer"] = answer_columns[0]
-    return answer_columns
+def _propose_others(draft: Proposal) -> None:
+    """Put the columns of the other fields, and switch off those that only have a field's name."""
+    fields: tuple[str, ...] = ("context", "explanation", "image", "subject", "year", "exam", "id", "split")
+    if draft.kind != "choice":
+        fields = ("context", "subject", "id", "split", *(("start",) if draft.kind == "spans" else ()))
+    for name in fields:
+        for column in filter(draft.sample.filled, find_named(name, draft.unused())):
+            is_checked = draft.kind == "choice" or name in ("id", "split")
+            wrong = _check(draft, name, column) if is_checked else None
+            if wrong is None:
+                draft.columns.setdefault(name, column)
+                break
+            draft.notes.append(f"{name}: not column {column}, which {wrong}")
+            if column in STANDARD[name]:
+                draft.columns[name] = None
 
 
-def _are_spans(sample: TableSample, answer: str) -> bool:
-    """Return whether all answers stand in a context."""
-    contexts = [sample.filled(column) for column in find_named("context", sample.columns)[:1]]
-    answers = sample.filled(answer)
-    return [*map(len, contexts)] == [len(answers)] and all(
-        isinstance(wording, Mapping) or (isinstance(wording, str) and wording in str(context))
-        for context, wording in zip(contexts[0], answers, strict=True)
-    )
+def _check(draft: Proposal, field: str, column: str) -> str | None:
+    """Return why a column of a field's name is not read as that field; None if it is."""
+    table = draft.table if field in ("id", "year", "split") else draft.sample
+    values = table.filled(column)
+    texts = [" ".join(map(str, columns_in(value))) or str(value) for value in values]
+    words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
+    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
+    plain = {text.strip().casefold() for text in texts}
+    bad: Iterator[Any] = iter(())
+    if field == "context":
+        if words < _FEW_WORDS and plain_name(column) not in ("context", "contexts", "passage"):
+            return f"holds a few words, such as {texts[0]!r:.40}"
+        return _check_context(draft, column)
+    if field == "image":
+        if any(isinstance(value, (list, tuple)) for value in values):
+            return "holds lists of pictures"
+        if plain <= {*NO_PICTURE, *_YES} and plain & {*_YES}:
+            return "only says whether there is a picture"
+    elif field == "subject" and words > _TOPIC_WORDS:
+        return f"holds sentences, such as {texts[0]!r:.40}"
+    elif field == "id" and len({*texts}) != rows:
+        return f"is empty or repeated in {rows - len({*texts}):,} rows"
+    elif field == "year":
+        bad = (value for value in values if parse_whole_number(value) is None)
+    elif field == "split":
+        bad = (text for text in texts if text.strip().lower() not in SPLITS)
+    return next((f"holds {value!r:.40}, no {field}" for value in bad), None)
+
+
+def _check_context(draft: Proposal, column: str) -> str | None:
+    """Return why a context is not shown, if it tells the right answer; ask if it may."""
+    try:
+        rows = () if draft.open else parse_choice(draft.sample, draft.spec(draft.columns))[0].rows
+    except DatasetError:
+        return None
+    texts = {row.number: str(cell).casefold() for row in draft.sample.rows if (cell := value_of(row.record, column))}
+    says = only = 0
+    for row in rows:
+        text, options = texts.get(row.question.number, ""), row.question.options
+        right = {option.text.casefold() for option in options if option.number in (row.gold, *row.others)}
+        behind = [match[1] for match in _SAYS.finditer(text)]
+        says += any(passage.startswith(tuple(right)) or re.match(r"[a-j\d]\b", passage) for passage in behind)
+        only += {option.text.casefold() for option in options if option.text.casefold() in text} == right
+    if rows and says >= _MOST * len(texts):
+        draft.agreeing.append(column)
+        return f"tells the right answer in {says:,} of {len(texts):,} rows"
+    if says or (only > 1 and 2 * only >= len(texts)):
+        draft.ask("context", f"{column} if it is to be shown: it tells the right answer in {says or only:,} rows")
+        draft.agreeing.append(column)
+    return None
 
 
 def _find_language(draft: Proposal) -> None:
-    columns = [draft.columns.get(name) for name in ("stem", "options", "context")]
-    names = [name for column in columns for name in columns_in(column)]
+    names = chain.from_iterable(columns_in(draft.columns.get(name)) for name in ("stem", "options", "context"))
     language = find_language(str(value) for name in names for value in draft.sample.filled(name))
-    note = (
-        "not recognised from the texts, so it is en"
-        if language is None
-        else f"{language}, for which prompts are in English"
-    )
+    note = "en, since the texts do not tell" if language is None else f"{language}, for which prompts are in English"
     if language in get_args(Language):
         draft.language = language  # type: ignore[assignment]
         note = f"{language}, recognised by its words; it decides prompts and retrieval"
@@ -267,22 +479,18 @@ def _read(draft: Proposal) -> None:
         draft.notes.append("options: at the end of the question")
     if not {*draft.open} <= {"columns.several", "columns.context"}:
         return
-    columns = {name: column for name, column in columns.items() if f"columns.{name}" not in draft.open}
-    spec = make_spec(table, draft.kind, columns)
+    spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
+    answer = ", ".join(columns_in(columns.get("answer", columns.get("right_mark")))) or "the key"
     faults: Sequence[RowFault]
     try:
         if draft.kind == "choice":
-            choice = parse_choice(table, spec)
-            draft.rows, faults = choice.reading.rows, choice.reading.faults
-            source = show(columns.get("answer", columns.get("right_mark", "the key")))
-            draft.notes += [
-                f"answer: {source}, read as {WAYS.get(choice.way, 'nothing')}",
-                *_count(choice.reading.rows),
-            ]
-            _check_golds(draft, choice.reading.rows, source)
+            reading, way = parse_choice(table, spec)
+            draft.rows, faults = reading.rows, reading.faults
+            draft.notes += [f"answer: {answer}, read as {WAYS.get(way, 'nothing')}", *_count(reading.rows)]
+            _check_golds(draft, reading.rows, answer)
         else:
             draft.rows, faults = parse_words(table, spec)
-            draft.notes += [f"answer: {show(columns.get('answer', 'the key'))}", f"{len(draft.rows):,} questions"]
+            draft.notes += [f"answer: {answer}", f"{len(draft.rows):,} questions"]
     except OpenFieldError as error:
         draft.ask(error.field, error.detail)
         return
