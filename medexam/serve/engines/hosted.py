@@ -12,33 +12,47 @@ from typing import Any
 from medexam.errors import EngineError, FilteredError, LogprobsUnavailableError
 from medexam.model_calls import Dialogue, Generation
 from medexam.serve.contract import EngineInfo, SyncTwin
-from medexam.serve.engines.prompt_counts import PromptCounts
 from medexam.serve.network.event_loop import background_loop
-from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.serve.pool import Limit
 from medexam.specs import EngineNeeds, ModelSpec
 
 _log = logging.getLogger(__name__)
+_FEWEST = 3
+"""Prompts at the same most tokens; natural texts of such different lengths never count alike."""
+_LONGER = 1.25
 
 
 class HostedEngine(ABC):
     """An engine on the background loop; build one there, with `medexam.serve.build_engine`."""
 
-    def __init__(self, limit: AdaptiveLimit) -> None:
+    def __init__(self, limit: Limit) -> None:
         """Set up the engine; `limit` says how many requests may be in flight, and adapts to the answers."""
         self.limit = limit
-        self.prompts = PromptCounts()
-        """What the tokens of the dialogues tell that were asked."""
+        self.cut_warning: str | None = None
+        """Says that the server cuts prompts, as its counts of tokens show; None if nothing shows it."""
+        self._most = (0, 0, 0, 0)
+        """The most tokens of a prompt, how many prompts counted as many, and their fewest and most characters."""
         self.answerer: str | None = None
         """The model as the latest reply names it; None before the first."""
         self.sync = SyncTwin(lambda dialogue: background_loop().run(self._reply_tracked(dialogue)))
 
-    def count_prompt(self, messages: Sequence[Mapping[str, Any]], generation: Generation) -> None:
-        """Count a dialogue of text in; the first one that shows that prompts are cut is told at once."""
+    def count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:
+        """Count a dialogue of text in; say once that prompts are cut, where longer ones count no more tokens."""
         contents = [message.get("content") for message in messages]
-        if not all(isinstance(content, str) for content in contents):
+        if tokens is None or tokens < self._most[0] or not all(isinstance(content, str) for content in contents):
             return
-        if self.prompts.add(sum(len(content) for content in contents if content), generation.prompt_tokens):
-            _log.warning("medexam: warning: %s", self.prompts.warning)
+        length, earlier = sum(map(len, filter(None, contents))), self.cut_warning
+        _, prompts, shortest, longest = self._most if tokens == self._most[0] else (tokens, 0, length, length)
+        prompts, shortest, longest = prompts + 1, min(shortest, length), max(longest, length)
+        self._most, self.cut_warning = (tokens, prompts, shortest, longest), None
+        if prompts >= _FEWEST and longest >= _LONGER * shortest:
+            self.cut_warning = (
+                f"the server counted {tokens:,} tokens for each of {prompts:,} prompts of {shortest:,} to {longest:,} "
+                "characters: it cuts prompts there without saying so; give it a larger context (Ollama: num_ctx) or "
+                "shorter prompts"
+            )
+            if earlier is None:
+                _log.warning("medexam: warning: %s", self.cut_warning)
 
     @property
     def concurrency(self) -> int:
@@ -53,13 +67,13 @@ class HostedEngine(ABC):
         """Look again which model answers, and describe what tells it from the first; empty where nothing does."""
         return await background_loop().run_async(self.compare())
 
-    async def compare(self) -> list[str]:
-        """Do what `find_changes` says, on the background loop."""
-        return []
-
     async def aclose(self) -> None:
         """Close the connections; the engine is unusable afterwards."""
         await background_loop().run_async(self.close())
+
+    @abstractmethod
+    async def compare(self) -> list[str]:
+        """Do what `find_changes` says, on the background loop."""
 
     @abstractmethod
     def info(self) -> EngineInfo:

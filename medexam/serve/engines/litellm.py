@@ -13,12 +13,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, ClassVar
-
-import httpx
 
 from medexam.errors import (
     CallError,
@@ -30,8 +27,7 @@ from medexam.errors import (
     TransportError,
     UnsupportedFeatureError,
 )
-from medexam.inputs import UnreadableError, parse_json
-from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking, read_ending
+from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import TemplateRules, chat_fields, cut_at_stop, put_pictures, tool_turns
 from medexam.serve.choice_schema import (
@@ -47,34 +43,19 @@ from medexam.serve.choice_schema import (
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import (
-    call_litellm,
-    get_litellm,
-    load_litellm,
-    read_chat,
-    read_replies,
-    reading_reply,
-)
-from medexam.serve.engines.posted_calls import has_callbacks, post_chat, renames_fields
+from medexam.serve.engines.litellm_calls import STREAM_ALONE, call_litellm, get_litellm, read_chat
 from medexam.serve.engines.provider_tables import find_provider, read_tables
-from medexam.serve.engines.vllm_wire import become_choice
-from medexam.serve.network.connections import keep_replies, keep_reply, open_model_client
+from medexam.serve.engines.vllm import become_choice
+from medexam.serve.network.connections import keep_reply, open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
-from medexam.serve.network.http_calls import MISFORMED
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
-from medexam.serve.pool.adaptive_limit import AdaptiveLimit
+from medexam.serve.pool import Limit
 from medexam.serve.request_settings import hosted_fields, thinking_room
 from medexam.serve.timing import TIMING
 from medexam.specs import ModelSpec
 
 _TOOL_FIELDS = {"_skip_mcp_handler": True}
 """What is sent with tools: litellm would import a package for tools of another kind."""
-_STREAM_ALONE = re.compile(
-    r"only supports? stream|non-?stream|stream(ing)? (mode|is required|must)|stream\S* (to|be) (set to )?true"
-    r"|enable (the )?stream",
-    re.IGNORECASE,
-)
-"""What servers say that answer by a stream alone."""
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _MESSAGE_CHARS = 600
@@ -95,7 +76,7 @@ class LiteLLMEngine(HostedEngine):
     def __init__(self, spec: ModelSpec, sharers: int = 1) -> None:
         """Set up the engine; `sharers` processes ask the same provider."""
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
-        super().__init__(AdaptiveLimit(spec.timeout_s, initial=_INITIAL, sharers=sharers))
+        super().__init__(Limit(spec.timeout_s, _INITIAL, sharers=sharers))
         self.model = spec.name
         self.timeout_s = spec.timeout_s
         self.patience_s: float | None = None
@@ -103,8 +84,6 @@ class LiteLLMEngine(HostedEngine):
         self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._asked_as = self.model
         """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
-        self._posted_as: str | None = None
-        """What the model is called at an endpoint of one's own that is asked without litellm."""
         self._client: Any = None
         self._listener: Any = None
         self.post: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
@@ -117,10 +96,10 @@ class LiteLLMEngine(HostedEngine):
         if self._address:
             self._check_dialect(name, provider)
             self._asked_as = f"openai/{name}"
-            self._posted_as = None if renames_fields(name) else name
             # The first reply may take longer than others.
             longest_s = max(spec.timeout_s, spec.wait_s)
-            self._client = open_model_client(Endpoint(self._address, self.connection["api_key"]), longest_s)
+            endpoint = Endpoint(self._address, self.connection["api_key"])
+            self._client, _ = open_model_client(endpoint, longest_s)
             # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
             self.connection |= {
                 "api_base": self._address,
@@ -224,7 +203,7 @@ class LiteLLMEngine(HostedEngine):
                 f"several providers replied ({counts}), which may run the model in different ways; name one in "
                 "model.extra_body, such as provider: {order: [NAME], allow_fallbacks: false}"
             )
-        return [warning for warning in (unlimited, several, self.prompts.warning) if warning]
+        return [warning for warning in (unlimited, several, self.cut_warning) if warning]
 
     async def compare(self) -> list[str]:
         """Look twice: a hosted model may reply otherwise once. One that is out of reach shows no difference."""
@@ -324,7 +303,7 @@ class LiteLLMEngine(HostedEngine):
         generation = await ask_again(attempt, timeout_s=self.timeout_s, patience_s=wait_s)
         if self.patience_s is None:
             # Probes are short, and some providers count them alike.
-            self.count_prompt(call["messages"], generation)
+            self.count_prompt(call["messages"], generation.prompt_tokens)
         return self.cut(generation, fields)
 
     async def _call(self, fields: Mapping[str, Any]) -> Generation:
@@ -335,41 +314,34 @@ class LiteLLMEngine(HostedEngine):
         try:
             return await self._send(fields)
         except InvalidRequestError as fault:
-            if not self._address or _STREAM_ALONE.search(fault.message) is None:
+            if not self._address or STREAM_ALONE.search(fault.message) is None:
                 raise
         generation = await self._send({**fields, **stream})
         self.streams = True
         return generation
 
     async def _send(self, fields: Mapping[str, Any]) -> Generation:
-        reply = await self.post(fields) if self.post is not None else None
-        if reply is None and self._posted_as is not None and not has_callbacks():
-            reply = await post_chat(self._client, self._posted_as, fields, timeout_s=self.timeout_s)
-        if reply is not None:
-            self.answered = True
-            with reading_reply():
-                generation = read_chat(reply, self.model)[0]
-            self.providers.update(filter(None, [reply.get("provider")]))
-            return generation
-        fields = {**fields, **(_TOOL_FIELDS if fields.get("tools") else {})}
-        connection = {**self.connection, **await self._listen()}
-        with keep_replies() as replies:
-            raw = await call_litellm("acompletion", self._asked_as, **fields, **connection, timeout_s=self.timeout_s)
-        if self._listener is not None and replies:
-            _restore_reason(raw, replies[-1])
-        if fields.get("stream"):
-            raw = get_litellm().stream_chunk_builder([chunk async for chunk in raw])
+        if self.post is not None:
+            reply = await self.post(fields)
+        else:
+            call = {
+                **fields,
+                **(_TOOL_FIELDS if fields.get("tools") else {}),
+                **self.connection,
+                **await self._listen(),
+            }
+            own = self._client is not None
+            reply = await call_litellm("acompletion", self._asked_as, timeout_s=self.timeout_s, own=own, **call)
         self.answered = True
-        self.providers.update(filter(None, [getattr(raw, "provider", None)]))
-        with reading_reply():
-            return read_replies(raw, self.model)[0]
+        if provider := reply.get("provider"):
+            self.providers[str(provider)] += 1
+        return read_chat(reply, self.model)[0]
 
     async def _listen(self) -> dict[str, Any]:
         """Return the client that keeps the replies of Anthropic's API, whose reasons of an end litellm rewrites."""
         if self.record.provider != "anthropic":
             return {}
         if self._listener is None:
-            await load_litellm()
             from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
             self._listener = AsyncHTTPHandler(timeout=self.timeout_s, event_hooks={"response": [keep_reply]})
@@ -402,14 +374,6 @@ class LiteLLMEngine(HostedEngine):
 def cite(fault: Exception) -> str:
     """Return what a fault says, in a line, without litellm's advice for programs that call it."""
     return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
-
-
-def _restore_reason(raw: Any, reply: httpx.Response) -> None:
-    """Write beside litellm's reason of an end the one that Anthropic gave, where they mean different things."""
-    with suppress(*MISFORMED, UnreadableError):
-        reason, choice = parse_json(reply.content)["stop_reason"], raw.choices[0]
-        if read_ending(reason) is not read_ending(choice.finish_reason):
-            choice.provider_specific_fields = {"native_finish_reason": reason}
 
 
 def read_reply_choice(generation: Generation, choices: Sequence[str], form: ChoiceForm) -> str | None:

@@ -1,7 +1,8 @@
-"""litellm, imported late, kept quiet, and with its errors turned into ours.
+"""litellm, which carries every request: imported late, kept quiet, asked once, and its errors turned into ours.
 
-litellm and the clients below it try once; `serve/network/retry.py` retries. This module knows litellm and its errors,
-and no engine.
+litellm calls the user's callbacks and sends the user's headers. A reply of a user's own server is read as it came over
+the wire, since litellm rewrites parts of it; of a provider's reply only litellm's copy is there. This module knows no
+engine.
 """
 
 import asyncio
@@ -9,8 +10,8 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -21,11 +22,11 @@ from dspy.lm15 import response_from_openai_chat
 from medexam.dspy_internals import read_litellm_error
 from medexam.dspy_requests import read_generation
 from medexam.errors import AuthError, CallError, CallTimeoutError, InvalidRequestError, ServerError, TransportError
+from medexam.inputs import load_json
 from medexam.model_calls import Ending, Generation, read_ending
-from medexam.serve.engines.token_usage import read_usage
-from medexam.serve.network.connections import causes, redirect_fault
-from medexam.serve.network.fault_words import read_pause, refine
-from medexam.serve.network.http_calls import MISFORMED, retry_after_s
+from medexam.serve.discovery.requests import is_count
+from medexam.serve.network.connections import causes, keep_replies
+from medexam.serve.network.http_calls import MISFORMED, http_error, read_pause, refine, status_error
 from medexam.serve.waits import note_discarded
 from medexam.text import hide_secrets, writable
 
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
 _FAULT_REASON = re.compile(r"error|abort|cancel|interrupt|overload|timeout|malformed|unavailable", re.IGNORECASE)
 """What reasons say that end a reply in the middle."""
-LONGEST_MESSAGE = 2000
+_LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
 _NO_CREDENTIALS = re.compile(
     r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials"
@@ -41,12 +42,14 @@ _NO_CREDENTIALS = re.compile(
     re.IGNORECASE,
 )
 """What the clients of Azure, Google's cloud and AWS say where the environment lacks a key or an address."""
-_ONE_ATTEMPT: dict[str, Any] = {
-    "num_retries": 0,
-    "max_retries": 0,
-    "cache": {"no-cache": True, "no-store": True},
-}
-"""Fields of every litellm call: it neither retries nor caches."""
+STREAM_ALONE = re.compile(
+    r"only supports? stream|non-?stream|stream(ing)? (mode|is required|must)|stream\S* (to|be) (set to )?true"
+    r"|enable (the )?stream",
+    re.IGNORECASE,
+)
+"""What servers say that answer by a stream alone."""
+_ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
+"""Fields of every call: litellm neither retries nor caches."""
 
 
 @cache
@@ -84,50 +87,96 @@ def _warn_of_callback(fault: str) -> None:
     _log.warning("medexam: warning: a callback of litellm's failed: %s", _one_line(hide_secrets(fault)))
 
 
-async def call_litellm(function: str, model: str, *, timeout_s: float, **fields: Any) -> Any:
-    """Call `litellm.<function>` once; raises `CallError`s, after `timeout_s` seconds at the latest."""
-    async with call_errors(model, timeout_s), asyncio.timeout(timeout_s):
-        litellm = await load_litellm()
-        return await getattr(litellm, function)(model=model, **fields, **_ONE_ATTEMPT, timeout=timeout_s)
+async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool, **fields: Any) -> dict[str, Any]:
+    """Call `litellm.<function>` once and return the reply's object; raises `CallError`s.
 
-
-async def load_litellm() -> Any:
-    """Import litellm in a thread if it is not imported yet: that takes more than a second, and the loop carries all
-    calls.
+    They come after `timeout_s` seconds at the latest. `own`: the client among `fields` is one of ours, whose replies
+    are read as they came.
     """
-    return get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
+    streams, raw = bool(fields.get("stream")), None
+    with keep_replies() as replies:
+        try:
+            async with asyncio.timeout(timeout_s):
+                # Importing takes more than a second, and this loop carries all calls.
+                litellm = get_litellm() if get_litellm.cache_info().currsize else await asyncio.to_thread(get_litellm)
+                # Of a call for completions litellm sends no headers by itself.
+                headers = {"extra_headers": litellm.headers} if litellm.headers else {}
+                call = {"model": model, **headers, **fields, **_ONE_ATTEMPT, "timeout": timeout_s}
+                raw = await getattr(litellm, function)(**call)
+                if streams:
+                    raw = litellm.stream_chunk_builder([chunk async for chunk in raw])
+        except Exception as error:
+            reply = replies[-1] if own and replies and not isinstance(error, TimeoutError) else None
+            if reply is None or (reply.is_success and not hasattr(reply, "_content")):
+                fault = _read_fault(error, model, timeout_s)
+                # A server may quote the key. The cause is cut off then, because a traceback would print it.
+                quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
+                raise fault from None if quoted or fault is error else error
+            if not reply.is_success:
+                raise _shortened(http_error(reply)) from None
+    if own and not streams:
+        return _read_wire(replies[-1])
+    # Fields of another type than the protocol's are read as they are, and judged there.
+    document: dict[str, Any] = raw.model_dump(warnings=False)
+    if replies and not own:
+        _restore_reason(document, replies[-1])
+    return document
 
 
-@asynccontextmanager
-async def call_errors(model: str, timeout_s: float) -> AsyncIterator[None]:
-    """Turn litellm's errors into `CallError`s; any other is one of a reply that cannot be read.
+def _read_wire(reply: httpx.Response) -> dict[str, Any]:
+    """Read the object of a reply of status 200; raises the error that it reports."""
+    if "event-stream" in reply.headers.get("content-type", ""):
+        raise InvalidRequestError("the server replies by streaming alone: stream must be set to true")
+    with reading_reply():
+        # Known fields alone are read and checked, so that it does not matter how deep the others lie.
+        document = load_json(reply.content)
+        if not isinstance(document, dict):
+            raise TypeError("it is not a JSON object")
+    # DSPy's reader takes an empty error for one.
+    fault = document.pop("error", None)
+    if isinstance(fault, Mapping):
+        message, code = fault.get("message"), fault.get("code")
+        if message or code is not None:
+            details = f" {fault['metadata']}" if fault.get("metadata") else ""
+            is_status = isinstance(code, int) and httpx.codes.is_error(code)
+            status = code if is_status else httpx.codes.UNPROCESSABLE_ENTITY if code is None else 500
+            raise status_error(status, f"{message or 'an error without words'}{details}", code=str(code))
+    elif fault:
+        raise status_error(httpx.codes.UNPROCESSABLE_ENTITY, str(fault))
+    return document
 
-    None of them contains a key.
-    """
-    try:
-        yield
-    except Exception as error:
-        replies = _replies(error)
-        fault = (
-            _missing_credentials(error)
-            or _transport_fault(error, timeout_s)
-            or _redirect(replies)
-            or read_litellm_error(error, model)
-        )
-        if fault is error and isinstance(error, CallError | Warning | ImportError):
-            raise
-        if fault is error:
-            fault = ServerError(f"the reply cannot be read: {error}")
-        if isinstance(fault, CallError):
-            fault.message = _one_line(fault.message)
-            fault = refine(fault)
-            if fault.retry_after is None:
-                # litellm drops the server's `Retry-After`.
-                pauses = (retry_after_s(reply.headers.get("retry-after")) for reply in replies)
-                fault.retry_after = next((pause for pause in pauses if pause is not None), read_pause(fault.message))
-        # A server may quote the key in its reply. The cause is cut off then, because a traceback would print it.
-        quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
-        raise fault from None if quoted else error
+
+def _restore_reason(document: dict[str, Any], reply: httpx.Response) -> None:
+    """Write beside litellm's reason of an end the one that Anthropic gave, where they mean different things."""
+    with suppress(*MISFORMED, RecursionError):
+        reason, choice = load_json(reply.content)["stop_reason"], document["choices"][0]
+        if read_ending(reason) is not read_ending(choice["finish_reason"]):
+            choice["provider_specific_fields"] = {"native_finish_reason": reason}
+
+
+def _read_fault(error: Exception, model: str, timeout_s: float) -> Exception:
+    """Return the `CallError` that one of litellm's is; any other means a reply that cannot be read."""
+    if isinstance(error, CallError | Warning | ImportError):
+        return error
+    words = [str(link) for link in causes(error)]
+    if lacking := next((message for message in words if _NO_CREDENTIALS.search(message)), None):
+        # litellm calls it a lost connection or a server's fault.
+        return _shortened(AuthError(lacking))
+    fault = _transport_fault(error, timeout_s) or read_litellm_error(error, model)
+    if fault is error:
+        fault = ServerError(f"the reply cannot be read: {error}")
+    if isinstance(fault, CallError) and fault.retry_after is None:
+        # litellm drops the provider's `Retry-After`.
+        replies = (getattr(link, "response", None) for link in causes(error))
+        pauses = (read_pause(reply) for reply in replies if isinstance(reply, httpx.Response))
+        fault.retry_after = next((pause for pause in pauses if pause is not None), None)
+    return _shortened(fault) if isinstance(fault, CallError) else fault
+
+
+def _shortened(fault: CallError) -> CallError:
+    """Return what a fault's words say that it is, in a line."""
+    fault.message = _one_line(fault.message)
+    return refine(fault)
 
 
 @contextmanager
@@ -135,70 +184,72 @@ def reading_reply() -> Iterator[None]:
     """Raise `ServerError` where a field of a reply has no value that it can have, such as an infinite number."""
     try:
         yield
-    except MISFORMED as error:
+    except (*MISFORMED, RecursionError) as error:
         raise ServerError(f"the reply cannot be read: {error}") from error
 
 
 def _one_line(message: str) -> str:
     """Shorten the message to a length that a table can show, without a traceback of litellm's."""
     text = writable(message.partition("Traceback (most recent call last)")[0].strip())
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [...]"
-
-
-def read_replies(raw: Any, model: str, samples: int = 1) -> list[Generation]:
-    """Read each choice of a chat reply of litellm's; raises `ServerError` unless all `samples` are there.
-
-    What the server counts, it counts for all of them: the first one carries it.
-    """
-    # Fields of another type than the protocol's are read as they are, and judged there.
-    return read_chat(raw.model_dump(warnings=False), model, samples)
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
 
 
 def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:
-    """Read a reply's body as it came over the wire, as `read_replies` does."""
-    body = writable(reply)
-    choices = body.get("choices") or ()
-    if len(choices) != samples:
-        raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
-    for choice in choices:
-        message = choice.get("message")
-        if not isinstance(message, dict):
-            raise ServerError("the reply has no message")
-        extras = message.get("provider_specific_fields") or {}
-        thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
-        if thoughts:
-            message["reasoning_content"] = thoughts
-        if extras.get("refusal"):
-            message.setdefault("refusal", extras["refusal"])
-        if isinstance(message.get("content"), list):
-            _join_parts(message)
-    usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
-    try:
-        reasons = [_finish_reason(choice) for choice in choices]
-    except ServerError:
-        note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        raise
-    parts = ({**body, "choices": [choice], "usage": None if place else usage} for place, choice in enumerate(choices))
-    first, *others = (read_generation(response_from_openai_chat(part, model=model)) for part in parts)
-    generations = [first, *(replace(other, prompt_tokens=0) for other in others)]
-    return [
-        generation if reason is None else replace(generation, finish_reason=reason)
-        for generation, reason in zip(generations, reasons, strict=True)
-    ]
+    """Read each choice of a chat reply; raises `ServerError` unless all `samples` are there and can be read.
+
+    What the server counts, it counts for all of them: the first one carries it.
+    """
+    with reading_reply():
+        body = writable(reply)
+        choices = body.get("choices") or ()
+        if len(choices) != samples:
+            raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")
+        for choice in choices:
+            _tidy_message(choice)
+        usage = read_usage(body.get("usage"), wrote=any(_has_words(choice["message"]) for choice in choices))
+        try:
+            reasons = [_finish_reason(choice) for choice in choices]
+        except ServerError:
+            note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+            raise
+        parts = [{**body, "choices": [choice], "usage": None} for choice in choices]
+        parts[0]["usage"] = usage
+        first, *others = (read_generation(response_from_openai_chat(part, model=model)) for part in parts)
+        counted = 0 if usage else None
+        generations = [first, *(replace(other, prompt_tokens=0, completion_tokens=counted) for other in others)]
+        return [
+            generation if reason is None else replace(generation, finish_reason=reason)
+            for generation, reason in zip(generations, reasons, strict=True)
+        ]
+
+
+def _tidy_message(choice: Mapping[str, Any]) -> None:
+    """Write a choice's message as its words and what was thought before them, which servers write in several ways."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise ServerError("the reply has no message")
+    extras = message.get("provider_specific_fields") or {}
+    thoughts = message.get("reasoning_content") or message.get("reasoning") or extras.get("reasoning")
+    if extras.get("refusal"):
+        message.setdefault("refusal", extras["refusal"])
+    content = message.get("content")
+    if isinstance(content, list):
+        # Parts, such as Magistral's.
+        parts = [part for part in content if isinstance(part, Mapping)]
+        thoughts = thoughts or "".join(_part_text(part.get("thinking")) for part in parts)
+        message["content"] = "".join(_part_text(part.get("text")) for part in parts)
+    elif isinstance(content, str) and content.startswith("<") and "reasoning" not in message:
+        from litellm.litellm_core_utils.prompt_templates.common_utils import parse_content_for_reasoning
+
+        if "reasoning_content" not in message:
+            thoughts, message["content"] = parse_content_for_reasoning(content)
+    if thoughts:
+        message["reasoning_content"] = thoughts
 
 
 def _has_words(message: Mapping[str, Any]) -> bool:
     """Return whether a message says, thinks or refuses something."""
     return any(message.get(field) for field in ("content", "reasoning_content", "refusal", "tool_calls"))
-
-
-def _join_parts(message: dict[str, Any]) -> None:
-    """Write a message of parts, such as Magistral's, as its words and what was thought before them."""
-    parts = [part for part in message["content"] if isinstance(part, Mapping)]
-    thoughts = "".join(_part_text(part.get("thinking")) for part in parts)
-    message["content"] = "".join(_part_text(part.get("text")) for part in parts)
-    if thoughts and not message.get("reasoning_content"):
-        message["reasoning_content"] = thoughts
 
 
 def _part_text(part: Any) -> str:
@@ -233,10 +284,28 @@ def check_ending(reason: Any) -> str | None:
     return reason or None
 
 
-def _missing_credentials(error: Exception) -> CallError | None:
-    """Recognise a cloud's client without credentials, which litellm calls a lost connection or a server's fault."""
-    words = (str(link) for link in causes(error))
-    return next((AuthError(message) for message in words if _NO_CREDENTIALS.search(message)), None)
+def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:
+    """Return the counts in an OpenAI `usage` that can be true; empty if it tells nothing.
+
+    What it does not say stays unknown and is never zero: servers leave it out, fill it with nulls or zeros, or give a
+    total alone. A prompt has at least one token, and so has a reply with words, which `wrote` says.
+    """
+    if not isinstance(usage, Mapping):
+        return {}
+    nested = {key: read_usage(value, wrote=False) for key, value in usage.items() if isinstance(value, Mapping)}
+    counts = nested | {key: value for key, value in usage.items() if is_count(value)}
+    prompt = counts.get("prompt_tokens") or None
+    completion = counts.get("completion_tokens") or None
+    total = counts.get("total_tokens") or 0
+    if prompt is None and completion is not None and total > completion:
+        prompt = total - completion
+    elif completion is None and prompt is not None and total > prompt:
+        completion = total - prompt
+    elif completion is None and prompt is not None and not wrote and "completion_tokens" in counts:
+        completion = 0
+    totals = {"prompt_tokens": prompt, "completion_tokens": completion}
+    details = {key: value for key, value in counts.items() if key not in (*totals, "total_tokens")}
+    return {**details, **{key: value for key, value in totals.items() if value is not None}}
 
 
 def _transport_fault(error: Exception, timeout_s: float) -> CallError | None:
@@ -250,18 +319,3 @@ def _transport_fault(error: Exception, timeout_s: float) -> CallError | None:
     if isinstance(link, timeouts):
         return CallTimeoutError(f"no reply within {timeout_s:g} s")
     return None if link is None else TransportError(f"the connection failed: {link.__cause__ or link}")
-
-
-def _redirect(replies: list[httpx.Response]) -> CallError | None:
-    """Recognise a redirect, which litellm calls an error of the provider's."""
-    redirects = ((redirect_fault(reply), reply.status_code) for reply in replies)
-    return next((InvalidRequestError(fault, status=status) for fault, status in redirects if fault is not None), None)
-
-
-def _replies(error: Exception) -> list[httpx.Response]:
-    """Collect the HTTP replies of the error and its causes."""
-    import openai
-
-    # litellm's own errors are openai's too, with a response that it made up, or with none.
-    statuses = [link for link in causes(error) if isinstance(link, openai.APIStatusError)]
-    return [link.response for link in statuses if hasattr(link, "response")]

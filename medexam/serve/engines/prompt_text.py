@@ -6,20 +6,16 @@ must give the server's tokens, which is checked before either is used. This modu
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
-
-import httpx
 
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.local_model.template import LocalTemplate, load_template
 from medexam.serve.logprobs.vllm import Tokenizer
-from medexam.serve.network.connections import open_busy_client
-from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import reply_object
-from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.pool import Server, ServerPool
 from medexam.serve.timing import TIMING
 
 _CHECKED = [
@@ -38,7 +34,6 @@ _CHECKED = [
 ]
 """Dialogues whose tokens a local tokenizer must render as the server does: spaces, accents, several messages, and two
 of one role behind an empty system message."""
-
 _CHECKED_TEXT = "Hello: 1. ¿qué?\n2. two"
 """Plain text, before which a tokenizer adds its own opening tokens."""
 
@@ -57,31 +52,14 @@ class Renderer(Tokenizer, Protocol):
 
 
 class ServerRenderer:
-    """Asks a server, with two short calls for each dialogue; if it fails, the next server of the same model."""
+    """Asks the servers of a pool, with two short calls for each dialogue."""
 
     template: str | None = None
     may_reason = True
 
-    def __init__(
-        self,
-        endpoints: Callable[[], Awaitable[Sequence[Endpoint]]],
-        look_again: Callable[[], Awaitable[None]],
-        model: str,
-        *,
-        timeout_s: float | None = None,
-        settings: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Set up the calls; `endpoints` returns the servers that can be asked now, `look_again` finds out after a fault
-        which these are, and `settings` is what the chat template is told.
-        """
-        self._endpoints = endpoints
-        self._look_again = look_again
-        self._index = 0
-        self._model = model
-        self._timeout_s = timeout_s or TIMING.probe_silence_s
-        self.settings = dict(settings or {})
-        """What the chat template is told beside the messages."""
-        self._client: httpx.AsyncClient | None = None
+    def __init__(self, pool: ServerPool, model: str, settings: Mapping[str, Any]) -> None:
+        """Set up the calls; `settings` is what the chat template is told beside the messages."""
+        self._pool, self._model, self.settings = pool, model, dict(settings)
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
         """Put the server's tokens of a dialogue back into text."""
@@ -103,30 +81,17 @@ class ServerRenderer:
         return list((await self._post("/tokenize", {"messages": list(messages), **fields}))["tokens"])
 
     async def aclose(self) -> None:
-        """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        """Do nothing: the connections are the pool's."""
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        async def attempt() -> dict[str, Any]:
-            endpoints = await self._endpoints()
-            index = self._index % len(endpoints)
-            endpoint = endpoints[index]
-            # The servers of a spec have one CA bundle; their keys may differ, and go with each request.
-            self._client = self._client or open_busy_client(endpoint, self._timeout_s)
-            sending = self._client.post(
-                f"{endpoint.root}{path}", json={"model": self._model, **body}, headers=endpoint.headers
+        async def send(server: Server) -> dict[str, Any]:
+            endpoint, timeout_s = server.endpoint, min(TIMING.probe_silence_s, self._pool.timeout_s)
+            address, whole = f"{endpoint.root}{path}", {"model": self._model, **body}
+            return await reply_object(
+                server.http.post(address, json=whole, headers=endpoint.headers, timeout=timeout_s), path
             )
-            try:
-                return await reply_object(sending, path)
-            except CURABLE:
-                # Of many calls that fail together only the first moves on, or they would skip servers that answer.
-                if self._index == index:
-                    self._index = (index + 1) % len(endpoints)
-                await self._look_again()
-                raise
 
-        return await ask_again(attempt, timeout_s=self._timeout_s)
+        return await self._pool.call(send, weight=0)
 
 
 async def build_renderer(server: ServerRenderer, capabilities: Capabilities) -> Renderer | None:
@@ -134,10 +99,7 @@ async def build_renderer(server: ServerRenderer, capabilities: Capabilities) -> 
     if not capabilities.renders:
         return None
     local = await asyncio.to_thread(load_template, capabilities.source or capabilities.model, server.settings)
-    if local is not None and await _agree(local, server, capabilities):
-        await server.aclose()
-        return local
-    return server
+    return local if local is not None and await _agree(local, server, capabilities) else server
 
 
 async def _agree(local: LocalTemplate, server: ServerRenderer, capabilities: Capabilities) -> bool:

@@ -18,14 +18,15 @@ from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.writing import add_gumbel_noise, check_context, random_stream
 from medexam.serve.logprobs.tokens import (
     Candidates,
-    ReadMethods,
     TokenPath,
     build_logprobs,
     build_reading,
+    choose_method,
     common_opening,
+    count_computed,
 )
 
-METHODS = ReadMethods(frozenset(("echo", "label")))
+METHODS: frozenset[ReadBy] = frozenset(("echo", "label"))
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class ScoreJob(_ReadJob):
             tokens = self.candidates.forks[place]
             logprobs = scores[list(tokens)].double() - scores.logsumexp(-1).double()
             values[place] = dict(zip(tokens, logprobs.tolist(), strict=True))
-        computed = METHODS.computed(self.candidates, self.method)
+        computed = count_computed(self.candidates, self.method)
         reading = build_logprobs(self.candidates, self.candidates.spell(values), self.method, self.why, computed)
         return [build_reading(reading, self.texts, label)]
 
@@ -137,7 +138,7 @@ def make_choice_job(model: LocalModel, text: str, choices: Sequence[str], sampli
 def make_score_job(model: LocalModel, texts: tuple[str, ...], candidates: Candidates, read_by: str) -> ScoreJob:
     """Check that the texts fit; raises `LogprobsUnavailableError` for a method that there is not."""
     check_context(model, len(candidates.prompt), max(map(len, candidates.paths)))
-    return ScoreJob(texts, candidates, *METHODS.choose(candidates, read_by))
+    return ScoreJob(texts, candidates, *choose_method(METHODS, candidates, read_by))
 
 
 def read(model: LocalModel, jobs: Sequence[ChoiceJob | ScoreJob]) -> list[list[Generation]]:

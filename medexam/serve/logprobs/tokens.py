@@ -70,40 +70,33 @@ def split_tokens(
     return Candidates(tuple(opening), tuple(tuple(tokens[len(opening) :]) for tokens in sequences))
 
 
-@dataclass(frozen=True)
-class ReadMethods:
-    """The methods by which a model can be read."""
+def choose_method(methods: frozenset[ReadBy], candidates: Candidates, read_by: str) -> tuple[ReadBy, str]:
+    """Choose of a server's `methods` the one that was asked for, or for `auto` the cheapest, and say why.
 
-    methods: frozenset[ReadBy]
+    Raises `LogprobsUnavailableError` if there is none.
+    """
+    usable = [method for method in sorted(methods) if method != "label" or candidates.are_single_tokens]
+    if read_by == "auto" and usable:
+        return ("label", "single tokens") if "label" in usable else ("echo", "texts, or nothing else is honoured")
+    if read_by == "auto":
+        raise LogprobsUnavailableError(
+            "this server offers no way to read log-probabilities of several tokens: its completions endpoint does not "
+            "honour echo; serve the model with vLLM, or use the embedded engine"
+        )
+    for method in usable:
+        if method == read_by:
+            return method, "asked for"
+    reason = "a continuation has several tokens" if read_by in methods else "this server does not honour it"
+    raise LogprobsUnavailableError(
+        f"log-probabilities cannot be read by {read_by!r}: {reason}; set program.read_by to "
+        f"{' or '.join(map(repr, usable)) or 'nothing that this server offers'}, or to 'auto'"
+    )
 
-    def choose(self, candidates: Candidates, read_by: str) -> tuple[ReadBy, str]:
-        """Choose the method that was asked for, or for `auto` the one with fewer tokens to read, and say why.
 
-        Raises `LogprobsUnavailableError` if it is not supported.
-        """
-        methods = [method for method in sorted(self.methods) if method != "label" or candidates.are_single_tokens]
-        if read_by != "auto":
-            for method in methods:
-                if method == read_by:
-                    return method, "asked for"
-            reason = (
-                "a continuation has several tokens" if read_by in self.methods else "this server does not honour it"
-            )
-            raise LogprobsUnavailableError(
-                f"log-probabilities cannot be read by {read_by!r}: {reason}; set program.read_by to "
-                f"{' or '.join(map(repr, methods)) or 'nothing that this server offers'}, or to 'auto'"
-            )
-        if not methods:
-            raise LogprobsUnavailableError(
-                "this server offers no way to read log-probabilities of several tokens: its completions endpoint "
-                "does not honour echo; serve the model with vLLM, or use the embedded engine"
-            )
-        return ("label", "single tokens") if "label" in methods else ("echo", "texts, or nothing else is honoured")
-
-    def computed(self, candidates: Candidates, method: ReadBy) -> int:
-        """Count the tokens that the model has to compute."""
-        length = len(candidates.prompt)
-        return length if method == "label" else sum(length + len(path) for path in set(candidates.paths))
+def count_computed(candidates: Candidates, method: ReadBy) -> int:
+    """Count the tokens that the model has to compute."""
+    length = len(candidates.prompt)
+    return length if method == "label" else sum(length + len(path) for path in set(candidates.paths))
 
 
 def build_logprobs(

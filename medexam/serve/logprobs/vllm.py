@@ -2,7 +2,7 @@
 
 Prompts are sent as token ids, so that the server cannot tokenise them differently, and each reply must name the tokens
 that were asked for: servers ignore fields they do not know and still answer. This module knows the wire;
-`medexam.serve.logprobs.tokens` knows where tokens begin and which method is cheapest.
+`medexam.serve.logprobs.tokens` knows where tokens begin.
 """
 
 import asyncio
@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from medexam.errors import InvalidRequestError, LogprobsUnavailableError
-from medexam.model_calls import ContinuationLogprobs, ContinuationRequest
+from medexam.errors import LogprobsUnavailableError
+from medexam.model_calls import ContinuationLogprobs, ContinuationRequest, ReadBy
 from medexam.serve.logprobs.tokens import (
     Candidates,
-    ReadMethods,
     TokenPath,
     build_logprobs,
+    choose_method,
+    count_computed,
     split_tokens,
     unusable_reply,
 )
 from medexam.serve.network.http_calls import MISFORMED
-from medexam.serve.pool.batcher import Batcher
 
 _TOKEN = "token_id:"  # noqa: S105 - no secret
 """Precedes a token's id if the server is asked to name tokens by their ids."""
@@ -40,66 +40,42 @@ class Tokenizer(Protocol):
         ...
 
 
-Send = Callable[[str, Sequence[TokenPath]], Awaitable[Sequence[Any]]]
-"""Sends a completions request (body as JSON, prompts); returns its choices in order."""
+Submit = Callable[[str, TokenPath], Awaitable[Any]]
+"""Sends a completions request (body as JSON, prompt); returns its choice."""
 
 
-class ContinuationReader:
-    """Reads continuations by the methods that the servers honour."""
+async def read_continuations(
+    submit: Submit,
+    tokenizer: Tokenizer,
+    methods: frozenset[ReadBy],
+    prompt: str,
+    request: ContinuationRequest,
+    echo: int,
+) -> ContinuationLogprobs:
+    """Read the log-probabilities after a prompt; `echo` is the number of alternatives to ask for with an echo."""
+    texts = [prompt, *(prompt + text for text in request.texts)]
+    special = not request.template
+    opening, *sequences = await asyncio.gather(*(tokenizer.tokens(text, special=special) for text in texts))
+    candidates = split_tokens(opening, sequences, given_opening=request.given_opening)
+    method, why = choose_method(methods, candidates, request.read_by)
+    values = await (_label(submit, candidates) if method == "label" else _echo(submit, candidates, echo))
+    return build_logprobs(candidates, values, method, why, count_computed(candidates, method))
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        methods: ReadMethods,
-        send: Send,
-        *,
-        echo: int,
-        prompts: Callable[[], int],
-        busy_at: Callable[[], int],
-    ) -> None:
-        """Set up the reader; `echo` is the number of alternatives to ask for with an echo.
 
-        `prompts` returns the most prompts of a request, and `busy_at` the number of prompts in flight that keep the
-        servers busy.
-        """
-        self.methods = methods
-        self._tokenizer = tokenizer
-        self._echo_body = json.dumps(echo_fields(echo), sort_keys=True)
-        self._batcher: Batcher[str, TokenPath, Any] = Batcher(
-            send, max_items=prompts, busy_at=busy_at, split_on=InvalidRequestError
-        )
+async def _echo(submit: Submit, candidates: Candidates, alternatives: int) -> list[list[float]]:
+    body, paths = json.dumps(echo_fields(alternatives), sort_keys=True), list(dict.fromkeys(candidates.paths))
+    sequences = [candidates.prompt + path for path in paths]
+    replies = await asyncio.gather(*(submit(body, sequence) for sequence in sequences))
+    values = map(read_echo, replies, sequences)
+    by_path = {path: row[len(candidates.prompt) :] for path, row in zip(paths, values, strict=True)}
+    return [by_path[path] for path in candidates.paths]
 
-    async def read(self, prompt: str, continuations: ContinuationRequest) -> ContinuationLogprobs:
-        """Read the log-probabilities after a prompt."""
-        candidates = await self.tokenise(prompt, continuations)
-        method, why = self.methods.choose(candidates, continuations.read_by)
-        logprobs = await (self._echo(candidates) if method == "echo" else self._label(candidates))
-        return build_logprobs(candidates, logprobs, method, why, self.methods.computed(candidates, method))
 
-    async def tokenise(self, prompt: str, continuations: ContinuationRequest) -> Candidates:
-        """Tokenise the prompt and each continuation."""
-        texts = [prompt, *(prompt + text for text in continuations.texts)]
-        special = not continuations.template
-        opening, *sequences = await asyncio.gather(*(self._tokenizer.tokens(text, special=special) for text in texts))
-        return split_tokens(opening, sequences, given_opening=continuations.given_opening)
-
-    async def _echo(self, candidates: Candidates) -> list[list[float]]:
-        start = len(candidates.prompt)
-        paths = list(dict.fromkeys(candidates.paths))
-        sequences = [candidates.prompt + path for path in paths]
-        replies = await asyncio.gather(*(self._batcher.submit(self._echo_body, sequence) for sequence in sequences))
-        logprobs_by_path = {
-            path: read_echo(reply, sequence)[start:]
-            for path, sequence, reply in zip(paths, sequences, replies, strict=True)
-        }
-        return [logprobs_by_path[path] for path in candidates.paths]
-
-    async def _label(self, candidates: Candidates) -> list[list[float]]:
-        tokens = sorted({token for (token,) in candidates.paths})
-        fields = {"max_tokens": 1, "logprobs": 1, "logprob_token_ids": tokens, "temperature": 0}
-        reply = await self._batcher.submit(json.dumps(fields, sort_keys=True), candidates.prompt)
-        values = read_label(reply, candidates.prompt, tokens)
-        return [[values[token]] for (token,) in candidates.paths]
+async def _label(submit: Submit, candidates: Candidates) -> list[list[float]]:
+    tokens = sorted({token for (token,) in candidates.paths})
+    fields = {"max_tokens": 1, "logprobs": 1, "logprob_token_ids": tokens, "temperature": 0}
+    values = read_label(await submit(json.dumps(fields, sort_keys=True), candidates.prompt), candidates.prompt, tokens)
+    return [[values[token]] for (token,) in candidates.paths]
 
 
 def echo_fields(alternatives: int) -> dict[str, Any]:
@@ -125,14 +101,14 @@ def _in_form() -> Iterator[None]:
 
 
 @_in_form()
-def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
+def read_echo(reply: dict[str, Any], prompt: TokenPath) -> list[float]:
     """Read the log-probability of each token of an echoed prompt, nats, that of the first as NaN.
 
     Raises `LogprobsUnavailableError` if the reply does not echo the prompt token by token.
     """
     request = f"an echo of {len(prompt)} tokens with their log-probabilities"
-    logprobs = _part(reply, "logprobs")
-    values, names = _part(logprobs, "token_logprobs"), _part(logprobs, "tokens")
+    logprobs = reply.get("logprobs") or {}
+    values, names = logprobs.get("token_logprobs"), logprobs.get("tokens")
     if not values or not names:
         raise unusable_reply("echo", request, "none")
     if len(values) < len(prompt) or len(names) != len(values):
@@ -148,14 +124,14 @@ def read_echo(reply: Any, prompt: TokenPath) -> list[float]:
 
 
 @_in_form()
-def read_label(reply: Any, prompt: TokenPath | None, tokens: Sequence[int]) -> dict[int, float]:
+def read_label(reply: dict[str, Any], prompt: TokenPath | None, tokens: Sequence[int]) -> dict[int, float]:
     """Read the log-probabilities of some next tokens after a prompt, nats; `prompt` None: its tokens are not known.
 
     Raises `LogprobsUnavailableError` if one of the tokens is missing.
     """
     if prompt is not None:
         _check_prompt(reply, prompt, "label")
-    logprobs = (_part(_part(reply, "logprobs"), "top_logprobs") or [None])[0] or {}
+    logprobs = ((reply.get("logprobs") or {}).get("top_logprobs") or [None])[0] or {}
     lacking = [token for token in tokens if logprobs.get(f"{_TOKEN}{token}") is None]
     if lacking:
         raise unusable_reply(
@@ -166,13 +142,8 @@ def read_label(reply: Any, prompt: TokenPath | None, tokens: Sequence[int]) -> d
     return {token: float(logprobs[f"{_TOKEN}{token}"]) for token in tokens}
 
 
-def _check_prompt(reply: Any, prompt: TokenPath, method: str) -> None:
+def _check_prompt(reply: dict[str, Any], prompt: TokenPath, method: str) -> None:
     """Check that the prompt that the server read is the one that was sent, if the server returns it."""
-    read = _part(reply, "prompt_token_ids")
+    read = reply.get("prompt_token_ids")
     if read is not None and tuple(read) != prompt:
         raise unusable_reply(method, f"a prompt of {len(prompt)} tokens", f"one of {len(read)} others")
-
-
-def _part(holder: Any, name: str) -> Any:
-    """Return a field of a reply, which is a mapping or an object; None if it is missing."""
-    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)

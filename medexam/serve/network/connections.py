@@ -8,11 +8,10 @@ knows addresses and certificates, not what is asked.
 
 import asyncio
 import ipaddress
-import json
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -26,7 +25,7 @@ from medexam.errors import SpecError
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.event_loop import background_loop
 
-CONNECT_S = 5.0
+_CONNECT_S = 5.0
 """A server that is not there is found out at once."""
 _BUSY_CONNECT_S = 10.0
 """What a connection may take while a run keeps the server busy."""
@@ -34,11 +33,8 @@ MOST_CONNECTIONS = 1024
 """Connections to one server that are held open."""
 _KEEP_ALIVE_S = 4.0
 """Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
-MOST_BYTES = 64 * 2**20
+_MOST_BYTES = 64 * 2**20
 """What one reply may hold: log-probabilities of several hundred prompts are a tenth of it."""
-MOST_BYTES_TOGETHER = 32 * 2**20
-"""What replies that are being received may hold together; beyond it all but the one that began first wait."""
-_WAIT_S = 0.01
 _LOST_S = 30
 """Seconds after which a connection to a machine that says nothing counts as lost."""
 _LIMITS = httpx.Limits(
@@ -48,8 +44,6 @@ _UNCOMPRESSED = {"Accept-Encoding": "identity"}
 """A compressed reply can be a thousand times as large as what is received of it."""
 _CAUSES = 10
 """How many causes of an error are looked at."""
-
-
 _REPLIES: ContextVar[list[httpx.Response] | None] = ContextVar("replies", default=None)
 """Where the replies of a block are kept; None outside of any."""
 
@@ -88,73 +82,17 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
 class _PatientClient(httpx.AsyncClient):
     """A client whose timeout for reading holds for a whole reply too, however steadily its bytes drip in."""
 
-    _straight: httpx.AsyncBaseTransport | None = None
-    """What carries the requests of `send_straight`, all of which go to one server."""
-
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
         """Send a request; raises `httpx.ReadTimeout` where the reply is not whole in time."""
         try:
             async with asyncio.timeout(request.extensions["timeout"]["read"]):
                 return await super().send(request, **options)
         except TimeoutError:
-            raise _late(request) from None
-
-    async def send_straight(self, request: httpx.Request) -> httpx.Response:
-        """Send a request as `send` does, without its authentication, redirects and cookies, and read the reply.
-
-        They take a third of a request's processor time, and no server of models needs them.
-        """
-        if self._straight is None:
-            self._straight = self._transport_for_url(request.url)
-        try:
-            async with asyncio.timeout(request.extensions["timeout"]["read"]):
-                response = await self._straight.handle_async_request(request)
-                try:
-                    for hook in self.event_hooks["response"]:
-                        await hook(response)
-                    await response.aread()
-                except BaseException:
-                    await response.aclose()
-                    raise
-        except TimeoutError:
-            raise _late(request) from None
-        return response
-
-
-def _late(request: httpx.Request) -> httpx.ReadTimeout:
-    return httpx.ReadTimeout("the reply was not complete in time", request=request)
-
-
-def _to_json(body: Mapping[str, Any]) -> bytes:
-    """Write a body as httpx does."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
-class _Receiving:
-    """The replies that this process is receiving."""
-
-    def __init__(self) -> None:
-        self._bytes: dict[int, int] = {}
-        self._total = 0
-
-    def add(self, reply: int, received: int) -> None:
-        """Note that `received` more bytes of a reply are here."""
-        self._bytes[reply] = self._bytes.get(reply, 0) + received
-        self._total += received
-
-    def end(self, reply: int) -> None:
-        """Note that a reply is whole, or given up."""
-        self._total -= self._bytes.pop(reply, 0)
-
-    def must_wait(self, reply: int) -> bool:
-        """Return whether there is too much already; the oldest reply never waits, so that there is always progress."""
-        return self._total > MOST_BYTES_TOGETHER and next(iter(self._bytes)) != reply
+            raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """The bytes of a reply, up to `MOST_BYTES`; many large replies at once are received one after the other."""
-
-    _receiving = _Receiving()
+    """The bytes of a reply, up to `_MOST_BYTES`."""
 
     def __init__(self, stream: httpx.AsyncByteStream, request: httpx.Request) -> None:
         self._stream = stream
@@ -162,23 +100,14 @@ class _BoundedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
-        try:
-            async for part in self._stream:
-                received += len(part)
-                if received > MOST_BYTES:
-                    raise httpx.RemoteProtocolError(
-                        f"the reply is longer than {MOST_BYTES // 2**20} MiB", request=self._request
-                    )
-                self._receiving.add(id(self), len(part))
-                yield part
-                while self._receiving.must_wait(id(self)):  # noqa: ASYNC110 - an event belongs to one loop, and here are several
-                    # What follows stays with the server.
-                    await asyncio.sleep(_WAIT_S)
-        finally:
-            self._receiving.end(id(self))
+        async for part in self._stream:
+            received += len(part)
+            if received > _MOST_BYTES:
+                words = f"the reply is longer than {_MOST_BYTES // 2**20} MiB"
+                raise httpx.RemoteProtocolError(words, request=self._request)
+            yield part
 
     async def aclose(self) -> None:
-        self._receiving.end(id(self))
         await self._stream.aclose()
 
 
@@ -190,12 +119,12 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     return _PatientClient(
         headers={**endpoint.headers, **_UNCOMPRESSED},
         # Waiting for one of this client's own connections is no fault of the server's.
-        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s), pool=None),
+        timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
         **_common(endpoint),
     )
 
 
-def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
+def _open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """Open a client for a thousand calls at a time, whose time for one does not grow with those that are under way.
 
     It sends no key. Raises `SpecError` for a CA bundle that cannot be read.
@@ -226,70 +155,52 @@ def open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     )
 
 
-def open_model_client(endpoint: Endpoint, timeout_s: float) -> Any:
-    """Open an `AsyncOpenAI` for one endpoint, which litellm uses instead of its own; it belongs to the network loop.
+def open_model_client(endpoint: Endpoint, timeout_s: float) -> tuple[Any, httpx.AsyncClient]:
+    """Open an `AsyncOpenAI` for one endpoint, which litellm uses instead of its own, and return also its connections.
 
-    Its `post_json` is for those who need no litellm. Raises `SpecError` for a CA bundle that cannot be read.
+    It belongs to the network loop.
+
+    Raises `SpecError` for a CA bundle that cannot be read.
     """
-    from openai import APIConnectionError, APITimeoutError, AsyncOpenAI
+    from openai import AsyncOpenAI
 
-    http_client = cast("_PatientClient", open_busy_client(endpoint, timeout_s))
-    http_client.event_hooks["response"] += [_refuse_redirect, keep_reply]
-
-    class Client(AsyncOpenAI):
-        """The client of openai with a shorter way to the same request."""
-
-        async def post_json(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-            """Return the reply to `body`, with the headers and the errors of `post`, which takes twice the time."""
-            request = httpx.Request("POST", urls[path], headers=headers, content=_to_json(body), extensions=timeouts)
-            try:
-                response = await http_client.send_straight(request)
-            except httpx.TimeoutException as error:
-                raise APITimeoutError(request=request) from error
-            except httpx.HTTPError as error:
-                raise APIConnectionError(request=request) from error
-            if response.is_error:
-                raise self._make_status_error_from_response(response)
-            return response
-
-    client = Client(
+    http_client = _open_busy_client(endpoint, timeout_s)
+    client = AsyncOpenAI(
         base_url=endpoint.base,
         api_key=endpoint.key,
         max_retries=0,
         timeout=http_client.timeout,
         http_client=http_client,
     )
-    all_headers = {**client.default_headers, **client.auth_headers}
-    own_headers = {name: value for name, value in all_headers.items() if isinstance(value, str)}
-    headers = httpx.Headers({**http_client.headers, **own_headers})
-    urls = {path: httpx.URL(f"{endpoint.base}{path}") for path in ("/completions", "/chat/completions")}
-    timeouts = {"timeout": http_client.timeout.as_dict()}
     background_loop().close_at_exit(client)
-    return client
+    return client, http_client
 
 
 def _common(endpoint: Endpoint) -> dict[str, Any]:
     """Return what every client of an endpoint is told; raises `SpecError` for a CA bundle that cannot be read."""
     return {
-        "verify": trusted(endpoint.ca_bundle),
+        "verify": _trust(endpoint.ca_bundle),
         "limits": _LIMITS,
         "follow_redirects": False,
         "trust_env": not _is_loopback(endpoint),
-        "event_hooks": {"response": [_bound]},
+        "event_hooks": {"response": [_bound, keep_reply]},
     }
 
 
-def trusted(ca_bundle: Path | None) -> ssl.SSLContext:
-    """Return what certificates are checked against; raises `SpecError` if the file of a CA bundle cannot be used."""
+@cache
+def _trust(ca_bundle: Path | None) -> ssl.SSLContext:
+    """Load what certificates are checked against, once, since it takes longer than a probe.
+
+    Raises `SpecError` if the file of a CA bundle cannot be used.
+    """
     if ca_bundle is None:
-        return _usual()
+        return httpx.create_ssl_context()
     path = ca_bundle.expanduser()
     try:
         return ssl.create_default_context(cafile=str(path))
-    except ssl.SSLError:
-        reason = "it holds no certificate in PEM form"
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        pem = "it holds no certificate in PEM form"
+        reason = pem if isinstance(error, ssl.SSLError) else error.strerror or type(error).__name__
     raise SpecError(
         f"model.ca_bundle {path} cannot be used: {reason}; name a file with the certificate of the CA in PEM form, or "
         "leave model.ca_bundle out to trust what this machine trusts"
@@ -325,12 +236,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
-@cache
-def _usual() -> ssl.SSLContext:
-    """Load what httpx trusts of itself; once, since it takes longer than a probe."""
-    return httpx.create_ssl_context()
-
-
 def _is_loopback(endpoint: Endpoint) -> bool:
     host = urlsplit(endpoint.base).hostname or ""
     try:
@@ -347,14 +252,6 @@ async def _bound(response: httpx.Response) -> None:
             f"the reply is compressed ({encoding}), which was not asked for", request=response.request
         )
     response.stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), response.request)
-
-
-async def _refuse_redirect(response: httpx.Response) -> None:
-    import openai
-
-    fault = redirect_fault(response)
-    if fault is not None:
-        raise openai.APIStatusError(fault, response=response, body=None)
 
 
 def _bare(address: str) -> str:

@@ -1,9 +1,12 @@
-"""Plain HTTP calls for what litellm does not speak, with their faults said in words of our own.
+"""What an HTTP reply of a server says: its JSON object, or its fault.
 
-This module knows HTTP and errors; what is asked is its callers' business.
+Statuses alone do not tell: the same HTTP 400 means a wrong key at one provider and a filter at another. Each wording
+below is from the named API's documentation or its users' reports. This module knows HTTP, errors and words; what is
+asked is its callers' business.
 """
 
 import math
+import re
 import time
 from collections.abc import Awaitable
 from email.utils import parsedate_to_datetime
@@ -16,27 +19,63 @@ from medexam.errors import (
     BillingError,
     CallError,
     CallTimeoutError,
+    ContextLengthError,
+    FilteredError,
     InvalidRequestError,
     ProviderError,
     RateLimitError,
     ServerError,
     TransportError,
+    UnsupportedModelError,
 )
 from medexam.inputs import UnreadableError, parse_json
 from medexam.serve.network.connections import redirect_fault
-from medexam.serve.network.fault_words import refine
 
 _BY_STATUS: dict[int, type[CallError]] = {
-    **dict.fromkeys((400, 404, 409, 413, 422), InvalidRequestError),
+    **dict.fromkeys((400, 409, 413, 422), InvalidRequestError),
+    404: UnsupportedModelError,
     **dict.fromkeys((401, 403), AuthError),
     402: BillingError,
     **dict.fromkeys((408, 504), CallTimeoutError),
     429: RateLimitError,
 }
 """HTTP status -> error; of the others, those from 500 on are server errors."""
-
-
-MOST_SAID = 2000
+_TOO_LONG = re.compile(
+    r"context[_ ]length[_ ]exceeded|maximum (context|model) length|max_model_len"  # OpenAI, vLLM
+    r"|too large for model with \d+ maximum context"  # Mistral
+    r"|when context the overflows|number of tokens to keep from the initial prompt"  # LM Studio
+    r"|exceeds? (the (available|model'?s?) )?context|context (size|window) (has been )?exceeded"  # llama.cpp, LM Studio
+    r"|prompt is too long: \d+ tokens|input is too long for requested model"  # Anthropic, Bedrock
+    r"|input token count .{0,20}exceeds the maximum"  # Gemini
+    r"|too many tokens: total",  # Cohere
+    re.IGNORECASE,
+)
+_FILTERED = re.compile(
+    r"\bcontent_filter(ed)?\b|ResponsibleAIPolicyViolation|content management policy"  # Azure, OpenAI
+    r"|\binvalid_prompt\b|content_policy_violation|violating (our|the) usage policy"  # OpenAI
+    r"|blocked by content filtering policy|guardrail_intervened"  # Anthropic, Bedrock
+    r"|[\"']flagged_input[\"']|[\"']reasons[\"']: \[|(input|prompt|request) (was|were|has been) flagged"  # OpenRouter
+    r"|data_?inspection_?failed|content exists risk|violates usage guidelines"  # DashScope, DeepSeek, xAI
+    r"|\bcontentFilter\b|considered high risk|PROHIBITED_CONTENT",  # Zhipu, Moonshot, Gemini
+    re.IGNORECASE,
+)
+"""No provider says it by a status of its own: it comes as 400, 403, 422, 451 and 500."""
+_NO_MONEY = re.compile(
+    r"insufficient_quota|exceeded your current quota"  # OpenAI, Gemini
+    r"|credit balance is too low|insufficient (balance|credits|funds)"  # Anthropic, DeepSeek, OpenRouter
+    r"|billing hard limit|used all available credits|monthly spending limit",  # OpenAI, xAI, Fireworks
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"retry in (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
+"""What Gemini adds where a quota of the minute is used up."""
+_WRONG_KEY = re.compile(
+    r"api key not valid|API_KEY_INVALID|api key expired"  # Gemini
+    r"|security token included in the request is (invalid|expired)|UnrecognizedClientException"  # Bedrock
+    r"|invalid (x-)?api[ -]?key|incorrect api key|invalid api token"  # Anthropic, OpenAI, Cohere
+    r"|signature we calculated does not match",  # AWS
+    re.IGNORECASE,
+)
+_LONGEST_TEXT = 2000
 """Characters of an error in plain text that are kept."""
 MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What is raised where a part of a reply is of another type than the protocol's."""
@@ -51,7 +90,7 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
     except httpx.TransportError as error:
         raise TransportError(f"{source}: {str(error) or type(error).__name__}") from error
     if reply.status_code != httpx.codes.OK:
-        raise _http_error(reply)
+        raise http_error(reply)
     try:
         body = parse_json(reply.content)
     except UnreadableError as error:
@@ -61,10 +100,44 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
     return body
 
 
-def retry_after_s(header: str | None) -> float | None:
-    """Read the seconds to wait from a `Retry-After` header, which holds a number or a date; None if it says neither."""
-    if header is None:
-        return None
+def http_error(reply: httpx.Response) -> CallError:
+    """Build the error that a reply of another status than 200 is."""
+    message, code = _read_message(reply)
+    message = redirect_fault(reply) or message or f"HTTP {reply.status_code}"
+    return status_error(reply.status_code, message, read_pause(reply), code)
+
+
+def status_error(status: int, message: str, retry_after: float | None = None, code: str | None = None) -> CallError:
+    """Build the error for an HTTP status, its words and the provider's `code` of the fault; `retry_after`: seconds to
+    wait, None if the server says none.
+    """
+    kind = _BY_STATUS.get(status, ServerError if httpx.codes.is_server_error(status) else ProviderError)
+    return refine(kind(message, status=status, retry_after=retry_after, provider_code=code))
+
+
+def refine(fault: CallError) -> CallError:
+    """Return the fault as what its words say that it is, or as it is."""
+    status, message = fault.status, fault.message
+    words = f"{message} {fault.provider_code or ''}"
+    if isinstance(fault, FilteredError) or _FILTERED.search(words):
+        return FilteredError(message, status=status)
+    if isinstance(fault, AuthError | BillingError | ContextLengthError):
+        return fault
+    if _TOO_LONG.search(words):
+        return ContextLengthError(message, status=status)
+    if status == httpx.codes.UNAUTHORIZED or _WRONG_KEY.search(words):
+        return AuthError(message, status=status)
+    if fault.retry_after is None and (later := _LATER.search(words)):
+        fault.retry_after = float(later[1])
+    passes = isinstance(fault, RateLimitError) and _LATER.search(words)
+    if status == httpx.codes.PAYMENT_REQUIRED or (_NO_MONEY.search(words) and not passes):
+        return BillingError(message, status=status)
+    return fault
+
+
+def read_pause(reply: httpx.Response) -> float | None:
+    """Read the seconds to wait from `Retry-After`, which holds a number or a date; None if it says neither."""
+    header = reply.headers.get("retry-after", "")
     try:
         seconds = float(header)
         return seconds if 0 <= seconds < math.inf else None
@@ -76,24 +149,24 @@ def retry_after_s(header: str | None) -> float | None:
         return None
 
 
-def _http_error(reply: httpx.Response) -> CallError:
-    message = redirect_fault(reply) or _message(reply) or f"HTTP {reply.status_code}"
-    return status_error(reply.status_code, message, retry_after_s(reply.headers.get("retry-after")))
-
-
-def _message(reply: httpx.Response) -> str:
-    """Read what an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text; empty if it says nothing."""
+def _read_message(reply: httpx.Response) -> tuple[str, str | None]:
+    """Read what an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text, and its code; empty if it
+    says nothing.
+    """
     try:
         body = parse_json(reply.content)
     except UnreadableError:
         plain = reply.headers.get("content-type", "").startswith("text/plain")
-        return " ".join(reply.text.split())[:MOST_SAID] if plain else ""
+        return (" ".join(reply.text.split())[:_LONGEST_TEXT] if plain else ""), None
     detail = next((body[key] for key in ("error", "detail") if body.get(key)), body) if isinstance(body, dict) else None
+    code = None
     if isinstance(detail, dict):
+        metadata = f" {detail['metadata']}" if detail.get("metadata") else ""
+        code = f"{detail.get('code')} {detail.get('type')} {detail.get('innererror') or ''}{metadata}"
         detail = detail.get("message")
     if isinstance(detail, list):
         detail = "; ".join(_problem(problem) for problem in detail)
-    return detail if isinstance(detail, str) else ""
+    return (detail if isinstance(detail, str) else ""), code
 
 
 def _problem(problem: Any) -> str:
@@ -102,11 +175,3 @@ def _problem(problem: Any) -> str:
         return str(problem)
     field = ".".join(map(str, problem["loc"])) if isinstance(problem.get("loc"), list) else ""
     return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))
-
-
-def status_error(status: int, message: str, retry_after: float | None = None, code: str | None = None) -> CallError:
-    """Build the error for an HTTP status, its words and the provider's `code` of the fault; `retry_after`: seconds to
-    wait, None if the server says none.
-    """
-    kind = _BY_STATUS.get(status, ServerError if httpx.codes.is_server_error(status) else ProviderError)
-    return refine(kind(message, status=status, retry_after=retry_after, provider_code=code))

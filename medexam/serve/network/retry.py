@@ -4,7 +4,6 @@ The only place where a call is repeated: DSPy, litellm and the clients below the
 faults and time, no servers.
 """
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -29,7 +28,6 @@ T = TypeVar("T")
 CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 """Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
 of what was asked, such as another HTTP 4xx, would be the same again."""
-
 _OVERLOADED = 503
 
 
@@ -46,50 +44,27 @@ async def ask_again(
     for. `patience_s`: seconds after which no wait ends; None: as long as a run waits. No wait ends behind the limit of
     time of the run.
     """
-    begin = time.monotonic()
-    try:
-        # Most calls need no other attempt, and tenacity's machinery takes a tenth of their processor time.
-        return await attempt()
-    except CURABLE as fault:
-        faults = [fault]
-    taken_s = time.monotonic() - begin
-
-    async def attempt_again() -> T:
-        # tenacity counts the first attempt too.
-        if faults:
-            raise faults.pop()
-        return await attempt()
-
     half: dict[str, float] = {"multiplier": TIMING.first_wait_s / 2, "max": TIMING.longest_wait_s / 2}
-    jittered = wait_exponential(**half) + wait_random_exponential(**half)
+    backoff = wait_exponential(**half) + wait_random_exponential(**half)
 
     def wait(state: RetryCallState) -> float:
         if elsewhere is not None and elsewhere():
             return 0.0
-        hint = _hint(state.outcome.exception() if state.outcome else None)
-        return jittered(state) if hint is None else hint
+        pause = getattr(state.outcome.exception() if state.outcome else None, "retry_after", None)
+        return backoff(state) if pause is None else min(max(float(pause), 0.0), TIMING.longest_hint_s)
 
-    enough = (
-        stop_after_delay(TIMING.patience_s + 2 * timeout_s - taken_s)
-        if patience_s is None
-        else stop_before_delay(patience_s - taken_s)
+    patience = (
+        stop_after_delay(TIMING.patience_s + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
     )
-    is_enough = stop_any(stop_after_attempt(TIMING.attempts), enough)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(CURABLE),
-        stop=lambda state: is_enough(state) or is_too_long(state.upcoming_sleep),
+        stop=stop_any(stop_after_attempt(TIMING.attempts), patience, lambda state: is_too_long(state.upcoming_sleep)),
         wait=wait,
         reraise=True,
     )
-    return await retrying(attempt_again)
+    return await retrying(attempt)
 
 
 def is_refusal(fault: CallError) -> bool:
     """Return whether a server said that it has too much to do."""
     return isinstance(fault, RateLimitError) or fault.status == _OVERLOADED
-
-
-def _hint(fault: BaseException | None) -> float | None:
-    """Return the seconds that the server asked to wait; None if it did not say."""
-    hint = fault.retry_after if isinstance(fault, CallError) else None
-    return None if hint is None else min(max(float(hint), 0.0), TIMING.longest_hint_s)

@@ -1,1 +1,0 @@
-"""Several servers as one: which is asked, how much at once, and which prompts travel together."""

@@ -1,6 +1,0 @@
-"""The benches' own parts can be imported."""
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
