@@ -89,6 +89,8 @@ def _describe(part: dict[str, Any], model: type[Spec]) -> None:
 
 def _field_docs(model: type[Spec]) -> Iterator[tuple[str, str]]:
     """Yield each field that the class itself declares, with the text under it."""
+    if "template" in vars(model):
+        return  # a kind that is a file has its docs with its parameters
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(tree, ast.ClassDef)  # noqa: S101
     for field, doc in zip(tree.body, tree.body[1:], strict=False):

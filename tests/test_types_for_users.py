@@ -29,8 +29,8 @@ follow_imports = skip
 """
 MISTAKES = """\
 import medexam
-from medexam.specs import ZeroShotSpec
-ZeroShotSpec(answer_form="x")
+from medexam.specs import ModelSpec
+ModelSpec(temperature="x")
 medexam.plan(3)
 medexam.load_run("x").accuracy.upper()
 medexam.nothing

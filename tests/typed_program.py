@@ -4,13 +4,13 @@ from pathlib import Path
 
 import medexam
 from medexam import MedExamError, Prediction, Question
-from medexam.specs import DatasetSpec, FewShotSpec, ModelSpec, ZeroShotSpec
+from medexam.specs import DatasetSpec, ModelSpec
 
 
 def accuracies(folder: Path) -> dict[str, float | None]:
     runs = medexam.run(
         "headqa_sample",
-        program=[ZeroShotSpec(), FewShotSpec(answer_format="guided"), "longest"],
+        program=["zero_shot", {"kind": "few_shot", "answer_format": "guided"}, "longest"],
         model=ModelSpec(engine="embedded"),
         dataset=DatasetSpec(years=(2016,)),
         limit=5,

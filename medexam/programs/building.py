@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -11,15 +10,13 @@ import dspy
 from medexam.errors import SpecError
 from medexam.plugins import load_object, ships
 from medexam.programs.asking import AnsweringProgram
-from medexam.programs.base import AskingProgram, TaskProgram
-from medexam.programs.combining.reordering import Reordered
-from medexam.programs.combining.voting import Voting
+from medexam.programs.base import AskingProgram
 from medexam.programs.controls import Abstention, Control, blind_choice, longest_choice, random_choice, random_in_order
 from medexam.programs.extraction import ExtractExplanation
 from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
-from medexam.programs.own import OwnProgram, make_module, make_predictor
+from medexam.programs.own import OwnProgram, make_module
 from medexam.programs.retrieval.citing import CitingPassages
 from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
 from medexam.programs.retrieval.reading import SupportReader, TextReader
@@ -27,26 +24,26 @@ from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.short_answers import ShortAnswer
 from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
 from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
+from medexam.programs.steps.course import repeated
 from medexam.programs.steps.flow import StepProgram
 from medexam.questions import Language, Question
 from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.prompts import load_likelihood_words, load_prompt
 from medexam.signatures.task_words import TaskWords, load_task_words
-from medexam.specs import LikelihoodSpec, ProgramSpec
+from medexam.specs import ProgramSpec
 from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
-from medexam.specs.programs.asking_steps import AskStep, UseStep
-from medexam.specs.programs.behind_passages import RetrieveThenAnswerSpec
+from medexam.specs.programs.asking_steps import AskStep, CiteSpec, UseStep
 from medexam.specs.programs.controls import ImportedSpec
-from medexam.specs.programs.flows import FlowSpec, StepPart
+from medexam.specs.programs.flows import StepPart, StepsSpec
+from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
 from medexam.specs.programs.replies import ReplySpec
-from medexam.specs.programs.shipped_flows import flow_of
 from medexam.specs.programs.steps import RetrieveStep, walk_steps
+from medexam.specs.programs.tasks import TaskSpec
 
 T = TypeVar("T")
-Asking = TypeVar("Asking", bound=AskingProgram)
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,11 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     Raises `SpecError` when a prompt file has no words for the program, or what it loads is not such a program, and
     `ValueError` where `context` lacks what the program needs.
     """
-    build: Builder = load_object(spec.builder, PROGRAMS) if spec.builder else BUILDERS.get(spec.kind, _build_own)
-    program = build(spec, language, context)
+    if isinstance(spec, StepsSpec):
+        program = _build_steps(spec, language, context)
+    else:
+        build: Builder = load_object(spec.builder, PROGRAMS) if spec.builder else _CODE.get(spec.kind, _build_own)
+        program = build(spec, language, context)
     if isinstance(program, AskingProgram):
         program.reading = spec.read_as
     return program
@@ -98,45 +98,56 @@ def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
     )
 
 
-def _build_reply(spec: ReplySpec, language: Language, context: ProgramContext) -> dspy.Module:
-    program = _with_passages(_build_asking(spec, language, context), spec, context)
-    program = program if spec.load is None else load_program(program, spec, language, context.nearest)
-    if spec.samples > 1:
-        program = Voting(program, spec.samples)
-    return program if spec.orders == "given" else Reordered(program, spec.orders)
+def _build_sole(spec: StepsSpec, part: StepPart, language: Language, context: ProgramContext) -> dspy.Module:
+    """Build what answers by itself, behind passages where it is asked behind a look-up."""
+    step = part.step
+    assert isinstance(step, AskStep)  # noqa: S101 - no other step is sole
+    finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
+    if step.words is None:
+        asking = cast("ModuleSpec", part.program)
+        module = make_asking_module(step, language, looks_up=False)
+        program: AskingProgram = OwnProgram(module, asking, context.max_tokens, finder, context.search, context.fields)
+    else:
+        program = _build_words(part.program, language, context)
+        if step.cite is not None:
+            program = _build_citing(program, step.cite, finder, language, context)
+        elif finder is not None:
+            program = WithPassages(program, finder)
+    if spec.loads is not None:
+        program = load_program(program, spec, language, context.nearest)
+    return repeated(step, program)
 
 
-def _build_asking(spec: ReplySpec, language: Language, context: ProgramContext) -> AnsweringProgram:
-    """Build what asks for the answer, whatever stands before the question."""
-    prompt = load_prompt(spec.words, language)
-    adapter = ExamAdapter(spec.answer_format, spec.answer_form, prompt.turn)
-    budget = spec.budget(context.max_tokens)
-    return AnsweringProgram(prompt, adapter, budget, reasons=spec.reasons, closes=spec.answer_after_budget)
+def _build_words(spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
+    """Build what asks for an answer in words that ship, whatever stands before the question."""
+    words = _needed(spec.words, "words")
+    if isinstance(spec, LikelihoodSpec):
+        return OptionLikelihood(spec, load_likelihood_words(words, language))
+    if isinstance(spec, TaskSpec):
+        return _IN_WORDS[spec.kind](spec, load_task_words(words, language), context.max_tokens)
+    reply = cast("ReplySpec", spec)
+    prompt = load_prompt(words, language)
+    adapter = ExamAdapter(reply.answer_format, reply.answer_form, prompt.turn)
+    budget = cast("int", reply.budget(context.max_tokens))
+    return AnsweringProgram(prompt, adapter, budget, reasons=reply.reasons, closes=reply.answer_after_budget)
 
 
-def _build_retrieve(spec: RetrieveThenAnswerSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    if (words := spec.side_words) is None:
-        return _build_reply(spec, language, context)
-    note = load_task_words(words, language).groups["cite"]
-    reader = None if spec.reader is None else _needed(context.supports, "a reader of passages")
-    finder = _needed(context.finder, "a finder of passages")
-    return CitingPassages(_build_asking(spec, language, context), finder, note, reader)
+def _build_citing(
+    program: AskingProgram, cite: CiteSpec, finder: PassageFinder | None, language: Language, context: ProgramContext
+) -> CitingPassages:
+    note = load_task_words(cite.words, language).groups["cite"]
+    reader = None if cite.reader is None else _needed(context.supports, "a reader of passages")
+    return CitingPassages(cast("AnsweringProgram", program), finder, note, reader)
 
 
-def _build_shipped(spec: ProgramSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    """Build a kind that is a flow."""
-    return _build_flow(_needed(flow_of(spec), "steps"), language, context)
-
-
-def _build_likelihood(spec: LikelihoodSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    return _with_passages(OptionLikelihood(spec, load_likelihood_words(spec.words, language)), spec, context)
-
-
-def _build_task(
-    make: Callable[[Any, TaskWords, int | None], TaskProgram], spec: Any, language: Language, context: ProgramContext
-) -> dspy.Module:
-    program = make(spec, load_task_words(spec.words, language), context.max_tokens)
-    return _with_passages(program, spec, context)
+_IN_WORDS: Mapping[str, Callable[[TaskSpec, TaskWords, int | None], AskingProgram]] = MappingProxyType(
+    {
+        "by_format": AnswerByFormat,
+        "short_answer": ShortAnswer,
+        "extract_explanation": ExtractExplanation,
+        "quote": ExtractExplanation,
+    }
+)
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
@@ -151,7 +162,9 @@ def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, con
     return program if spec.load is None else load_program(program, spec, language)
 
 
-def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> dspy.Module:
+def _build_steps(spec: StepsSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    if (sole := spec.sole) is not None:
+        return _build_sole(spec, sole, language, replace(context, fields=spec.fields_at[sole.place]))
     retrieves = any(isinstance(step, RetrieveStep) and step is not spec.look_up for _, step in walk_steps(spec.steps))
     search = _needed(context.search, "a search of passages") if retrieves else context.search
     programs = {}
@@ -163,7 +176,7 @@ def _build_flow(spec: FlowSpec, language: Language, context: ProgramContext) -> 
     finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
     rules = {name: load_object(name, PROGRAMS) for name in spec.combining_code}
     program = StepProgram(spec, programs, search, rules, finder)
-    return program if spec.load is None else load_program(program, spec, language)
+    return program if spec.loads is None else load_program(program, spec, language)
 
 
 def _build_part(part: StepPart, language: Language, context: ProgramContext) -> dspy.Module:
@@ -171,38 +184,26 @@ def _build_part(part: StepPart, language: Language, context: ProgramContext) -> 
     step, spec = part.step, part.program
     if step.model is not None:
         context = replace(context, max_tokens=context.budgets.get(step.model))
-    if isinstance(step, AskStep):
-        if step.words is not None:
-            return _build_words(step, spec, language, context)
+    if not isinstance(step, AskStep):
+        program = build_program(spec, language, context)
+        if isinstance(step, UseStep) and step.instructions is not None:
+            instruct(program, step, language)
+        return program
+    if step.words is None:
         module, spec = make_asking_module(step, language, looks_up=context.search is not None), cast("ModuleSpec", spec)
         return AskedSignature(module, spec, context.max_tokens, None, context.search, context.fields)
-    program = build_program(spec, language, context)
-    if isinstance(step, UseStep) and step.instructions is not None:
-        instruct(program, step, language)
-    return program
+    if isinstance(spec, AsideSpec):
+        if (words := spec.words) is None:
+            return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
+        return AskedAside(spec, step.signature, load_task_words(words, language))
+    asking = _build_words(spec, language, context)
+    if step.cite is not None:
+        return _build_citing(asking, step.cite, None, language, context)
+    return BehindField(asking, step.texts[0]) if step.texts else asking
 
 
-def _build_words(step: AskStep, spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
-    """Build what asks a step in words that ship."""
-    if not isinstance(spec, AsideSpec):
-        program = cast("AskingProgram", build_program(spec, language, context))
-        return BehindField(program, step.texts[0]) if step.texts else program
-    if (words := spec.words) is None:
-        return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
-    return AskedAside(spec, step.signature, load_task_words(words, language))
-
-
-BUILDERS: Mapping[str, Builder] = MappingProxyType(
+_CODE: Mapping[str, Builder] = MappingProxyType(
     {
-        **dict.fromkeys(("zero_shot", "few_shot", "chain_of_thought"), _build_reply),
-        "retrieve_then_answer": _build_retrieve,
-        **dict.fromkeys(("iterative_retrieval", "retrieve_verify"), _build_shipped),
-        "likelihood": _build_likelihood,
-        "signature": lambda spec, *built: _build_module(make_predictor(spec), spec, *built),
-        "flow": _build_flow,
-        "by_format": partial(_build_task, AnswerByFormat),
-        **dict.fromkeys(("extract_explanation", "quote"), partial(_build_task, ExtractExplanation)),
-        "short_answer": partial(_build_task, ShortAnswer),
         "relevance": lambda _spec, _, context: OptionRelevance(_needed(context.finder, "a finder of passages")),
         "random": lambda spec, *_: Control(random_choice(spec.seed)),
         "random_in_order": lambda spec, _, context: Control(
@@ -214,14 +215,7 @@ BUILDERS: Mapping[str, Builder] = MappingProxyType(
         "imported": _refuse_imported,
     }
 )
-"""Kind of program that ships -> what builds it; every other kind is a module of the user's own."""
-
-
-def _with_passages(program: Asking, spec: ProgramSpec, context: ProgramContext) -> Asking | WithPassages:
-    """Return the program, behind passages where its spec looks some up."""
-    if spec.retrieval is None:
-        return program
-    return WithPassages(program, _needed(context.finder, "a finder of passages"))
+"""Kind that is code -> what builds it; every other is steps, or a module of the user's own."""
 
 
 def _needed(part: T | None, description: str) -> T:

@@ -15,7 +15,7 @@ from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan
 from medexam.signatures.task_adapter import AskedTask, QuoteContext, TaskAdapter
 from medexam.signatures.task_words import TaskWords
-from medexam.specs.programs.tasks import ExtractExplanationSpec
+from medexam.specs.programs.tasks import TaskSpec
 from medexam.text import split_sentences
 
 _FIRST, _LAST = "[", " - "
@@ -31,7 +31,7 @@ class ExtractExplanation(TaskProgram):
     answer is whole sentences of the text; where it holds none, the question stays unanswered.
     """
 
-    def __init__(self, spec: ExtractExplanationSpec, words: TaskWords, max_tokens: int | None) -> None:
+    def __init__(self, spec: TaskSpec, words: TaskWords, max_tokens: int | None) -> None:
         """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         self.guided = spec.answer_format == "guided"

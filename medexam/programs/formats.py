@@ -13,7 +13,7 @@ from medexam.questions import Task
 from medexam.signatures import split_thinking
 from medexam.signatures.task_adapter import FORMATS, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords
-from medexam.specs.programs.tasks import ByFormatSpec
+from medexam.specs.programs.tasks import TaskSpec
 from medexam.text import option_letters
 
 _END = "."
@@ -31,7 +31,7 @@ class AnswerByFormat(TaskProgram):
     explanations begin with the words that the format asks for. Short and multi-hop answers are prose and stay free.
     """
 
-    def __init__(self, spec: ByFormatSpec, words: TaskWords, max_tokens: int | None) -> None:
+    def __init__(self, spec: TaskSpec, words: TaskWords, max_tokens: int | None) -> None:
         """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         budget = spec.budget(max_tokens)

@@ -16,8 +16,7 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
 from medexam.signatures.prompts import LikelihoodWords
-from medexam.specs import LikelihoodSpec
-from medexam.specs.programs.likelihood import ScoreNorm
+from medexam.specs.programs.likelihood import LikelihoodSpec, ScoreNorm
 
 UNITS: dict[ScoreNorm, str] = {
     "token_mean": "nats per token",

@@ -22,8 +22,7 @@ from medexam.programs.base import AskingProgram, ExamProgram, shown_of
 from medexam.programs.nearest import DemonstrationFinder, WithNearest
 from medexam.questions import Language, Question
 from medexam.specs import ProgramSpec
-from medexam.specs.programs.own import MODULE, ModuleSpec
-from medexam.specs.programs.replies import ReplySpec
+from medexam.specs.programs.own import MODULE
 
 PROGRAM = "program.json"
 _CARD = "medexam"
@@ -58,17 +57,17 @@ Nearest = Callable[[Sequence[dspy.Example], int, str], DemonstrationFinder]
 
 
 def load_program(
-    program: Loaded, spec: ReplySpec | ModuleSpec, language: Language, nearest: Nearest | None = None
+    program: Loaded, spec: ProgramSpec, language: Language, nearest: Nearest | None = None
 ) -> Loaded | WithNearest:
-    """Load the instructions and demonstrations of `spec.load` into `program`.
+    """Load the instructions and demonstrations of `spec.loads` into `program`.
 
     `nearest` is needed where the demonstrations are chosen for each question.
 
     Raises `SpecError` if there is no program, it is damaged, or it is not one of this kind, form and language.
     """
-    assert spec.load is not None  # noqa: S101 - the caller has looked
-    path = program_file(spec.load)
-    state = read_state(spec.load)
+    assert spec.loads is not None  # noqa: S101 - the caller has looked
+    path = program_file(spec.loads)
+    state = read_state(spec.loads)
     with _naming_damage(path):
         card = _card_of(state)
         parts = predictor_states(state, of_module=spec.module_adapter is not None)

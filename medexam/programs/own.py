@@ -36,7 +36,7 @@ from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
 from medexam.signatures.span_alignment import find_span
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
@@ -217,15 +217,6 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     if not any(hasattr(type(module), method) for method in ("forward", "aforward")):
         raise SpecError(f"program {spec.kind}: {type(module).__name__} has no forward: {_FORM}")
     return module
-
-
-def make_predictor(spec: SignatureSpec) -> dspy.Module:
-    """Make DSPy's own module for the signature in the spec; raises `SpecError` if that is none."""
-    kind = dspy.ChainOfThought if spec.module == "chain_of_thought" else dspy.Predict
-    try:
-        return kind(dspy.Signature(spec.signature, spec.instructions or None))
-    except Exception as error:
-        raise SpecError(f"signature {spec.signature!r}: {error}") from None
 
 
 def make_adapter(spec: ModuleSpec) -> dspy.Adapter:

@@ -10,13 +10,13 @@ from medexam.questions import Task
 from medexam.signatures import split_thinking
 from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
 from medexam.signatures.task_words import TaskWords
-from medexam.specs.programs.tasks import ShortAnswerSpec
+from medexam.specs.programs.tasks import TaskSpec
 
 
 class ShortAnswer(TaskProgram):
     """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
 
-    def __init__(self, spec: ShortAnswerSpec, words: TaskWords, max_tokens: int | None) -> None:
+    def __init__(self, spec: TaskSpec, words: TaskWords, max_tokens: int | None) -> None:
         """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         budget = spec.budget(max_tokens)

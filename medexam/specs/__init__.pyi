@@ -18,13 +18,10 @@ from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec
 from .programs.controls import ImportedSpec as ImportedSpec
-from .programs.likelihood import LikelihoodSpec as LikelihoodSpec
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.needs import Query as Query
 from .programs.needs import ReaderSettings as ReaderSettings
 from .programs.needs import RetrievalSettings as RetrievalSettings
-from .programs.replies import FewShotSpec as FewShotSpec
-from .programs.replies import ZeroShotSpec as ZeroShotSpec
 from .programs.retrieving import RetrievingSpec as RetrievingSpec
 from .retriever import RetrieverSpec as RetrieverSpec
 from .schema import spec_schema as spec_schema

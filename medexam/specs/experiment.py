@@ -11,9 +11,8 @@ from medexam.specs.dataset import DatasetSpec, OwnKind
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
-from medexam.specs.programs.flows import FlowSpec
+from medexam.specs.programs.flows import FlowSpec, StepsSpec
 from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
-from medexam.specs.programs.replies import ZeroShotSpec
 from medexam.specs.validation import PlacedError
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -37,7 +36,7 @@ class CellSpec(Spec):
     model: ModelSpec = ModelSpec()
     models: dict[ModelName, ModelSpec] = Field(default_factory=dict)
     """Further models by name, which steps of a program ask by `model`."""
-    program: AnyProgram = ZeroShotSpec(kind="zero_shot")
+    program: AnyProgram = ALL_KINDS["zero_shot"](kind="zero_shot")
     metrics: tuple[str, ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
@@ -80,7 +79,7 @@ class CellSpec(Spec):
                 "equal: set model.temperature, such as 0.7"
             )
         if (
-            isinstance(program, FlowSpec)
+            isinstance(program, StepsSpec)
             and program.votes
             and any(form in spec.task_forms for spec in ALL_KINDS.values())
         ):
@@ -88,9 +87,11 @@ class CellSpec(Spec):
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"
             )
-        for part in program.parts.values() if isinstance(program, FlowSpec) else ():
-            if not part.program.draws:
-                self.model_copy(update={"program": part.program}).check_fit()
+        if isinstance(program, FlowSpec) and program.sole is None:
+            for part in program.parts.values():
+                if not part.program.draws:
+                    self.model_copy(update={"program": part.program}).check_fit()
+            return
         if program.answers_anything or self.dataset.is_own:
             return
         fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)

@@ -16,7 +16,7 @@ from medexam.specs.model import ModelSpec
 
 DIGEST_LENGTH = 12
 """Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
-IDENTITY_SCHEMA = 3
+IDENTITY_SCHEMA = 4
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 READER_VERSION = 3
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""
@@ -26,8 +26,6 @@ _LABEL_CHARS = 40
 """Characters of a field's value that a label shows."""
 _DRAWING = ("top_p", "top_k", "min_p", "stop")
 _REQUEST = ("reasoning_effort", "thinking", "extra_body")
-_RETRIEVING = {"retriever", "k", "query", "query_language"}
-_READER = {"reader", "revision"}
 
 
 def build_identity(
@@ -55,13 +53,11 @@ def build_identity(
     where nothing is; `prompts` is a hash of what is sent for each invented question, None where the user's code shows
     none; `dspy` is its version where it writes the prompts.
     """
-    program = cell.program.normal(cell.dataset.language)
-    by_facts = ({"retriever"} if retriever else _RETRIEVING) | (_READER if reader else set())
-    excluded = program.by_content | {"max_tokens", "reading"} | by_facts
+    program = cell.program
     dataset = {"language": cell.dataset.language, "fingerprint": fingerprint}
     facts: dict[str, Any] = {
         "dataset": {**cell.dataset.known_as, **dataset, **cell.dataset.form},
-        "program": program.model_dump(mode="json", exclude=excluded),
+        "program": program.facts(cell.dataset.language),
         "reader_version": READER_VERSION,
     }
     if retriever:

@@ -65,7 +65,7 @@ def test_only_passages_that_are_shown_can_be_named(cite) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"cite": False, "reader": "x"}, "set cite to true"),
+        ({"cite": False, "reader": "x"}, "reader belongs to cite: true"),
         ({"samples": 3}, "takes no samples"),
         ({"orders": "cyclic"}, "takes no samples"),
     ],

@@ -5,7 +5,7 @@ import pytest
 import medexam
 from medexam.errors import SpecError
 from medexam.programs import build_program, save_program
-from medexam.specs import ZeroShotSpec
+from medexam.specs import build_cells
 
 LANGUAGES = ("en", "es", "gl", "it", "ru")
 NUMBER = {"en": "[number]", "es": "[número]", "gl": "[número]", "it": "[numero]", "ru": "[номер]"}
@@ -152,9 +152,10 @@ def test_a_prompt_file_says_whose_turn_instructions_are(turns, tmp_path) -> None
 def test_whose_turn_instructions_are_is_the_specs_whatever_saved_the_program(turns, tmp_path, is_dspys) -> None:
     saved, system = tmp_path / "program.json", tmp_path / "mine.yaml"
     system.write_text("en: {zero_shot: {turn: system, instructions: Choose.}}")
-    program = build_program(ZeroShotSpec(), "en")
+    spec = build_cells({"name": "x", "dataset": "headqa_sample"}, {})[1][0].program
+    program = build_program(spec, "en")
     program.respond.signature = program.respond.signature.with_instructions("Choose. Write {Answer: n}.")
-    program.save(str(saved)) if is_dspys else save_program(program, saved, ZeroShotSpec(), "en")
+    program.save(str(saved)) if is_dspys else save_program(program, saved, spec, "en")
     asked = [("user", "Choose. Write {Answer: n}."), ("user", ASKED)]
     assert turns("zero_shot", load=str(saved)) == [("system", ""), *asked]
     assert turns("zero_shot", load=str(saved), prompt=str(system)) == [("system", asked[0][1]), asked[1]]

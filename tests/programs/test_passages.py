@@ -39,7 +39,7 @@ def test_solved_examples_stand_before_the_passages(ask, behind) -> None:
     assert len(alone.messages) > 3
     assert shown.messages[:-1] == alone.messages[:-1]
     assert shown.messages[-1]["content"] == BEFORE + alone.messages[-1]["content"]
-    with pytest.raises(SpecError, match="examples belongs to `then: few_shot`"):
+    with pytest.raises(SpecError, match="examples belongs to few_shot"):
         behind({**RAG, "examples": "mine.yaml"}, "x")
 
 

@@ -88,7 +88,7 @@ def test_a_mapping_changes_the_fields_of_a_part_or_names_another(mapping, asked)
 def test_steps_alone_are_a_program_of_their_own() -> None:
     steps = {"name": "mine", "steps": [{"ask": "question, options -> why, answer: int"}]}
     _, (cell,) = build_cells({**NAMED, "program": DIRECT}, {"program": steps})
-    assert (cell.program.kind, cell.program.name) == ("signature", "mine")
+    assert (cell.program.kind, cell.program.name) == ("flow", "mine")
 
 
 def test_a_mapping_that_names_none_reaches_each_value_of_an_axis() -> None:

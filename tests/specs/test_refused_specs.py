@@ -23,7 +23,7 @@ def test_what_is_wrong_is_said_in_one_line(case) -> None:
 @pytest.mark.parametrize(
     ("program", "dataset", "label"),
     [
-        ("retrieve_verify", "headqa_sample", "retrieve_verify-fusion-k5"),
+        ("retrieve_verify", "headqa_sample", "retrieve_verify-fusion"),
         ("retrieve_then_answer", "headqa_sample", "retrieve_then_answer-medcpt"),
         ({"kind": "relevance", "query": "stem"}, "headqa_sample", "relevance-medcpt"),
         ({"kind": "likelihood", "context": "retrieved"}, "headqa_sample", "likelihood-option_text-medcpt"),

@@ -11,7 +11,7 @@ from medexam.datasets import load_exam_set
 from medexam.programs import build_program
 from medexam.questions import Question
 from medexam.serve import build_engine
-from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec, ProgramSpec, build_cells
 from recorded import recorded
 
 pytestmark = pytest.mark.vllm
@@ -29,7 +29,7 @@ def questions() -> list[Question]:
     return sorted(exams, key=lambda q: (len(q.stem) + 4 * sum(len(o.text) for o in q.options), q.key))[:100]
 
 
-def answers(model: ModelSpec, spec: LikelihoodSpec, questions: Sequence[Question]) -> list[dspy.Prediction]:
+def answers(model: ModelSpec, spec: ProgramSpec, questions: Sequence[Question]) -> list[dspy.Prediction]:
     async def answer() -> list[dspy.Prediction]:
         engine = await build_engine(model, EngineNeeds(logprobs=True))
         program = build_program(spec, "en")
@@ -52,8 +52,9 @@ def compare(one: Sequence[dspy.Prediction], other: Sequence[dspy.Prediction]) ->
     return far, sum(a.answer == b.answer for a, b in pairs) / len(pairs)
 
 
-def likelihood(**fields) -> LikelihoodSpec:
-    return LikelihoodSpec(kind="likelihood", **fields)
+def likelihood(**fields) -> ProgramSpec:
+    program = {"kind": "likelihood", **fields}
+    return build_cells({"name": "x", "dataset": "headqa_sample", "program": program}, {})[1][0].program
 
 
 def test_a_server_and_the_weights_themselves_agree_on_100_questions(endpoint, questions) -> None:

@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
+from medexam.specs.programs.kind_files import KindSpec
 from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
-from medexam.specs.programs.shipped_flows import flow_document, shipped_text
 from medexam.specs.validation import validate
 from medexam.text import nearest
 
@@ -17,6 +17,8 @@ _LEAVES = {
     "flow": "It is your own list of steps: docs/composing.md.",
     "imported": "It is what was imported from a file.",
 }
+_EXAMPLES = {"signature": "question, options -> answer: int"}
+"""Parameters that a spec must set -> an example."""
 
 
 class _Shown(Spec):
@@ -40,18 +42,17 @@ def render_program(kind: str, settings: Mapping[str, Any]) -> str:
         suggestion = nearest(kind, list(ALL_KINDS))
         advice = f"did you mean {suggestion}? " if suggestion else ""
         raise SpecError(f"no program {kind!r}: {advice}the kinds are {', '.join(ALL_KINDS)}")
-    text = shipped_text(kind)
-    if text is not None and not settings:
-        return text
+    spec_class = ALL_KINDS[kind]
     tree = {key.removeprefix("program."): value for key, value in settings.items()}
-    required = [
-        name for name, field in ALL_KINDS[kind].model_fields.items() if field.is_required() and name not in tree
-    ]
-    if required and text is None:
-        return _leaf(kind, dict.fromkeys(required, "..."))
-    document = flow_document(validate(_Shown, {"program": {"kind": kind, **tree}}).program)
-    if document is None:
-        return _leaf(kind, tree)
+    required = [name for name, field in spec_class.model_fields.items() if field.is_required() and name not in tree]
+    if issubclass(spec_class, KindSpec):
+        tree |= {name: _EXAMPLES.get(name, "...") for name in required}
+        program = validate(_Shown, {"program": {"kind": kind, **tree}}).program
+        return f"# {spec_class.__doc__}\n" + _dump(cast("KindSpec", program).document)
+    return _leaf(kind, dict.fromkeys(required, "...") if required else tree)
+
+
+def _dump(document: Mapping[str, Any]) -> str:
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 

@@ -10,8 +10,8 @@ from medexam.questions import Language
 from medexam.signatures.prompts import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.asking_steps import read_step_words
-from medexam.specs.programs.flows import FlowSpec, StepPart
+from medexam.specs.programs.asking_steps import AskStep, read_step_words
+from medexam.specs.programs.flows import StepPart, StepsSpec
 from medexam.specs.programs.own import ADAPTERS
 
 
@@ -38,29 +38,29 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["loaded"] = loaded_words(program.loads, of_module=program.module_adapter is not None)
         if program.words is not None and (turn := load_words(program.words, language).get("turn")):
             words["turn"] = turn
-    elif program.words is not None:
+    elif program.words is not None and not isinstance(program, StepsSpec):
         words |= load_words(program.words, language)
-    if isinstance(program, FlowSpec):
-        words |= _describe_flow(program, language)
-    if program.side_words is not None:
-        words["beside"] = load_words(program.side_words, language)
+    if isinstance(program, StepsSpec):
+        words |= _describe_steps(program, language)
     return words
 
 
-def _describe_flow(program: FlowSpec, language: Language) -> dict[str, Any]:
+def _describe_steps(program: StepsSpec, language: Language) -> dict[str, Any]:
     """Describe the steps, what each part asks with, and the content of the files that they name."""
     own_modules = {part.name: part.own_module for part in program.parts.values() if part.own_module is not None}
+    parts = program.parts.values() if program.loads is None else ()
     sources = {name: hash_source(module, PROGRAMS) for name, module in own_modules.items()}
     return {
-        "steps": program.describe_steps(language),
-        "parts": {part.name: describe_words(part.program, language) for part in program.parts.values()},
+        "parts": {part.name: describe_words(part.program, language) for part in parts},
         "asked_with": {part.name: _describe_step(part, language) for part in program.parts.values()},
         "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in program.combining_code},
     }
 
 
 def _describe_step(part: StepPart, language: Language) -> dict[str, Any]:
+    cite = part.step.cite if isinstance(part.step, AskStep) else None
     try:
-        return read_step_words(part.step, language)
+        words = read_step_words(part.step, language)
+        return words if cite is None else {**words, "cite": load_words(cite.words, language)}
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None

@@ -27,9 +27,11 @@ class CitingPassages(BehindText):
     """
 
     def __init__(
-        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: SupportReader | None
+        self, program: AnsweringProgram, finder: PassageFinder | None, note: str, reader: SupportReader | None
     ) -> None:
-        """Make the program; `note` asks for the citation, and stands behind the passages."""
+        """Make the program: `note` asks for the citation, and stands behind the passages; without `finder` it is called
+        with these.
+        """
         super().__init__(program)
         self._finder = finder
         self._note = note
@@ -40,13 +42,23 @@ class CitingPassages(BehindText):
             self.cite = dspy.Predict(behind_passages(CitePassage.with_instructions(words)))
             self.cite.demos = program.respond.demos
 
+    @property
+    def finds(self) -> bool:
+        """Whether it finds its passages by itself."""
+        return self._finder is not None
+
     def calls_for(self, question: Question) -> int:
         """Count the program's own, and one for the citation where it is guided."""
         return self.program.calls_for(question) + (self.cite is not None)
 
     async def answer(self, question: Question) -> ProgramOutput:
+        """Ask behind the passages that are found."""
+        assert self._finder is not None  # noqa: S101 - the builder has looked
+        return await self.answer_citing(question, list(self._finder.find(question)))
+
+    async def answer_citing(self, question: Question, hits: Sequence[Hit]) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
-        hits = list(self._finder.find(question))
+        hits = list(hits)
         passages_text = number_passages([hit.passage.text for hit in hits])
         outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = hits

@@ -20,14 +20,15 @@ from medexam.programs.fields import Asked, question_fields
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_passage
+from medexam.programs.retrieval.citing import CitingPassages
 from medexam.programs.retrieval.passages import PassageFinder, shown_text
 from medexam.programs.retrieval.searching import PassageSearch
 from medexam.programs.steps.asides import Aside, AskedAside, BehindField
 from medexam.programs.steps.branches import BranchRule, combine_branches
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
-from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
-from medexam.specs.programs.flows import FlowSpec, StepPart
+from medexam.specs.programs.asking_steps import PASSAGES, AskingStep, AskStep, StepSpec
+from medexam.specs.programs.flows import StepPart, StepsSpec
 from medexam.specs.programs.step_fields import added_lists
 from medexam.specs.programs.steps import (
     AllStep,
@@ -63,7 +64,7 @@ class StepPlan:
 
     def __init__(
         self,
-        spec: FlowSpec,
+        spec: StepsSpec,
         search: PassageSearch | None,
         rules: Mapping[str, BranchRule],
         finder: PassageFinder | None,
@@ -195,7 +196,9 @@ class Course:
             # Equal calls of a module get seeds of their own as they are made.
             later = 0
         # Steps inside may ask alike too.
-        inner = program.calls_for(self.question) if isinstance(part.program, FlowSpec) else 1
+        inner = (
+            program.calls_for(self.question) if isinstance(part.program, StepsSpec) and part.program.sole is None else 1
+        )
         self.times[asking] = reply_count + inner * self.plan.replies[part.place]
         with asked_by(lm, seeds_later=later):
             if isinstance(program, Aside):
@@ -347,6 +350,8 @@ class _Given(AskingProgram):
         part = self._part
         if isinstance(part, OwnProgram):
             return await part.answer_with(question, self._fields)
+        if isinstance(part, CitingPassages) and not part.finds:
+            return await part.answer_citing(question, self._fields[PASSAGES])
         if isinstance(part, BehindField):
             return await part.answer_behind(question, shown_text(self._fields[part.field]))
         if isinstance(part, AskingProgram):

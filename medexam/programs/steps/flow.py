@@ -18,7 +18,7 @@ from medexam.programs.steps.branches import BranchRule
 from medexam.programs.steps.course import Course, StepPlan
 from medexam.questions import Question
 from medexam.specs.programs.asking_steps import AskingStep, AskStep
-from medexam.specs.programs.flows import FlowSpec, StepPart
+from medexam.specs.programs.flows import StepPart, StepsSpec
 from medexam.specs.programs.steps import ConditionStep, EachStep, RepeatStep, RetrieveStep
 from medexam.specs.programs.steps import Steps as StepSpecs
 
@@ -28,7 +28,7 @@ class StepProgram(AskingProgram):
 
     def __init__(
         self,
-        spec: FlowSpec,
+        spec: StepsSpec,
         programs: Mapping[str, dspy.Module],
         search: PassageSearch | None,
         rules: Mapping[str, BranchRule],

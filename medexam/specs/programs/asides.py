@@ -18,7 +18,6 @@ class AsideSpec(WordsSpec):
     """Ask beside the question: in a group of words, or a model of natural language inference that judges passages."""
 
     asks_model: ClassVar[bool] = True
-    asks_in_words: ClassVar[bool] = True
     kind: Literal["aside"] = "aside"
     group: str | None = None
     """The group of words; None where a reader judges."""
@@ -70,8 +69,6 @@ class AsideSpec(WordsSpec):
 
 def check_words(words: ProgramSpec, signature: SignatureText) -> None:
     """Raise `ValueError` unless a step can ask `signature` in these words."""
-    if not words.asks_in_words:
-        raise ValueError(f"words {words.kind} do not ask one question: write it as a step `use`")
     outputs, others = signature.outputs, [name for name in signature.inputs if name not in QUESTION_FIELDS]
     if isinstance(words, AsideSpec):
         kinds = ["bool", "float"][: len(outputs)] if words.reader is not None else [*outputs.values()][:1]

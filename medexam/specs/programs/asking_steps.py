@@ -21,9 +21,10 @@ from medexam.specs.base import Spec
 from medexam.specs.names import PROGRAMS, part_name
 from medexam.specs.programs.asides import AsideSpec, check_words
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.behind_passages import SideWordsSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat
+from medexam.specs.programs.likelihood import LikelihoodSpec
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, ReaderSettings, WordFiles
 from medexam.specs.programs.orders import Orders
+from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText, read_signature
 from medexam.specs.validation import PlacedError
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     AnyProgram = ProgramSpec
     AnyWords = ProgramSpec
 
+PASSAGES = "passages"
+"""The field that look-ups write."""
 FieldName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 _TEXT_FILES = (".txt", ".md")
 BY = ("predict", "chain_of_thought", "react", "likelihood")
@@ -112,6 +115,29 @@ class AskingStep(StepSpec):
         return type(program).model_validate({**program.model_dump(), **changes}) if changes else program
 
 
+class CiteSpec(Spec):
+    """Have the reply name the passage that supports its answer, such as `{Answer: 3} [2]`."""
+
+    prompt: str | Path = "retrieval"
+    """A named set of words (`retrieval`) or a path to a YAML file with one's own."""
+    prompt_language: Language | None = None
+    """The language of these words; None: that of the questions."""
+    reader: str | Path | None = None
+    """A folder or a hub id of a model of natural language inference that scores each citation; None scores none."""
+    revision: str | None = None
+    """Revision of a hub reader; None takes the newest."""
+
+    @property
+    def words(self) -> WordFiles:
+        """The file of its words."""
+        return WordFiles("groups", self.prompt, ("cite",), language=self.prompt_language)
+
+    @property
+    def local_reader(self) -> ReaderSettings | None:
+        """The local model that scores citations; None where none does."""
+        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
+
+
 class AskStep(AskingStep):
     """Ask a DSPy signature."""
 
@@ -128,13 +154,20 @@ class AskStep(AskingStep):
     is asked beside the question, such as `helps`; None: in DSPy's words."""
     answer_form: AnswerForm | None = None
     """`braces` or `angles`, with `words`; None: that of the words."""
+    cite: CiteSpec | None = None
+    """Number the passages and have the reply name the one that supports its answer, with `words`; None names none."""
 
     @model_validator(mode="after")
     def _words_fit(self) -> Self:
         if self.words is None:
-            if self.answer_form is not None:
-                raise ValueError("answer_form belongs to words: leave it out")
+            for name in ("answer_form", "cite"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} belongs to words: leave it out")
             return self
+        if self.cite is not None and (not isinstance(self.words, ReplySpec) or self.texts != (PASSAGES,)):
+            raise ValueError("cite needs words that name an option, and passages: read `question, options, passages`")
+        if self.cite is not None and (self.samples or self.orders):
+            raise ValueError("cite takes no samples, orders or load: leave them out")
         if self.by != "predict" or self.instructions is not None or self.demos:
             raise ValueError("words have their own instructions and examples: leave by, instructions and demos out")
         check_words(self.words, self.signature)
@@ -153,8 +186,7 @@ class AskStep(AskingStep):
     @property
     def inner(self) -> Collection[str]:
         """Orders, where the words are asked in several by themselves."""
-        fields = {} if self.words is None else type(self.words).model_fields
-        return ("orders",) if "orders" in fields and "samples" not in fields else ()
+        return ("orders",) if isinstance(self.words, LikelihoodSpec) else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -204,8 +236,7 @@ class UseStep(AskingStep):
     @property
     def inner(self) -> Collection[str]:
         """Which of samples and orders the program has itself."""
-        is_asked_once = isinstance(self.use, SideWordsSpec) or getattr(self.use, "cite", False)
-        return () if is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
+        return () if self.use.is_asked_once else {"samples", "orders"} & type(self.use).model_fields.keys()
 
 
 def read_step_words(step: AskingStep, language: Language) -> dict[str, Any]:

@@ -31,23 +31,30 @@ class ProgramSpec(Spec):
 
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
-    by_content: ClassVar[set[str]] = {"name", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
+    by_content: ClassVar[set[str]] = {"name", "prompt", "prompt_language", "examples", "load"}
     """Fields that say where words are; the words themselves are part of a run's identity."""
-    asks_in_words: ClassVar[bool] = False
-    """Whether a step may ask one question in its words."""
-    optimizers: ClassVar[tuple[OptimizerKind, ...]] = ()
-    """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
-    optimized_for: ClassVar[tuple[Metric, ...]] = ("accuracy", "exam_score")
-    """What its candidates can be chosen by."""
     builder: ClassVar[str] = ""
     """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
     the questions and a `ProgramContext`."""
-    answers_anything: ClassVar[bool] = False
-    """Whether it answers exams and questions in words alike."""
     task_forms: ClassVar[tuple[Form, ...]] = ()
     """The forms of questions that it answers in words; empty if it answers exams alone."""
     then_by_form: ClassVar[Mapping[Form, str]] = MappingProxyType({})
     """Form of questions -> what its `then` is for them unless a spec says so."""
+
+    @property
+    def optimizers(self) -> tuple[OptimizerKind, ...]:
+        """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
+        return ()
+
+    @property
+    def optimized_for(self) -> tuple[Metric, ...]:
+        """What its candidates can be chosen by."""
+        return "accuracy", "exam_score"
+
+    @property
+    def answers_anything(self) -> bool:
+        """Whether it answers exams and questions in words alike."""
+        return False
 
     @property
     def answers_tasks(self) -> bool:
@@ -83,8 +90,8 @@ class ProgramSpec(Spec):
 
     @property
     def asked_as(self) -> str:
-        """The kind of program that the question is asked as; another one only after passages."""
-        return self.kind
+        """The kind of words that the question is asked in."""
+        return getattr(self, "then", None) or self.kind
 
     @property
     def pictures(self) -> int | None:
@@ -94,11 +101,6 @@ class ProgramSpec(Spec):
     @property
     def words(self) -> WordFiles | None:
         """The files of its words; None where it has none."""
-        return None
-
-    @property
-    def side_words(self) -> WordFiles | None:
-        """The file of what it asks beside the question itself, such as for queries; None where it asks nothing else."""
         return None
 
     @property
@@ -157,6 +159,11 @@ class ProgramSpec(Spec):
         return None
 
     @property
+    def is_asked_once(self) -> bool:
+        """Whether it takes no samples and orders of its own, so that steps ask it several times instead."""
+        return False
+
+    @property
     def could_be_guided(self) -> bool:
         """Whether its replies may hold no legal answer, and `answer_format: guided` would change that."""
         return False
@@ -188,12 +195,20 @@ class ProgramSpec(Spec):
         reading: Reading = getattr(self, "reading", "strict")
         return reading
 
-    def budget(self, of_model: int | None) -> int | dict[str, int] | None:  # noqa: ARG002
+    def budget(self, of_model: int | None) -> Any:  # noqa: ARG002
         """Return the tokens a reply may have, or by group of words, where the model's own spec says `of_model`.
 
         None where the model writes no reply.
         """
         return None
+
+    def facts(self, language: Language) -> dict[str, Any]:
+        """Describe, as JSON-ready data, what an answer depends on of it beside what its files hold, its retriever, its
+        local model and its tokens.
+        """
+        excluded = self.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
+        excluded |= {"k", "query", "query_language"} if self.retrieval is None else set()
+        return self.normal(language).model_dump(mode="json", exclude=excluded)
 
     def normal(self, language: Language) -> Self:  # noqa: ARG002
         """Return the same program for questions in `language`, with values instead of what stands for them."""
@@ -201,13 +216,11 @@ class ProgramSpec(Spec):
 
 
 class WordsSpec(ProgramSpec):
-    """Base of the programs that ask in the words of a prompt file."""
+    """Base of what asks in the words of a prompt file."""
 
     if TYPE_CHECKING:
-        prompt: str | Path  # A field of each kind's own, with a default of its own.
+        prompt: str | Path | None  # A field of each kind's own, with a default of its own.
 
-    name: str | None = None
-    """What it is called in tables and folders; None: its kind."""
     prompt_language: Language | None = None
     """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
     that of the questions."""
@@ -216,5 +229,5 @@ class WordsSpec(ProgramSpec):
     def words_label(self) -> list[str]:
         """What tells these words from the program's own, for tables and folders."""
         own = type(self).model_fields["prompt"].default
-        prompt_names = [Path(self.prompt).stem] if str(self.prompt) != own else []
+        prompt_names = [Path(self.prompt).stem] if self.prompt is not None and str(self.prompt) != own else []
         return prompt_names if self.prompt_language is None else [*prompt_names, f"words_{self.prompt_language}"]

@@ -1,21 +1,26 @@
-"""Programs that the spec itself composes: the kind `flow`, a list of steps."""
+"""Programs that are steps: what they need and ask follows from these.
+
+The kind `flow` is a list of steps that a spec writes; every kind that ships or is installed as a file is another.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 from operator import or_
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from medexam.model_calls import Reading
 from medexam.questions import Language
+from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.asking_steps import BY, AskingStep, AskStep, UseStep
 from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.behind_passages import SideWordsSpec
-from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings
-from medexam.specs.programs.own import ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.own import MODULE, OF_MODULES, ModuleSpec, OwnSpec, SignatureSpec
+from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.step_fields import check_fields
 from medexam.specs.programs.steps import COMBINE, AllStep, RetrieveStep, Steps, walk_steps
 from medexam.specs.retriever import RetrieverSpec
@@ -49,23 +54,24 @@ class StepPart(NamedTuple):
         return self.step.by if isinstance(self.step, AskStep) and self.step.by not in BY else None
 
 
-class FlowSpec(ModuleSpec):
-    """Steps over one set of named fields; the last `answer` that is written is the program's."""
+class StepsSpec(ProgramSpec):
+    """Base of the programs that are steps over one set of named fields; the last `answer` that is written counts."""
 
-    by_content: ClassVar[set[str]] = ModuleSpec.by_content | {"name", "steps"}
-    kind: Literal["flow"] = "flow"
-    name: str = Field(default="flow", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    """What it is called in tables and folders."""
-    steps: Steps
-    """In the order in which they are done."""
+    if TYPE_CHECKING:
+
+        @property
+        def steps(self) -> Steps:
+            """The steps, in the order in which they are done."""
+
+    asks_model: ClassVar[bool] = True
 
     @model_validator(mode="after")
-    def _fields_are_there(self) -> Self:
-        if self.query != "stem" or self.query_language is not None:
-            raise ValueError(
-                "query and query_language belong to other kinds of program: here the step `retrieve` "
-                "names the text to look up"
-            )
+    def _steps_fit(self) -> Self:
+        self.check_steps()
+        return self
+
+    def check_steps(self) -> None:
+        """Raise `PlacedError`, or `ValueError`, where steps do not fit each other."""
         for place, step in walk_steps(self.steps):
             if self.look_up is None and isinstance(step, RetrieveStep) and (step.query, step.query_language) != _STEM:
                 raise PlacedError(
@@ -80,8 +86,9 @@ class FlowSpec(ModuleSpec):
         for place, part in self.parts.items():
             if part.step.outer_orders is not None and _judges(part.program):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
+            if self.loads is not None and isinstance(part.step, AskStep) and part.step.cite is not None:
+                raise ValueError("cite takes no samples, orders or load: leave them out")
         _ = self.fields_at, self.retrieval, self.local_reader
-        return self
 
     @property
     def parts(self) -> Mapping[str, StepPart]:
@@ -102,32 +109,127 @@ class FlowSpec(ModuleSpec):
         return parts
 
     @property
+    def sole(self) -> StepPart | None:
+        """What answers if nothing else is asked and nothing stands around it but a look-up; None for other steps."""
+        last = self.steps[-1]
+        before = self.steps[:-1]
+        if before and before != (self.look_up,):
+            return None
+        if not isinstance(last, AskStep) or last.by not in ("predict", "chain_of_thought") or last.demos:
+            return None
+        around = (last.model, last.temperature, last.rename, last.add)
+        return None if set(around) != {None} else next(iter(self.parts.values()))
+
+    @property
+    def answering(self) -> ProgramSpec | None:
+        """What is asked for the answer in words that ship; None where other programs answer."""
+        answers = [(part.step, part.program) for part in self.parts.values() if part.answers]
+        step, program = answers[-1] if answers else (None, None)
+        return program if isinstance(step, AskStep) and step.words is not None else None
+
+    @property
+    def asked_as(self) -> str:
+        """The kind of words that the question is asked in; its own where other programs answer."""
+        return self.kind if self.answering is None else self.answering.kind
+
+    @property
     def fields_at(self) -> Mapping[str, Mapping[str, str]]:
         """Place of each step that asks -> the fields that are there before it, with their types."""
         return check_fields(self.steps, {place: part.program for place, part in self.parts.items()})
 
     def _asked(self, step: AskStep) -> ProgramSpec:
         """Return the program of one signature that a step asks, or of words that ship."""
+        answer_format, max_tokens = getattr(self, "answer_format", "free"), getattr(self, "max_tokens", None)
         if step.words is not None:
             program = step.program
             changes: dict[str, Any] = {}
             fields = () if isinstance(program, AsideSpec) else type(program).model_fields
-            if "answer_format" in fields and step.answer_format is None and self.answer_format == "guided":
-                changes["answer_format"] = self.answer_format
-            if "max_tokens" in fields and step.max_tokens is None and self.max_tokens is not None:
-                changes["max_tokens"] = self.max_tokens
+            if "answer_format" in fields and step.answer_format is None and answer_format == "guided":
+                changes["answer_format"] = answer_format
+            if "max_tokens" in fields and step.max_tokens is None and max_tokens is not None:
+                changes["max_tokens"] = max_tokens
             return step.renewed(program, changes)
         weighs = step.by == "likelihood"
         is_chat = weighs or step.answer_format == "guided"
         return SignatureSpec(
             signature=step.ask,
             module="chain_of_thought" if step.by == "chain_of_thought" else "predict",
-            answer_format="free" if weighs else step.answer_format or self.answer_format,
-            adapter="chat" if is_chat else self.adapter,
-            adapter_args={} if is_chat else self.adapter_args,
-            max_tokens=step.max_tokens or self.max_tokens,
+            answer_format="free" if weighs else step.answer_format or answer_format,
+            adapter="chat" if is_chat else getattr(self, "adapter", "chat"),
+            adapter_args={} if is_chat else getattr(self, "adapter_args", {}),
+            max_tokens=step.max_tokens or max_tokens,
+            timeout_s=getattr(self, "timeout_s", None),
             logprobs=weighs,
         )
+
+    @property
+    def optimizers(self) -> tuple[OptimizerKind, ...]:
+        """Those that can improve its instructions and demonstrations; none where something is asked beside."""
+        if any(_judges(part.program) for part in self.parts.values()):
+            return ()
+        return OF_MODULES if self.sole is None else self.sole.program.optimizers
+
+    @property
+    def optimized_for(self) -> tuple[Metric, ...]:
+        """What its candidates can be chosen by."""
+        return super().optimized_for if self.sole is None else self.sole.program.optimized_for
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether a question with its answer alone is a demonstration of what it asks."""
+        return self.sole is not None and self.sole.program.takes_labels
+
+    @property
+    def answers_anything(self) -> bool:
+        """Whether it answers exams and questions in words alike."""
+        return all(part.program.answers_anything for part in self.parts.values() if part.answers)
+
+    @property
+    def answers_tasks(self) -> bool:
+        """Whether it answers in words, not by the number of an option."""
+        return any(part.program.answers_tasks for part in self.parts.values())
+
+    @property
+    def asked_groups(self) -> tuple[str, ...] | None:
+        """The groups of questions that it has words for; None where it has the same words for all."""
+        return None if self.answering is None else self.answering.asked_groups
+
+    @property
+    def pictures(self) -> int | None:
+        """Pixels of the longest side of the pictures of questions; None where they are hidden."""
+        return max((part.program.pictures or 0 for part in self.parts.values()), default=0) or None
+
+    @property
+    def option_text_norm(self) -> str | None:
+        """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
+        return None if self.answering is None else self.answering.option_text_norm
+
+    @property
+    def could_be_guided(self) -> bool:
+        """Whether its replies may hold no legal answer, and `answer_format: guided` would change that."""
+        return self.answering is not None and self.answering.could_be_guided
+
+    @property
+    def asks_repeatedly(self) -> bool:
+        """Whether several replies to the same question vote."""
+        return self.sole is not None and self.votes
+
+    @property
+    def module_adapter(self) -> str | None:
+        """DSPy's adapter of the modules that it calls; None where it calls none."""
+        calls = (part.program.module_adapter for part in self.parts.values())
+        return next((adapter for adapter in calls if adapter is not None), None)
+
+    @property
+    def saved_as(self) -> dict[str, Any]:
+        """What an optimized program's file says of it; only a program of the same loads it."""
+        words = self.sole and self.sole.program
+        return {"kind": words.kind, "form": words.answer_form} if isinstance(words, ReplySpec) else {"kind": MODULE}
+
+    @property
+    def words(self) -> WordFiles | None:
+        """The files of the words that it answers in; None where other programs answer."""
+        return None if self.answering is None else self.answering.words
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -166,14 +268,16 @@ class FlowSpec(ModuleSpec):
     @property
     def retrieval(self) -> RetrievalSettings | None:
         """How its passages are looked up; None where it sees none. All its steps look up in one way."""
-        step = self.look_up
+        step, retriever = self.look_up, getattr(self, "retriever", None)
         if step is not None:
-            own = [RetrievalSettings(self.retriever or RetrieverSpec(), step.k, step.query, step.query_language)]
+            own = [RetrievalSettings(retriever or RetrieverSpec(), step.k, step.query, step.query_language)]
         else:
             counts = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
-            is_used = self._modules_look_up or all(part.program.retrieval is None for part in self.parts.values())
-            counts += [2] if self.retriever is not None and not counts and is_used else []
-            own = [RetrievalSettings(self.retriever or RetrieverSpec(), max(counts), "written", None)] if counts else []
+            is_used = isinstance(self, ModuleSpec) and (
+                self._modules_look_up or all(part.program.retrieval is None for part in self.parts.values())
+            )
+            counts += [2] if retriever is not None and not counts and is_used else []
+            own = [RetrievalSettings(retriever or RetrieverSpec(), max(counts), "written", None)] if counts else []
         settings = [*own]
         settings += [part.program.retrieval for part in self.parts.values() if part.program.retrieval is not None]
         written = max((one.k for one in settings if one.query == "written"), default=0)
@@ -197,15 +301,18 @@ class FlowSpec(ModuleSpec):
     @property
     def _modules_look_up(self) -> bool:
         """Whether a module of the user's own, or a tool, may look up texts."""
-        return any(
-            part.own_module or isinstance(part.program, OwnSpec) or getattr(part.step, "by", None) == "react"
-            for part in self.parts.values()
+        steps = [step for _, step in walk_steps(self.steps)]
+        uses_own = any(isinstance(step, UseStep) and isinstance(step.use, OwnSpec) for step in steps)
+        return uses_own or any(
+            isinstance(step, AskStep) and (step.by == "react" or step.by not in BY) for step in steps
         )
 
     @property
     def local_reader(self) -> ReaderSettings | None:
         """The local model that its steps have texts read by; None where they have none read."""
-        readers = {part.program.local_reader for part in self.parts.values()} - {None}
+        cites = [getattr(part.step, "cite", None) for part in self.parts.values()]
+        readers = {part.program.local_reader for part in self.parts.values()}
+        readers = (readers | {cite.local_reader for cite in cites if cite is not None}) - {None}
         if len(readers) > 1:
             raise ValueError(
                 "its steps use several local models as readers, and a program may use only one: keep one of them"
@@ -235,44 +342,71 @@ class FlowSpec(ModuleSpec):
         return combines or any(part.step.outer_samples or part.step.outer_orders for part in self.parts.values())
 
     def budget(self, of_model: int | None) -> Any:
-        """Return the tokens that the replies of each part may have, by its name."""
-        return {part.name: part.program.budget(of_model) for part in self.parts.values()}
+        """Return the tokens a reply may have; of several parts by their names, and by group of their words."""
+        if self.sole is not None:
+            return self.sole.program.budget(of_model)
+        tokens: dict[str, int] = {}
+        for part in self.parts.values():
+            of_part = part.program.budget(of_model)
+            if isinstance(of_part, Mapping):
+                tokens |= {f"{part.name}.{group}": count for group, count in of_part.items()}
+            elif of_part is not None:
+                tokens[part.name] = of_part
+        return tokens
 
-    def normal(self, language: Language) -> Self:  # noqa: ARG002
-        """Return the same; its parts depend on the language by themselves."""
+    def facts(self, language: Language) -> dict[str, Any]:
+        """Describe the steps, whatever kind they are of, without paths: what files hold is told beside them."""
+        return {"steps": list(_described(self.steps, "steps", self.parts, language))}
+
+
+class FlowSpec(StepsSpec, ModuleSpec):
+    """Steps that a spec writes."""
+
+    kind: Literal["flow"] = "flow"
+    name: str = Field(default="flow", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    """What it is called in tables and folders."""
+    steps: Steps
+    """In the order in which they are done."""
+    reading: Reading = "strict"
+    """How replies are scored where the format is missing: `strict`, or `lenient` as a careful marker would."""
+
+    @model_validator(mode="after")
+    def _looks_up_by_steps(self) -> Self:
+        if self.query != "stem" or self.query_language is not None:
+            raise ValueError(
+                "query and query_language belong to other kinds of program: here the step `retrieve` "
+                "names the text to look up"
+            )
         return self
-
-    def describe_steps(self, language: Language) -> list[dict[str, Any]]:
-        """Describe the steps as JSON-ready data without paths: what files hold is told beside them."""
-        return list(_described(self.steps, "steps", self.parts, language))
 
 
 def _judges(program: ProgramSpec) -> bool:
     """Return whether a program asks beside the question, or has a local model read."""
-    inner = program.parts.values() if isinstance(program, FlowSpec) else ()
-    is_aside = isinstance(program, AsideSpec | SideWordsSpec) or program.local_reader is not None
+    inner = program.parts.values() if isinstance(program, StepsSpec) else ()
+    is_aside = isinstance(program, AsideSpec) or program.local_reader is not None
     return is_aside or any(_judges(part.program) for part in inner)
 
 
 _STEM = ("stem", None)
-_CONTENT = {"words", "instructions", "demos", "by", "combine", "use", "do", "all", "max_tokens"}
-"""Fields of steps that are told otherwise: what they name by its content, steps one by one, tokens as a budget."""
+_CONTENT = {"words", "instructions", "demos", "by", "combine", "use", "do", "all", "cite"}
+_OF_ASKED = {"max_tokens", "answer_format", "answer_form"}
+"""Fields of steps that are told otherwise: what they name by its content, steps one by one, or as what is asked."""
 
 
 def _described(steps: Steps, place: str, parts: Mapping[str, StepPart], language: Language) -> Iterator[dict[str, Any]]:
     for position, step in enumerate(steps):
         step_place = f"{place}.{position}"
-        tree = step.model_dump(mode="json", exclude=_CONTENT)
+        tree = step.model_dump(mode="json", exclude=_CONTENT | _OF_ASKED)
+        if isinstance(step, RetrieveStep):
+            tree["query_language"] = step.query_language or language
         if isinstance(step, AskStep) and step.by in BY:
             tree["by"] = step.by
+        if isinstance(step, AskStep) and step.cite is not None:
+            tree["cites"] = True
         if isinstance(step, AllStep):
             tree["combine"] = step.combine if step.combine in COMBINE else "own" if step.combine else None
         if isinstance(step, AskingStep):
-            program = parts[step_place].program.normal(language)
-            left_out = program.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
-            left_out |= set() if program.retrieval is not None else {"k", "query", "query_language"}
-            asked = program.model_dump(mode="json", exclude=left_out)
-            tree["use" if isinstance(step, UseStep) else "asked"] = asked
+            tree["asked"] = parts[step_place].program.facts(language)
         for inner, branch in step.branches.items():
             tree[inner] = list(_described(branch, f"{step_place}.{inner}", parts, language))
         yield tree

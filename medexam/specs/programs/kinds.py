@@ -1,7 +1,8 @@
 """The kinds of programs: what the `program` part of a spec may be, told apart by `kind`.
 
-An installed package adds a kind by an entry point of the group `medexam.programs` that names its `ProgramSpec`; its
-`builder` makes the program.
+A strategy is a file of `specs/kinds`, or of an installed package that names the folder of its own in the entry point
+group `medexam.kinds`: steps, with the parameters that a spec may set. A kind that is code is a `ProgramSpec` of an
+entry point of the group `medexam.programs`; its `builder` makes the program.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,15 +11,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Discriminator,
-    PlainValidator,
-    Tag,
-    ValidationInfo,
-    WithJsonSchema,
-)
+from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo, WithJsonSchema
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
@@ -27,7 +20,6 @@ from medexam.specs.dataset import STORED
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.behind_passages import IterativeRetrievalSpec, RetrieveThenAnswerSpec, RetrieveVerifySpec
 from medexam.specs.programs.controls import (
     AbstainSpec,
     BlindSpec,
@@ -38,39 +30,28 @@ from medexam.specs.programs.controls import (
     RelevanceSpec,
 )
 from medexam.specs.programs.flows import FlowSpec
+from medexam.specs.programs.kind_files import FILES, read_kind
 from medexam.specs.programs.likelihood import LikelihoodSpec
-from medexam.specs.programs.own import OwnSpec, SignatureSpec
-from medexam.specs.programs.replies import ChainOfThoughtSpec, FewShotSpec, ZeroShotSpec
-from medexam.specs.programs.shipped_flows import as_kind
+from medexam.specs.programs.own import OwnSpec
+from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.steps import STEPS
-from medexam.specs.programs.tasks import ByFormatSpec, ExtractExplanationSpec, QuoteSpec, ShortAnswerSpec
+from medexam.specs.programs.tasks import TaskSpec
 from medexam.specs.validation import ADDED, OWN, Added, PlacedError, unknown_kind
 
-_Shipped = (
-    ZeroShotSpec
-    | FewShotSpec
-    | ChainOfThoughtSpec
-    | RetrieveThenAnswerSpec
-    | IterativeRetrievalSpec
-    | RetrieveVerifySpec
-    | LikelihoodSpec
-    | RandomSpec
-    | RandomInOrderSpec
-    | BlindSpec
-    | LongestSpec
-    | AbstainSpec
-    | RelevanceSpec
-    | ByFormatSpec
-    | ExtractExplanationSpec
-    | QuoteSpec
-    | ShortAnswerSpec
-    | SignatureSpec
-    | FlowSpec
-    | ImportedSpec
-)
+_Code = FlowSpec | RandomSpec | RandomInOrderSpec | BlindSpec | LongestSpec | AbstainSpec | RelevanceSpec | ImportedSpec
+_WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
+
+
+def _kinds_of(spec: type[ProgramSpec]) -> tuple[str, ...]:
+    kinds: tuple[str, ...] = get_args(spec.model_fields["kind"].annotation)
+    return kinds
+
 
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
-    {get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in get_args(_Shipped)}
+    {
+        **{path.stem: read_kind(path) for path in FILES},
+        **{_kinds_of(spec)[0]: spec for spec in get_args(_Code)},
+    }
 )
 """Kind of program of this package -> its spec."""
 
@@ -105,7 +86,6 @@ class _AllKinds(Mapping[str, type[ProgramSpec]]):
         return sum(1 for _ in self)
 
 
-_ASIDE = "aside"
 ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
 """Kind of program, of this package and of installed ones -> its spec."""
 
@@ -113,7 +93,7 @@ ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
 def _tag(program: object) -> str | None:
     """Return the kind of a spec, or of the data for one; `ADDED` or `OWN` where it is none of this package."""
     kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
-    if not isinstance(kind, str) or kind in KINDS or kind == _ASIDE:
+    if not isinstance(kind, str) or kind in KINDS:
         return kind
     return OWN if is_own_name(kind, PROGRAMS) and kind not in ALL_KINDS else ADDED
 
@@ -154,12 +134,10 @@ else:
         Tag(ADDED),
     ]
     _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _package_kind]
-    AnyProgram = Annotated[
-        Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag), AfterValidator(as_kind)
-    ]
-    """The `program` part of a spec; the steps of a kind that ships count as that kind."""
-    AnyWords = Annotated[Union[(*_tagged, Annotated[AsideSpec, Tag(_ASIDE)])], Discriminator(_tag)]
-    """What a step asks in: the words of a kind, or of what is asked beside the question."""
+    AnyProgram = Annotated[Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag)]
+    """The `program` part of a spec."""
+    AnyWords = Annotated[Union[(*_WORDS,)], Discriminator("kind")]
+    """What a step asks in: the words of a kind that ships, or of what is asked beside the question."""
 
 # What a step uses is a program, and steps stand in steps.
 _NAMES = {"AnyProgram": AnyProgram, "AnyWords": AnyWords}

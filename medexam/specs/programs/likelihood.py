@@ -1,4 +1,4 @@
-"""The program that reads options instead of a reply (the paper's section 3.2.3)."""
+"""The words of the program that reads options instead of a reply (the paper's section 3.2.3)."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -8,18 +8,16 @@ from pydantic import Field, model_validator
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.programs.base import WordsSpec
-from medexam.specs.programs.needs import EngineNeeds, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import EngineNeeds, WordFiles
 from medexam.specs.programs.orders import Orders, orders_label
-from medexam.specs.programs.retrieving import RetrievingSpec
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 
 
-class LikelihoodSpec(WordsSpec, RetrievingSpec):
+class LikelihoodSpec(WordsSpec):
     """Have the model write nothing, and take the option that it finds likeliest."""
 
     asks_model: ClassVar[bool] = True
-    asks_in_words: ClassVar[bool] = True
     kind: Literal["likelihood"] = "likelihood"
     read: Literal["option_text", "label"] = "option_text"
     """`option_text` reads the words of each option; `label` reads each option's number, the options being shown."""
@@ -29,9 +27,8 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
     """What makes the log-probabilities of longer and shorter options comparable: `token_mean` (the paper's geometric
     mean of the token probabilities), `sum` (nothing), per `byte` or `character` of the option's text, `pmi`, the gain
     over the option's probability without the question, or `min_k`, the mean over its least likely fifth of tokens."""
-    context: Literal["stem", "stem_and_options", "retrieved"] | None = None
-    """What stands before what is read; None: the stem alone for option texts, stem and options for labels. `retrieved`
-    puts passages before that."""
+    context: Literal["stem", "stem_and_options"] | None = None
+    """What stands before what is read; None: the stem alone for option texts, stem and options for labels."""
     chat_template: bool = False
     """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
     orders: Orders = "given"
@@ -63,18 +60,13 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         return EngineNeeds(logprobs=True, chat=self.chat_template)
 
     @property
-    def words(self) -> WordFiles:
+    def words(self) -> WordFiles | None:
         """The file of its words: those before what is read, and with `pmi` those without the question."""
         parts = (self.read, *(["premise"] if self.norm == "pmi" else []))
         return WordFiles("likelihood", self.prompt, parts, language=self.prompt_language)
 
-    @property
-    def retrieval(self) -> RetrievalSettings | None:
-        """How its passages are looked up; None where the context has none."""
-        return super().retrieval if self.context == "retrieved" else None
-
     def normal(self, language: Language) -> Self:
-        """Return the same program for questions in `language`, with values instead of what stands for them."""
+        """Return the same words for questions in `language`, with values instead of what stands for them."""
         context = self.context or ("stem_and_options" if self.read == "label" else "stem")
         return super().normal(language).model_copy(update={"context": context})
 
@@ -88,6 +80,5 @@ class LikelihoodSpec(WordsSpec, RetrievingSpec):
         """What tells it from others of its kind."""
         words = [self.read, *self.marks(norm="{}")]
         words += ["options_shown"] if self.read == "option_text" and self.shows_options else []
-        words += [self.retrieval_label] if self.context == "retrieved" else []
         words += [*self.marks(chat_template="chat"), *orders_label(self.orders)]
         return [*words, *self.marks(abstain_below="abstain_{:g}", read_by="{}"), *self.words_label]

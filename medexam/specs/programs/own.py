@@ -18,6 +18,8 @@ MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
 ADAPTERS = "medexam.adapters"
 """The entry point group of short names for adapters."""
+OF_MODULES: tuple[OptimizerKind, ...] = ("bootstrap", "random_search", "mipro", "gepa", "copro")
+"""DSPy's optimizers that can improve a module of the user's own."""
 _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
 _CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
 """A signature whose answer is chosen among the options where it is guided."""
@@ -28,9 +30,6 @@ class ModuleSpec(LookUpSpec):
 
     by_content: ClassVar[set[str]] = LookUpSpec.by_content | {"timeout_s"}
     asks_model: ClassVar[bool] = True
-    answers_anything: ClassVar[bool] = True
-    # Only replies of the model say what each predictor of a module is asked: a solved question does not.
-    optimizers: ClassVar[tuple[OptimizerKind, ...]] = ("bootstrap", "random_search", "mipro", "gepa", "copro")
     answer_format: AnswerFormat = "free"
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
     (`Literal`, an enum, a bool, or the int `answer` among the options)."""
@@ -65,7 +64,17 @@ class ModuleSpec(LookUpSpec):
     predictors; None asks as the module is written."""
 
     @property
-    def module_adapter(self) -> str:
+    def optimizers(self) -> tuple[OptimizerKind, ...]:
+        """Those that need replies of the model: a solved question does not say what each predictor is asked."""
+        return OF_MODULES
+
+    @property
+    def answers_anything(self) -> bool:
+        """Whether it answers exams and questions in words alike."""
+        return True
+
+    @property
+    def module_adapter(self) -> str | None:
         """DSPy's adapter of the module that it calls."""
         return short_name(self.adapter)
 

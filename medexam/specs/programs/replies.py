@@ -1,21 +1,13 @@
-"""Programs that have a model write a reply with the number of an option (the paper's sections 3.2.1 and 3.2.2)."""
+"""The words of programs that have a model write a reply with the number of an option (the paper's section 3.2.1)."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from medexam.model_calls import Reading
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
-from medexam.specs.programs.needs import (
-    AnswerForm,
-    AnswerFormat,
-    EngineNeeds,
-    WordFiles,
-)
-from medexam.specs.programs.orders import Orders, orders_label
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, WordFiles
 
 DIRECT_TOKENS = 64
 """Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
@@ -26,28 +18,19 @@ PICTURE_SIDE = 1024
 
 
 class ReplySpec(WordsSpec):
-    """Base of the programs whose replies hold the number of an option; they can be optimized."""
+    """Ask for the number of an option: directly, behind solved examples, or after brief reasoning (figures 6 to 8)."""
 
     asks_model: ClassVar[bool] = True
-    asks_in_words: ClassVar[bool] = True
-    optimizers: ClassVar[tuple[OptimizerKind, ...]] = get_args(OptimizerKind)
-    optimized_for: ClassVar[tuple[Metric, ...]] = get_args(Metric)
+    kind: Literal["zero_shot", "few_shot", "chain_of_thought"] = "zero_shot"
     answer_format: AnswerFormat = "free"
     """`free` asks for the format and parses the reply, as the paper did; `guided` leaves the model nothing but a
     legal option, so no question stays unanswered."""
     answer_form: AnswerForm = "braces"
     """`braces` asks for `{Answer: n}`, the paper's form; `angles` for `<Answer: n>`."""
-    reading: Reading = "strict"
-    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
-    the format is missing. Both are always reported, and no answer depends on it."""
     prompt: str | Path = "paper"
     """A named set of words (`paper`) or a path to a YAML file with one's own."""
-    samples: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
-    `model.temperature`."""
-    orders: Orders = "given"
-    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
-    `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
+    examples: str | Path = "paper"
+    """A named set of examples (`paper`) or a path to a YAML file with one's own, for the words of few_shot."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: the model's `max_tokens`, else 64 for a direct answer and 512 for reasoning."""
     answer_after_budget: bool = False
@@ -58,9 +41,6 @@ class ReplySpec(WordsSpec):
     `shown` with `dataset.images: with`: it asks only the questions that have a picture."""
     image_side: PositiveInt = PICTURE_SIDE
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
-    load: Path | None = None
-    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
-    prompt's; None asks in the prompt's words."""
 
     @model_validator(mode="after")
     def _pictures_fit(self) -> Self:
@@ -70,7 +50,19 @@ class ReplySpec(WordsSpec):
             raise ValueError("answer_after_budget continues a reply, which is impossible after a picture: leave it out")
         if self.answer_after_budget and self.answer_format == "guided":
             raise ValueError("answer_after_budget closes free replies, and guided ones end in a choice: leave it out")
+        if self.examples != "paper" and self.asked_as != "few_shot":
+            raise ValueError(f"examples belongs to few_shot, and the words are those of {self.asked_as}: leave it out")
         return self
+
+    @property
+    def optimizers(self) -> tuple[OptimizerKind, ...]:
+        """All of them: every predictor is asked for an answer."""
+        return get_args(OptimizerKind)
+
+    @property
+    def optimized_for(self) -> tuple[Metric, ...]:
+        """What its candidates can be chosen by."""
+        return get_args(Metric)
 
     @property
     def engine_needs(self) -> EngineNeeds:
@@ -86,15 +78,12 @@ class ReplySpec(WordsSpec):
         return None if self.images == "hidden" else self.image_side
 
     @property
-    def words(self) -> WordFiles:
-        """The files of its words."""
-        return WordFiles("instructions", self.prompt, (self.asked_as,), self.answer_form, language=self.prompt_language)
-
-    @property
-    def saved_as(self) -> dict[str, Any]:
-        """What an optimized program's file says of it."""
-        then = self.asked_as if self.asked_as != self.kind else None
-        return {"kind": self.kind, "then": then, "form": self.answer_form}
+    def words(self) -> WordFiles | None:
+        """The files of its words, that of its examples too where it shows some."""
+        examples = self.examples if self.asked_as == "few_shot" else None
+        return WordFiles(
+            "instructions", self.prompt, (self.asked_as,), self.answer_form, examples, self.prompt_language
+        )
 
     @property
     def reasons(self) -> bool:
@@ -106,17 +95,7 @@ class ReplySpec(WordsSpec):
         """Whether it asks freely what could be chosen among the options."""
         return self.answer_format == "free"
 
-    @property
-    def draws(self) -> bool:
-        """Whether several replies to the same prompt vote."""
-        return self.samples > 1
-
-    @property
-    def asks_repeatedly(self) -> bool:
-        """Whether several replies vote, in one order of the options or in several."""
-        return self.draws or self.orders != "given"
-
-    def budget(self, of_model: int | None) -> int:
+    def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, where the model's own spec says `of_model`."""
         return self.max_tokens or of_model or (REASONING_TOKENS if self.reasons else DIRECT_TOKENS)
 
@@ -125,30 +104,4 @@ class ReplySpec(WordsSpec):
         """What tells it from others of its kind."""
         words = [*self.marks(answer_format="{}", answer_form="{}"), *self.words_label]
         words += [] if self.pictures is None else ["".join(["images", *self.marks(image_side="{}")])]
-        words += self.marks(load="optimized", answer_after_budget="closed", samples="samples{}")
-        return [*words, *orders_label(self.orders)]
-
-
-class ZeroShotSpec(ReplySpec):
-    """Ask directly (the paper's figure 6)."""
-
-    kind: Literal["zero_shot"] = "zero_shot"
-
-
-class FewShotSpec(ReplySpec):
-    """Show solved examples first (the paper's figure 7)."""
-
-    kind: Literal["few_shot"] = "few_shot"
-    examples: str | Path = "paper"
-    """A named set of examples (`paper`) or a path to a YAML file with one's own."""
-
-    @property
-    def words(self) -> WordFiles:
-        """The files of its words, that of its examples too."""
-        return replace(super().words, examples=self.examples)
-
-
-class ChainOfThoughtSpec(ReplySpec):
-    """Reason briefly, then answer (the paper's figure 8)."""
-
-    kind: Literal["chain_of_thought"] = "chain_of_thought"
+        return [*words, *self.marks(answer_after_budget="closed")]

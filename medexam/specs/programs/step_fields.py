@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.specs.programs.asking_steps import AskingStep, AskStep, StepSpec
+from medexam.specs.programs.asking_steps import PASSAGES, AskingStep, AskStep, StepSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.signature_text import QUESTION_FIELDS
@@ -13,7 +13,6 @@ from medexam.text import nearest
 
 Kinds = dict[str, str]
 """Name of each field -> its type, as a signature writes it."""
-PASSAGES = "passages"
 _OF_QUESTION_ALONE = "list[passage]"
 
 

@@ -10,7 +10,7 @@ import yaml
 import medexam
 from medexam.errors import SpecError
 from medexam.programs import build_program, save_program
-from medexam.specs import ZeroShotSpec
+from medexam.specs import build_cells
 
 WORDS = resources.files("medexam") / "signatures" / "words"
 
@@ -45,7 +45,7 @@ def save(question, tmp_path):
     """`save("first", said="Answer.")` -> the folder of a program that was saved with these instructions."""
 
     def write(name, said="Answer.", demos=2):
-        spec = ZeroShotSpec(kind="zero_shot")
+        spec = build_cells({"name": "x", "dataset": "headqa_sample"}, {})[1][0].program
         program = build_program(spec, "en")
         (predictor,) = program.predictors()
         predictor.signature = predictor.signature.with_instructions(said)
