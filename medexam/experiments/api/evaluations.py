@@ -14,10 +14,9 @@ from medexam.errors import EngineError, SpecError
 from medexam.experiments.api.asking import send_to_mlflow, write_notice
 from medexam.experiments.api.results import Run
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.evaluate.executor import ObjectExecutor
+from medexam.experiments.evaluate.asking import Evaluated, ExampleCalls, ObjectExecutor, stored_score
 from medexam.experiments.evaluate.identity import metric_name
-from medexam.experiments.evaluate.planning import EvaluationPlan, plan_evaluation
-from medexam.experiments.evaluate.program import Evaluated, ExampleCalls, stored_score
+from medexam.experiments.evaluate.planning import plan_evaluation
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.paths import default_runs_dir
@@ -25,7 +24,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track import track_runs
 from medexam.library_logging import errors_only
 from medexam.measures.results import Interval
-from medexam.predictions import Prediction, Status
+from medexam.predictions import Status
 
 
 class Evaluation(EvaluationResult):
@@ -157,27 +156,31 @@ class Evaluate(dspy.Evaluate):
         examples = self.devset if devset is None else list(devset)
         if metric is None or not examples:
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
-        in_flight = num_threads or self.num_threads
-        priced = self._limits.cost is not None
         calls = ExampleCalls(
             program,
             metric,
             self.fault_score,
             {},
             provides_traceback=bool(self.provide_traceback),
-            priced=priced,
+            priced=self._limits.cost is not None,
             price=self._price,
         )
-        runs_dir = self._runs_dir or default_runs_dir()
-        plan = plan_evaluation(self.name, calls, dspy.settings.lm, examples, runs_dir, fresh=self._fresh)
+        plan, keys = plan_evaluation(
+            self.name, calls, dspy.settings.lm, examples, self._runs_dir or default_runs_dir(), fresh=self._fresh
+        )
+        limits = self._limits
+        if self.max_errors is not None and limits.failures is None:
+            limits = Limits(**{**vars(limits), "failures": self.max_errors})
+        for line in plan.news:
+            write_notice(line)
         shows = self.display_progress if display_progress is None else display_progress
-        stored, stop = self._carry_out(plan, in_flight, shows=shows)
+        with RunProgress(disable=not shows) as bar:
+            executor = ObjectExecutor(dspy.settings.lm, num_threads or self.num_threads)
+            (stored,), stop = Runner(plan, bar, limits=limits, executor=executor).run()
+        send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
-        evaluation = _collect(plan, calls, examples, stored, stop)
-        for line in _notices(evaluation):
-            write_notice(line)
-        return evaluation
+        return _collect(keys, calls, examples, stored, stop)
 
     # Tells DSPy's callbacks of an evaluation, as its own `Evaluate` does.
     _evaluate_heard = with_callbacks(_evaluate)
@@ -185,18 +188,6 @@ class Evaluate(dspy.Evaluate):
     async def acall(self, program: Any, **arguments: Any) -> Evaluation:
         """Evaluate as a call does, without blocking the event loop."""
         return await asyncio.to_thread(partial(self, program, **arguments))
-
-    def _carry_out(self, plan: EvaluationPlan, in_flight: int | None, *, shows: bool) -> tuple[StoredRun, Stop | None]:
-        limits = self._limits
-        if self.max_errors is not None and limits.failures is None:
-            limits = Limits(**{**vars(limits), "failures": self.max_errors})
-        for line in plan.plan.news:
-            write_notice(line)
-        with RunProgress(disable=not shows) as bar:
-            executor = ObjectExecutor(dspy.settings.lm, in_flight)
-            (stored,), stop = Runner(plan.plan, bar, limits=limits, executor=executor).run()
-        send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.plan.runs_dir)
-        return stored, stop
 
 
 def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
@@ -220,42 +211,33 @@ def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
 
 
 def _collect(
-    plan: EvaluationPlan, calls: ExampleCalls, examples: Sequence[dspy.Example], stored: StoredRun, stop: Stop | None
+    keys: Sequence[str], calls: ExampleCalls, examples: Sequence[dspy.Example], stored: StoredRun, stop: Stop | None
 ) -> Evaluation:
-    """Return the result: objects of this process where they are, else what the folder holds."""
+    """Return the result, of objects of this process where they are, else of what the folder holds; say what is pending."""
     predictions = stored.folder.read_predictions()
-    evaluated = [_evaluated(key, calls, predictions) for key in plan.keys]
-    results = [(example, each.prediction, each.score) for example, each in zip(examples, evaluated, strict=True)]
-    scores = [each.score for each in evaluated if each.score is not None]
+    results = []
+    for key, example in zip(keys, examples, strict=True):
+        kept = predictions.get(key)
+        if kept is None or kept.status is Status.FAILED:
+            result = Evaluated(dspy.Prediction(), None)
+        elif key in calls.evaluated:
+            result = calls.evaluated[key]
+        else:
+            score = 0.0 if kept.metric_score is None else stored_score(kept.metric_score)
+            result = Evaluated(dspy.Prediction(**(kept.outputs or {})), score)
+        results.append((example, result.prediction, result.score))
+    scores = [score for _, _, score in results if score is not None]
+    run_id, failures = stored.folder.name, stored.failures
     if not scores:
-        failure = next((failure.example for failure in stored.failures), "nothing was asked")
-        raise EngineError(f"{stored.folder.name}: no example is scored: {failure}; the same call asks them again")
-    faults = sum(failure.questions for failure in stored.failures if failure.boundary == "client")
-    faults += sum(bool(predictions[key].reason == "faulted") for key in plan.keys if key in predictions)
-    return Evaluation(round(100 * sum(scores) / len(scores), 2), results, Run(stored), faults, stop)
-
-
-def _evaluated(key: str, calls: ExampleCalls, predictions: dict[str, Prediction]) -> Evaluated:
-    prediction = predictions.get(key)
-    if prediction is None or prediction.status is Status.FAILED:
-        return Evaluated(dspy.Prediction(), None)
-    if key in calls.evaluated:
-        return calls.evaluated[key]
-    score = 0.0 if prediction.metric_score is None else stored_score(prediction.metric_score)
-    return Evaluated(_restored(prediction), score)
-
-
-def _restored(prediction: Prediction) -> Any:
-    """Return what the module returned, as far as JSON keeps it."""
-    outputs = prediction.outputs or {}
-    return dspy.Prediction(**outputs)
-
-
-def _notices(evaluation: Evaluation) -> Sequence[str]:
-    if not evaluation.pending:
-        return []
-    run = evaluation.run
-    kinds = "; ".join(f"{failure.questions} {failure.kind}: {failure.example:.200}" for failure in run.stored.failures)
-    why = f" ({kinds})" if kinds else f" ({evaluation.stop})" if evaluation.stop else ""
-    total = len(evaluation.results)
-    return [f"{run.id}: {evaluation.pending} of {total} examples are pending{why}: the same call asks them"]
+        failure = next((failure.example for failure in failures), "nothing was asked")
+        raise EngineError(f"{run_id}: no example is scored: {failure}; the same call asks them again")
+    faults = sum(failure.questions for failure in failures if failure.boundary == "client")
+    faults += sum(bool(predictions[key].reason == "faulted") for key in keys if key in predictions)
+    evaluation = Evaluation(round(100 * sum(scores) / len(scores), 2), results, Run(stored), faults, stop)
+    if evaluation.pending:
+        kinds = "; ".join(f"{failure.questions} {failure.kind}: {failure.example:.200}" for failure in failures)
+        why = f" ({kinds or stop})" if kinds or stop else ""
+        write_notice(
+            f"{run_id}: {evaluation.pending} of {len(keys)} examples are pending{why}: the same call asks them"
+        )
+    return evaluation
