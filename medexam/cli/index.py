@@ -69,7 +69,7 @@ def build(
     ):
         if is_wrong:
             raise typer.BadParameter(f"needs {need}", param_hint=flag)
-    from medexam.experiments.entry.bars import EncodingProgress, open_bars
+    from medexam.experiments.entry.progress import EncodingProgress, open_bars
     from medexam.experiments.run.ray import encode_on_ray, open_cluster
     from medexam.files import cache_dir
     from medexam.retrievers.building import usual_index

@@ -213,7 +213,7 @@ def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
 def _collect(
     keys: Sequence[str], calls: ExampleCalls, examples: Sequence[dspy.Example], stored: StoredRun, stop: Stop | None
 ) -> Evaluation:
-    """Return the result, of objects of this process where they are, else of what the folder holds; say what is pending."""
+    """Return the result, of objects of this process, else of what the folder holds; say what is pending."""
     predictions = stored.folder.read_predictions()
     results = []
     for key, example in zip(keys, examples, strict=True):

@@ -36,7 +36,7 @@ _SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conv
 def plan_evaluation(
     name: str, calls: ExampleCalls, lm: Any, devset: Sequence[dspy.Example], runs_dir: Path, *, fresh: bool
 ) -> tuple[Plan, tuple[str, ...]]:
-    """Plan what evaluating would do, and write the examples into its folder; return their keys too, which `calls` learns.
+    """Plan what evaluating would do, write the examples into its folder, and return their keys, which `calls` learns.
 
     The last run of the same name, module, model and metric is continued, unless `fresh`. Raises `RunBusyError` if
     another process writes it.

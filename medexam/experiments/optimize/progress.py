@@ -3,7 +3,7 @@
 from rich.progress import TaskID
 from rich.text import Text
 
-from medexam.experiments.entry.bars import WorkProgress
+from medexam.experiments.entry.progress import WorkProgress
 from medexam.experiments.optimize.meter import Meter
 from medexam.experiments.optimize.optimization import Trial
 from medexam.experiments.optimize.plan import OptimizationPlan
