@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from medexam.errors import MedExamError
-    from medexam.experiments.api.comparisons import compare
     from medexam.experiments.api.evaluations import Evaluate
     from medexam.experiments.api.optimizations import optimize
     from medexam.experiments.api.programs import build_program, lm
     from medexam.experiments.api.questions import exam_metric, load_questions
-    from medexam.experiments.api.reports import report
-    from medexam.experiments.api.runs import list_runs, load_run, plan, run
+    from medexam.experiments.api.runs import compare, list_runs, load_run, plan, report, run
     from medexam.experiments.run.spending import Limits
     from medexam.plugins import __version__
     from medexam.predictions import Prediction
@@ -37,13 +35,11 @@ __all__ = [
     "run",
 ]
 _HOMES = {
-    **dict.fromkeys(("run", "plan", "load_run", "list_runs"), "experiments.api.runs"),
+    **dict.fromkeys(("run", "plan", "load_run", "list_runs", "compare", "report"), "experiments.api.runs"),
     **dict.fromkeys(("load_questions", "exam_metric"), "experiments.api.questions"),
     **dict.fromkeys(("build_program", "lm"), "experiments.api.programs"),
     "Evaluate": "experiments.api.evaluations",
-    "compare": "experiments.api.comparisons",
     "optimize": "experiments.api.optimizations",
-    "report": "experiments.api.reports",
     "Limits": "experiments.run.spending",
     "MedExamError": "errors",
     "Prediction": "predictions",

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,7 +22,7 @@ from medexam.cli.options import (
 )
 from medexam.cli.views.output import print_json, send_to_mlflow
 from medexam.cli.views.runs import describe_stop, print_notice
-from medexam.errors import EngineError, SpecError
+from medexam.errors import SpecError
 from medexam.text import count_of
 
 if TYPE_CHECKING:
@@ -221,23 +220,21 @@ def _plan(
 ) -> "Plan":
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.views.meaning import ShortFlags, add_axes, print_meaning, save_meaning
-    from medexam.experiments.entry.named_parts import ask_addresses, read_spec
+    from medexam.experiments.entry.carry_out import plan_entries, read_entries
+    from medexam.experiments.plan.price import describe_excess
     from medexam.specs import parse_overrides
-    from medexam.specs.suite import SuiteEntry, load_entries
 
     flags = ShortFlags(*(tuple(getattr(settings, name) or ()) for name in ShortFlags.__dataclass_fields__))
-    changes = parse_overrides(_changes(settings))
-    entries = []
-    for entry in load_entries(specs, partial(read_spec, tell=print_notice)):
-        overrides = {**entry.overrides, **flags.overrides(entry.document), **changes}
-        document = add_axes(entry.document, flags.axes())
-        entries.append(SuiteEntry(*ask_addresses(document, overrides, only_look=only_look)))
+    price = [f"model.price=[{settings.price}]"] if settings.price else []
+    changes = parse_overrides([*price, *(settings.overrides or [])])
+    entries = read_entries(
+        specs,
+        lambda document: (add_axes(document, flags.axes()), {**flags.overrides(document), **changes}),
+        only_look=only_look,
+        tell=print_notice,
+    )
     if settings.save is not None and len(entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
-    # Imported here: what is wrong with a spec is told before all that plans is loaded.
-    from medexam.experiments.entry.carry_out import plan_entries
-    from medexam.experiments.plan.price import describe_excess
-
     planned = plan_entries(
         entries, settings.limit, runs_dir=settings.runs_dir, fresh=fresh, repeat=repeat, only_look=only_look
     )
@@ -250,11 +247,6 @@ def _plan(
         if not flags.is_empty and len(entries) == 1:
             print_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
     return _warn(planned)
-
-
-def _changes(settings: PlanSettings) -> list[str]:
-    """List the keys that are overridden, as KEY=VALUE."""
-    return [*([f"model.price=[{settings.price}]"] if settings.price else []), *(settings.overrides or [])]
 
 
 def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings) -> "Plan":
@@ -299,8 +291,7 @@ def _carry_out(
     plan: "Plan", settings: RunSettings, workers: int | Literal["auto"] | None, spec: str, *, as_json: bool
 ) -> None:
     """Ask the pending questions, show the runs, and send them to MLflow; exit code 3 if any is still pending."""
-    from medexam.experiments.entry.carry_out import Carriers, carry_out
-    from medexam.experiments.entry.progress import RunProgress
+    from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
     from medexam.experiments.store.repeats import is_repeat
 
@@ -317,15 +308,9 @@ def _carry_out(
         settings.max_minutes,
         in_flight=settings.in_flight,
     )
-    carriers = Carriers(settings.executor, settings.ray_address, workers, limits)
-    runs_dir = plan.runs_dir
-    try:
-        runs, stop, expenses = carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)
-    except EngineError as error:
-        from medexam.experiments.track import track_failed
-
-        send_to_mlflow(track_failed, plan.cells, str(error), tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
-        raise
+    runs_dir, track = plan.runs_dir, settings.tracking_uri or True
+    ray = (settings.ray_address or "") if settings.executor == "ray" else None
+    runs, stop, expenses = carry_out(plan, limits=limits, workers=workers, ray=ray, track=track)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
     runs = [run for run in runs if not is_repeat(run.folder)]

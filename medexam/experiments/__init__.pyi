@@ -3,10 +3,8 @@ from .compare.runs import run_names as run_names
 from .compare.section import ComparisonScope as ComparisonScope
 from .compare.section import ComparisonSection as ComparisonSection
 from .compare.section import Finder as Finder
-from .entry.carry_out import Carriers as Carriers
 from .entry.carry_out import carry_out as carry_out
 from .entry.carry_out import plan_spec as plan_spec
-from .entry.progress import RunProgress as RunProgress
 from .entry.progress import open_bars as open_bars
 from .entry.report import Report as Report
 from .entry.terminal import Terminal as Terminal

@@ -24,10 +24,8 @@ def sequential(
 
     medexam sequential study.yaml --difference 5
     """
-    from functools import partial
-
     from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
-    from medexam.experiments import Carriers, RunProgress, carry_out, default_runs_dir, plan_spec, track_runs
+    from medexam.experiments import carry_out, default_runs_dir, plan_spec, track_runs
     from medexam.tables import decimal
     from medexam_companions.analysis.stopping import ask_by_blocks
 
@@ -37,7 +35,7 @@ def sequential(
         return plan_spec(spec, {} if questions is None else {"dataset.limit": questions}, runs_dir=folder)
 
     def ask(plan: Plan) -> tuple[Sequence[StoredRun], Stop | None]:
-        return carry_out(plan, Carriers(), partial(RunProgress, plan.cells), print_notice)[:2]
+        return carry_out(plan)[:2]
 
     records, runs, stop = ask_by_blocks(plan_at, ask, difference, power)
     if as_json:

@@ -10,12 +10,10 @@ from typing import Any
 import typer
 
 from medexam import Limits
-from medexam.cli import INCOMPLETE, describe_stop, print_json, print_notice, send_to_mlflow
+from medexam.cli import INCOMPLETE, describe_stop, print_json, send_to_mlflow
 from medexam.errors import DatasetError, SpecError
 from medexam.experiments import (
-    Carriers,
     Plan,
-    RunProgress,
     Stop,
     Terminal,
     Unbroken,
@@ -137,8 +135,7 @@ def _measure(
 def _ask(plan: Plan, max_failures: int | None) -> Stop | None:
     """Ask what is pending, as every run is asked; return why it stopped early."""
     plan = replace(plan, ways_out="or translate into another folder with --out DIR")
-    carriers = Carriers(limits=Limits(failures=max_failures))
-    return carry_out(plan, carriers, partial(RunProgress, plan.cells), print_notice)[1]
+    return carry_out(plan, limits=Limits(failures=max_failures))[1]
 
 
 def _print(outcome: TranslationOutcome, output: tuple[Path, int] | None) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.cli.views.runs import print_notice
-from medexam.errors import SpecError, TrackingError
+from medexam.errors import SpecError
 from medexam.text import hide_address, writable
 
 if TYPE_CHECKING:
@@ -47,15 +46,10 @@ def send_to_mlflow(send: Callable[..., Any], *arguments: object, tracking_uri: s
     What was printed before is flushed first: a store may take its time.
     """
     sys.stdout.flush()
-    from medexam.experiments.track import default_tracking_uri
+    from medexam.experiments.entry.carry_out import send_to_mlflow as send_copies
 
-    uri = tracking_uri or default_tracking_uri(runs_dir)
-    try:
-        sent = send(*arguments, tracking_uri=uri)
-    except TrackingError as error:
-        print_notice(str(error))
-    else:
-        print_pages(sent if isinstance(sent, list) else [sent], uri)
+    if (copies := send_copies(send, *arguments, track=tracking_uri or True, runs_dir=runs_dir)) is not None:
+        print_pages(*copies)
 
 
 def print_pages(sent: Sequence[Any], tracking_uri: str) -> None:

@@ -11,8 +11,8 @@ from dspy.evaluate import EvaluationResult
 from dspy.utils.callback import with_callbacks
 
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.api.asking import send_to_mlflow, write_notice
-from medexam.experiments.api.results import Run
+from medexam.experiments.api.runs import Run
+from medexam.experiments.entry.carry_out import send_to_mlflow, write_notice
 from medexam.experiments.entry.progress import RunProgress
 from medexam.experiments.evaluate.asking import Evaluated, ExampleCalls, ObjectExecutor, stored_score
 from medexam.experiments.evaluate.identity import metric_name

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from medexam.experiments.api.asking import send_to_mlflow
 from medexam.experiments.api.settings import PartSource, gather
+from medexam.experiments.entry.carry_out import send_to_mlflow
 from medexam.experiments.optimize.optimization import Optimization
 from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.plan import plan_optimization

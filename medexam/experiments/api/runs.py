@@ -1,30 +1,203 @@
-"""Runs in Python: plan them, carry them out, read them."""
+"""Runs in Python: plan them, carry them out, read, compare and report them; each shows itself as tables."""
 
-from collections.abc import Mapping, Sequence
+from collections import UserDict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
-from medexam.experiments.api.asking import ask, write_notice
-from medexam.experiments.api.results import Run, RunPlan, Runs
 from medexam.experiments.api.settings import PartSource, gather
-from medexam.experiments.entry.carry_out import Carriers, plan_lines, plan_specs
+from medexam.experiments.compare.further import find_further
+from medexam.experiments.compare.runs import compare_runs, find_compared
+from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow, write_notice
+from medexam.experiments.entry.report import Report
+from medexam.experiments.plan.cells import Plan
+from medexam.experiments.plan.document import cells_table, plan_document
+from medexam.experiments.plan.planner import plan_resume
+from medexam.experiments.report.comparison_tables import comparison_blocks, paired_report
 from medexam.experiments.report.current import current_run, rescored
+from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
+from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
+from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.experiments.store.run_folder import find_runs, runs_inside
+from medexam.experiments.store.repeats import is_repeat
+from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
+from medexam.experiments.store.stored_run import StoredRun
+from medexam.model_calls import Reading
+from medexam.predictions import Prediction
 from medexam.specs.loading import SpecSource
+from medexam.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from medexam.experiments.compare.result import Comparison
 
 
-class RayCluster(TypedDict, total=False):
-    """Which Ray cluster asks; empty starts one on this machine."""
+class Predictions(UserDict[str, Prediction]):
+    """The last prediction of each question of a run, by the question's key; read when one is looked at first."""
 
-    address: str
-    """The cluster's head, `HOST:PORT`."""
-    number: int
-    """How many shards; one on each machine by default."""
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+
+    @cached_property
+    def data(self) -> dict[str, Prediction]:  # type: ignore[override]
+        """The predictions."""
+        predictions = self._folder.read_predictions()
+        return {key: predictions[key] for key in self._folder.read_record().questions if key in predictions}
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
+
+    def to_arrow(self) -> pa.Table:
+        """Read one row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy.
+
+        Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
+        """
+        path = self._folder.path / PARQUET
+        try:
+            return pq.read_table(path)
+        except (OSError, pa.ArrowException) as error:
+            raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it again") from None
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Convert `to_arrow` to a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+
+class Run(Displayed):
+    """One stored run with its scores."""
+
+    def __init__(self, stored: StoredRun) -> None:
+        self.stored = stored
+        """The run as reports read it."""
+        self.id = stored.folder.name
+        """The name of its folder."""
+        self.folder = stored.folder.path
+        """Where its files lie."""
+        self.program = stored.program
+        """The program's short name."""
+        self.model = stored.model
+        """The model that really answered; None for a program that asks none."""
+        self.metrics: Any = stored.metrics
+        """All scores, as `metrics.json` holds them: `medexam.measures.Metrics` for questions with numbered options."""
+        self.n = stored.metrics.n
+        """Questions that are scored."""
+        right = stored.metrics.right
+        self.accuracy = right / self.n if right is not None and self.n else None
+        """Right answers among the scored questions, 0 to 1; None if answers are more or less right."""
+        self.complete = stored.complete
+        """Whether every question is scored."""
+        self.predictions = Predictions(stored.folder)
+        """What was answered: a mapping of question keys, with `to_pandas()`."""
+
+    def resume(self, *, limits: Limits = NO_LIMITS, progress: bool = True) -> "Run":
+        """Ask its pending questions, failed ones included, under its own spec; return the run as it is then."""
+        if self.complete:
+            return self
+        plan = plan_resume(str(self.folder), runs_dir=self.folder.parent)
+        return _ask(plan, track=True, limits=limits, progress=progress)[0]
+
+    def blocks(self) -> list[Block]:
+        """Show the scores, with the breakdowns and details of `medexam report`."""
+        return run_blocks(self.stored)
+
+    def __repr__(self) -> str:
+        accuracy = "" if self.accuracy is None else f", accuracy {100 * self.accuracy:.1f} %"
+        return f"<Run {self.id}: {self.n} of {len(self.stored.record.questions)} questions scored{accuracy}>"
+
+
+class Runs(Displayed, Collection[Run]):
+    """Several runs. They show themselves side by side; one is found by its place, its program or its id."""
+
+    def __init__(self, runs: list[Run], stop: str | None = None) -> None:
+        self._runs = runs
+        self.stop = stop
+        """Why asking ended early, `interrupted` or `failures`; None if it did not."""
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self._runs)
+
+    def __contains__(self, run: object) -> bool:
+        return run in self._runs
+
+    @overload
+    def __getitem__(self, key: int | str) -> Run: ...
+    @overload
+    def __getitem__(self, key: slice) -> "Runs": ...
+    def __getitem__(self, key: int | str | slice) -> "Run | Runs":
+        if isinstance(key, slice):
+            return Runs(self._runs[key])
+        if isinstance(key, int):
+            return self._runs[key]
+        matches = [run for run in self._runs if key in (run.program, run.id)]
+        if len(matches) != 1:
+            names = ", ".join(run.id for run in matches or self._runs)
+            raise KeyError(f"{key!r} names {'several runs' if matches else 'none of the runs'}: {names}")
+        return matches[0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every question of every run is scored."""
+        return self.stop is None and all(run.complete for run in self)
+
+    def board(self) -> Leaderboard:
+        """Rank the models over the benchmarks of these runs, as `medexam board` does."""
+        return make_leaderboard([run.stored for run in self])
+
+    def blocks(self) -> list[Block]:
+        """Show the overview of `medexam run`."""
+        runs = [run.stored for run in self]
+        return [*overview_blocks(runs), *pending_blocks(runs)] if runs else ["no runs"]
+
+
+class RunPlan(Displayed):
+    """What a run would do."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        """The plan as the runner takes it."""
+        self.cells = plan_document(plan)
+        """One entry a run, as `medexam plan --json` prints it, with the first question's `prompt`."""
+
+    def blocks(self) -> list[Block]:
+        """Show the runs with their questions and calls, then a prompt of each."""
+        blocks: list[Block] = [cells_table(self.plan.name, self.cells)]
+        for entry in self.cells:
+            turns = tuple((turn["role"], turn["content"]) for turn in entry["prompt"])
+            if turns:
+                blocks.append(Table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
+        return blocks + list(plan_lines(self.plan))
+
+
+class ComparedRuns(Displayed):
+    """Runs beside the first one, on the questions that all have scored."""
+
+    def __init__(self, comparison: "Comparison") -> None:
+        self.comparison = comparison
+        """Everything that was found."""
+        self.questions = comparison.questions
+        """Keys of the compared questions."""
+        self.document = comparison.document
+        """Builds what `medexam compare --json` prints."""
+
+    def markdown(self) -> str:
+        """Render what `medexam compare --markdown` writes."""
+        return paired_report(self.comparison)
+
+    def blocks(self) -> list[Block]:
+        """Build what `medexam compare` prints."""
+        return comparison_blocks(self.comparison)
 
 
 RunSource = str | Path | Run
@@ -43,7 +216,7 @@ def plan(
 ) -> RunPlan:
     """Show what `run` would do with the same arguments: runs, questions, calls, and a prompt of each; asks nothing."""
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    return RunPlan(plan_specs(spec, settings, limit, runs_dir=_path(runs_dir), only_look=True))
+    return RunPlan(plan_spec(spec, settings, limit, runs_dir=_runs_dir(runs_dir), only_look=True))
 
 
 @reads_kept()
@@ -61,7 +234,8 @@ def run(
     accept_refusals: bool = False,
     keep_items: bool = True,
     limits: Limits = NO_LIMITS,
-    workers: int | Literal["auto"] | RayCluster = 1,
+    workers: int | Literal["auto"] | None = None,
+    ray: str | None = None,
     progress: bool = True,
     track: bool | str = True,
     **overrides: Any,
@@ -76,22 +250,28 @@ def run(
     in other orders: `compare` then knows how far answers vary by themselves. `accept_refusals` counts questions as
     unanswered that a server refused in three runs in a row. `keep_items` False leaves the questions out of the folders,
     where a licence forbids them. `limits` end the asking, such as
-    `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; `{"address":
-    "10.0.0.1:6379"}` has the machines of that Ray cluster ask. `track` is an MLflow store; True: the one beside the
-    runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
+    `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; with `ray`, such
+    as `"10.0.0.1:6379"`, the machines of that Ray cluster ask, and empty starts one here. `track` is an MLflow store;
+    True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.
     """
     settings = gather(overrides, program=program, model=model, dataset=dataset)
-    planned = plan_specs(spec, settings, limit, runs_dir=_path(runs_dir), fresh=fresh, repeat=repeat)
+    planned = plan_spec(spec, settings, limit, runs_dir=_runs_dir(runs_dir), fresh=fresh, repeat=repeat)
     for line in plan_lines(planned):
         write_notice(line)
-    if isinstance(workers, Mapping):
-        carriers = Carriers("ray", workers.get("address"), workers.get("number"), limits)
-    else:
-        carriers = Carriers(workers=workers, limits=limits)
-    planned = replace(planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals)
-    planned = replace(planned, keeps_items=keep_items)
-    runs, stop = ask(planned, carriers, progress=progress, track=track)
+    planned = replace(
+        planned, accept_model_change=accept_model_change, accept_refusals=accept_refusals, keeps_items=keep_items
+    )
+    return _ask(planned, track=track, limits=limits, workers=workers, ray=ray, progress=progress)
+
+
+def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
+    """Carry out a plan as `carry_out` does, and send the runs to MLflow; repeats are left out."""
+    from medexam.experiments.track import track_runs
+
+    runs, stop, _ = carry_out(plan, track=track, **settings)
+    runs = [run for run in runs if not is_repeat(run.folder)]
+    send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
     return Runs(list(map(Run, runs)), stop)
 
 
@@ -101,12 +281,12 @@ def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Seq
     `metrics` of your own, such as `"./my_metrics.py:cites"`, score it too from now on. Raises `RunFolderError` if there
     is no such run, or several in the folder.
     """
-    path = run_folder(run, where_runs_lie(runs_dir))
+    if isinstance(run, Run) and not metrics:
+        return run
+    path = _run_path(run, runs_dir)
     folder, *others = find_runs([path])
     if others:
         raise RunFolderError(f"{path} holds {1 + len(others)} runs: name one of them, or take medexam.list_runs")
-    if isinstance(run, Run) and not metrics:
-        return run
     return Run(rescored(folder, metrics, write_notice) if metrics else current_run(folder, write_notice))
 
 
@@ -115,9 +295,8 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
 
     One that cannot be read is told on standard error and left out.
     """
-    folder = where_runs_lie(runs_dir)
     runs = []
-    for child in runs_inside(folder):
+    for child in runs_inside(_runs_dir(runs_dir)):
         try:
             runs.append(Run(current_run(child, write_notice)))
         except MedExamError as error:
@@ -125,15 +304,63 @@ def list_runs(runs_dir: str | Path | None = None) -> Runs:
     return Runs(runs)
 
 
-def run_folder(run: RunSource, runs_dir: Path) -> Path:
-    """Return where a run lies."""
-    return run.folder if isinstance(run, Run) else run_paths([Path(run)], runs_dir)[0]
+def compare(
+    baseline: RunSource | Runs,
+    *others: RunSource,
+    reading: Reading | None = None,
+    runs_dir: str | Path | None = None,
+    **sections: Any,
+) -> ComparedRuns:
+    """Compare runs with the first one on the questions that all have scored; asks no model.
+
+    With `reading`, read the replies of all runs so. `sections` are the flags of `medexam compare` that ask for more,
+    those of installed packages too: `ensemble="vote"`, `equivalent_within=2.0`, `strengths=True`, `cutoff="2023-06"`.
+
+    Raises `DatasetError` if they share no question, and `SpecError` if there is nothing to compare with, or if no
+    package adds a section.
+    """
+    runs = [*(baseline if isinstance(baseline, Runs) else [baseline]), *others]
+    folders = find_compared([_run_path(run, runs_dir) for run in runs])
+    comparison = compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
+    for line in comparison.scope.corrected:
+        write_notice(line)
+    return ComparedRuns(comparison)
 
 
-def where_runs_lie(runs_dir: str | Path | None) -> Path:
-    """Return the runs directory; None: the usual one."""
-    return _path(runs_dir) or default_runs_dir()
+def report(
+    runs: RunSource | Runs,
+    *others: RunSource,
+    html: str | Path | None = None,
+    markdown: str | Path | None = None,
+    latex: str | Path | None = None,
+    plots: str | Path | None = None,
+    metrics: Sequence[str] = (),
+    by: Sequence[str] = (),
+    runs_dir: str | Path | None = None,
+) -> Report:
+    """Build the report on stored runs, which shows itself; asks no model.
+
+    `html` is a file for one page with tables, pictures and every question, `markdown` one for the report as Markdown,
+    `latex` one for the tables in LaTeX. `plots` is a folder for plots (PNG), or a file that ends in .pdf, .svg or
+    .png. `metrics` are those of `load_run`. `by` are columns to break scores down by, as `--by` takes them. Raises
+    `SpecError` if no table holds all runs, and `RunFolderError` if a file cannot be written.
+    """
+    sources = [*(runs if isinstance(runs, Runs) else [runs]), *others]
+    new_report = Report([load_run(source, runs_dir=runs_dir, metrics=metrics).stored for source in sources], by=by)
+    if html is not None:
+        new_report.write_page(Path(html))
+    if plots is not None:
+        new_report.write_plots(Path(plots))
+    if markdown is not None:
+        write_report(new_report.markdown(), Path(markdown))
+    if latex is not None:
+        write_report(new_report.latex(), Path(latex), "latex")
+    return new_report
 
 
-def _path(path: str | Path | None) -> Path | None:
-    return None if path is None else Path(path)
+def _run_path(run: RunSource, runs_dir: str | Path | None) -> Path:
+    return run.folder if isinstance(run, Run) else run_paths([Path(run)], _runs_dir(runs_dir))[0]
+
+
+def _runs_dir(runs_dir: str | Path | None) -> Path:
+    return default_runs_dir() if runs_dir is None else Path(runs_dir)

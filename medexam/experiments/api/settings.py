@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medexam.experiments.api.asking import write_notice
+from medexam.experiments.entry.carry_out import write_notice
 from medexam.specs.base import Spec
 
 if TYPE_CHECKING:

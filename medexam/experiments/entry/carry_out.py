@@ -1,12 +1,13 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from medexam.errors import SpecError
+from medexam.errors import EngineError, SpecError, TrackingError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec
 from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.hosted import check_keys
@@ -16,41 +17,41 @@ from medexam.experiments.store.paths import default_runs_dir
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.specs.suite import SuiteEntry, load_entries
+from medexam.text import one_line
 
 if TYPE_CHECKING:
-    from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.run.runner import Executor
     from medexam.experiments.store.stored_run import StoredRun
 
-
-class Outcome(NamedTuple):
-    """What came of a plan."""
-
-    runs: "list[StoredRun]"
-    stop: Stop | None
-    """Why it ended early; None if it did not."""
-    spent: str
-    """What was spent, in a few words."""
+Change = Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], Mapping[str, Any]]]
+"""Makes of the document of an experiment the one that is meant, and what is set in it by dotted keys."""
 
 
-@dataclass(frozen=True)
-class Carriers:
-    """Who asks a plan's questions."""
-
-    executor: Literal["local", "ray"] = "local"
-    """`local`: this machine asks. `ray`: the machines of a cluster do."""
-    ray_address: str | None = None
-    """The cluster's head; None starts a cluster on this machine."""
-    workers: int | Literal["auto"] | None = None
-    """local: processes, 1 or None is this one, `auto` as many as help. ray: the machines in turn, None or `auto` is one
-    on each."""
-    limits: Limits = NO_LIMITS
-    """What may be spent before it stops."""
+def write_notice(line: str) -> None:
+    """Tell the user in one line on standard error."""
+    sys.stderr.write(f"medexam: {one_line(line)}\n")
 
 
-def plan_spec(
-    spec: SpecSource,
-    overrides: Mapping[str, Any],
+def read_entries(
+    specs: SpecSource | Sequence[SpecSource],
+    change: Change,
+    *,
+    only_look: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> list[SuiteEntry]:
+    """Read a spec, a suite or several of them, each with what `change` makes of it; `tell` is that of `read_spec`."""
+    sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
+    entries = []
+    for entry in load_entries(sources, partial(read_spec, tell=tell)):
+        document, changes = change(entry.document)
+        entries.append(SuiteEntry(*ask_addresses(document, {**entry.overrides, **changes}, only_look=only_look)))
+    if not entries:
+        raise SpecError("no spec is given: give one or more")
+    return entries
+
+
+def plan_entries(
+    entries: Sequence[SuiteEntry],
     limit: int | None = None,
     *,
     runs_dir: Path | None,
@@ -58,40 +59,32 @@ def plan_spec(
     repeat: int = 0,
     only_look: bool = False,
 ) -> Plan:
-    """Plan what running `spec` would do, as `plan_experiment` says; `limit` is `dataset.limit`.
+    """Plan what running these experiments would do, as `plan_experiment` says; `limit` is `dataset.limit`.
 
     Unless `only_look`, raises `EngineError` too for a hosted model of no provider, or without its key.
     """
-    overrides = dict(overrides)
-    if limit is not None:
-        if "dataset.limit" in overrides:
-            raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
-        overrides["dataset.limit"] = limit
-    document, overrides = ask_addresses(read_spec(spec), overrides, only_look=only_look)
-    plan = plan_experiment(
-        document, overrides, runs_dir=runs_dir or default_runs_dir(), fresh=fresh, repeat=repeat, only_look=only_look
-    )
-    if not only_look:
-        check_keys(plan.cells)
-    return plan
-
-
-def plan_entries(entries: Sequence[SuiteEntry], limit: int | None = None, **settings: Any) -> Plan:
-    """Plan one experiment or several as `plan_spec` does."""
-    plans = [plan_spec(entry.document, entry.overrides, limit, **settings) for entry in entries]
+    plans = []
+    for entry in entries:
+        overrides = dict(entry.overrides)
+        if limit is not None:
+            if "dataset.limit" in overrides:
+                raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
+            overrides["dataset.limit"] = limit
+        root = runs_dir or default_runs_dir()
+        plans.append(
+            plan_experiment(entry.document, overrides, runs_dir=root, fresh=fresh, repeat=repeat, only_look=only_look)
+        )
+        if not only_look:
+            check_keys(plans[-1].cells)
     return plans[0] if len(plans) == 1 else join_plans(plans)
 
 
-def plan_specs(
-    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None, **settings: Any
+def plan_spec(
+    specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any
 ) -> Plan:
-    """Plan a spec, a suite or several of them as `plan_spec` does; `overrides` are set in each experiment."""
-    sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    entries = [
-        SuiteEntry(entry.document, {**entry.overrides, **overrides}) for entry in load_entries(sources, read_spec)
-    ]
-    if not entries:
-        raise SpecError("no spec is given: give one or more")
+    """Plan a spec or several under the same overrides, as `plan_entries` does."""
+    only_look = bool(settings.get("only_look"))
+    entries = read_entries(specs, lambda document: (document, overrides), only_look=only_look)
     return plan_entries(entries, limit, **settings)
 
 
@@ -104,52 +97,82 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def carry_out(
     plan: Plan,
-    carriers: Carriers,
-    watch: "Callable[[], AbstractContextManager[RunProgress]]",
-    say: Callable[[str], None],
-) -> Outcome:
-    """Ask the plan's pending questions, as `Runner.run` does; a cluster is opened only if a model is asked."""
+    *,
+    limits: Limits = NO_LIMITS,
+    workers: int | Literal["auto"] | None = None,
+    ray: str | None = None,
+    progress: bool = True,
+    track: bool | str = False,
+) -> "tuple[list[StoredRun], Stop | None, str]":
+    """Ask the plan's pending questions; return the runs, why asking ended early, and what was spent, in words.
+
+    `workers` processes of this machine ask, `auto` is as many as help; with `ray`, the address of a cluster's head or
+    empty for one on this machine, as many shards, by default one on each machine. What no model can be asked for is
+    recorded in `track`, which is that of `send_to_mlflow`.
+    """
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.compare.equal_runs import describe_unequal_beside
+    from medexam.experiments.entry.progress import RunProgress
     from medexam.experiments.plan.installed import check_installed
     from medexam.experiments.run.runner import Runner
 
     check_installed([planned for planned in plan.cells if planned.pending])
     cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
-    with _executor(carriers, cells, say) as executor, watch() as observer:
-        runner = Runner(plan, observer, limits=carriers.limits, executor=executor)
-        runs, stop = runner.run()
+    try:
+        with _executor(workers, ray, cells) as executor, RunProgress(plan.cells, disable=not progress) as observer:
+            runner = Runner(plan, observer, limits=limits, executor=executor)
+            runs, stop = runner.run()
+    except EngineError as error:
+        from medexam.experiments.track import track_failed
+
+        send_to_mlflow(track_failed, plan.cells, str(error), track=track, runs_dir=plan.runs_dir)
+        raise
     for line in describe_unequal_beside(runs):
-        say(f"warning: {line}")
-    return Outcome(runs, stop, runner.spending.describe())
+        write_notice(f"warning: {line}")
+    return runs, stop, runner.spending.describe()
 
 
 @contextmanager
-def _executor(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor | None]":
+def _executor(
+    workers: int | Literal["auto"] | None, ray: str | None, cells: list[AnyCell]
+) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
     from medexam.experiments.run.spread import ProcessExecutor, choose_number
 
     if not cells:
         yield None
-    elif carriers.executor == "ray":
-        with _open_ray(carriers, cells, say) as executor:
-            yield executor
-    else:
-        number, reason = choose_number(cells, carriers.workers)
+    elif ray is None:
+        number, reason = choose_number(cells, workers)
         if reason:
-            say(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
+            write_notice(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
         yield None if number == 1 else ProcessExecutor(number)
+    else:
+        engines = (one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder"))
+        if engine := next(engines, None):
+            raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
+        from medexam.experiments.run.ray import RayExecutor, open_cluster
+
+        write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
+        loads_weights = any(planned.cell.model.loads_weights for planned in cells)
+        with open_cluster(ray or None) as cluster:
+            yield RayExecutor(cluster, None if workers == "auto" else workers, loads_weights=loads_weights)
 
 
-@contextmanager
-def _open_ray(carriers: Carriers, cells: list[AnyCell], say: Callable[[str], None]) -> "Iterator[Executor]":
-    if engine := next((one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder")), None):
-        raise SpecError(f"--executor ray: engine {engine} works in one process; leave --executor out")
-    from medexam.experiments.run.ray import RayExecutor, open_cluster
+def send_to_mlflow(
+    send: Callable[..., Any], *arguments: object, track: bool | str, runs_dir: Path
+) -> tuple[list[Any], str] | None:
+    """Call `send` with a store; return what is there now, and the store. An outage costs a line: folders are complete.
 
-    address = carriers.ray_address
-    say(f"Preparing {f'the Ray cluster at {address}' if address else 'a Ray cluster on this machine'} ...")
-    loads_weights = any(planned.cell.model.loads_weights for planned in cells)
-    number = None if carriers.workers == "auto" else carriers.workers
-    with open_cluster(address) as ray:
-        yield RayExecutor(ray, number, loads_weights=loads_weights)
+    `track` is an MLflow store; True: that of `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
+    """
+    if not track:
+        return None
+    from medexam.experiments.track import default_tracking_uri
+
+    uri = track if isinstance(track, str) else default_tracking_uri(runs_dir)
+    try:
+        copies = send(*arguments, tracking_uri=uri)
+    except TrackingError as error:
+        write_notice(str(error))
+        return None
+    return (copies if isinstance(copies, list) else [copies]), uri
