@@ -55,13 +55,6 @@ def chi_square_tail(value: float, degrees: int) -> float:
     return tail
 
 
-def t_tail(value: float, degrees: float) -> float:
-    """Compute how likely a variable of Student's t distribution is over `value`."""
-    square = value * value
-    over = beta_share(degrees / 2, 0.5, degrees / (degrees + square), square / (degrees + square)) / 2
-    return over if value >= 0 else 1 - over
-
-
 def beta_share(a: float, b: float, x: float, complement: float) -> float:
     """Compute the regularised incomplete beta function, for positive `a` and `b` and `x` from 0 to 1.
 

@@ -19,13 +19,11 @@ from .intervals import SEED as SEED
 from .intervals import number_as_seen as number_as_seen
 from .intervals import resample as resample
 from .margins import FLIPPED as FLIPPED
-from .margins import cluster_test as cluster_test
 from .margins import detectable_difference as detectable_difference
 from .margins import judge_margin as judge_margin
 from .margins import measure_noise as measure_noise
 from .margins import noise_floor as noise_floor
 from .margins import questions_needed as questions_needed
-from .margins import score_interval as score_interval
 from .margins import score_test as score_test
 from .paired import ALPHA as ALPHA
 from .paired import NO_DIFFERENCE as NO_DIFFERENCE

@@ -1,6 +1,5 @@
 """Counts: how each question came out, and what the answers cost."""
 
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ RIGHT, WRONG, UNANSWERED, FAILED, MISSING = range(5)
 Outcomes = NDArray[np.int8]
 COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 """Names of all that `count_outcomes` finds."""
-TIMES = ("latency_p50_s", "latency_p95_s", "answering_p50_s", "answering_p95_s")
+TIMES = ("latency_p50_s", "latency_p95_s")
 """Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "thinking_tokens")
 COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), *TIMES)
@@ -49,29 +48,22 @@ def count_outcomes(outcomes: Outcomes) -> dict[str, int]:
 def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> dict[str, Any]:
     """Count each of `COSTS` over the predictions of `keys`, None if none reports it; and those `without_passages`.
 
-    `_counted` is the number of predictions that report tokens, None unless others with a reply do not. `answering_` is
-    latency without the waiting before. Failed predictions have no latency.
+    `_counted` is the number of predictions that report tokens, None unless others with a reply do not. Failed
+    predictions have no latency.
     """
     replies, without_passages = 0, 0
-    tokens, latencies, answering = {name: array("q") for name in _TOKENS}, array("d"), array("d")
-    for key in keys:
-        prediction = predictions.get(key)
-        if prediction is None:
-            continue
+    columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "latency_s")}
+    # One prediction at a time: all of a large run at once would not fit the memory.
+    for prediction in filter(None, map(predictions.get, keys)):
+        is_scored = prediction.status is not Status.FAILED
         replies += prediction.last_call is not None
-        for name, counts in tokens.items():
-            if (count := getattr(prediction, name)) is not None:
-                counts.append(count)
-        if prediction.status is Status.FAILED:
-            continue
-        without_passages += prediction.passages == ()
-        if prediction.latency_s is not None:
-            latencies.append(prediction.latency_s)
-            if prediction.waiting_s is not None:
-                answering.append(prediction.latency_s - prediction.waiting_s)
-    costs: dict[str, Any] = {name: sum(counts) if counts else None for name, counts in tokens.items()}
+        without_passages += is_scored and prediction.passages == ()
+        for name, column in columns.items():
+            if (value := getattr(prediction, name)) is not None and (is_scored or name in _TOKENS):
+                column.append(value)
+    latencies = columns.pop("latency_s")
+    costs: dict[str, Any] = {name: sum(column) if column else None for name, column in columns.items()}
     for name in _TOKENS[:2]:
-        costs[f"{name}_counted"] = len(tokens[name]) if 0 < len(tokens[name]) < replies else None
-    for names, times in ((TIMES[:2], latencies), (TIMES[2:], answering)):
-        costs |= zip(names, np.percentile(times, (50, 95)).tolist() if times else (None, None), strict=True)
+        costs[f"{name}_counted"] = len(columns[name]) if 0 < len(columns[name]) < replies else None
+    costs |= zip(TIMES, np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None), strict=True)
     return costs | {"without_passages": without_passages}

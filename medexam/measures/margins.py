@@ -16,15 +16,13 @@ and deviations are fractions of 1.
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from medexam.distributions import find_root, t_tail
 from medexam.frozen_model import FrozenModel
 from medexam.measures.intervals import Floats
 from medexam.measures.paired import ALPHA, NO_DIFFERENCE, Difference
-from medexam.measures.results import Interval
 
 ONE_SIDED = ALPHA / 2
 """The level of each one-sided test, so that it agrees with the 95 % interval of the same difference."""
@@ -39,22 +37,18 @@ Told = Literal["equivalent", "not equivalent", "not shown"]
 """What may be said of two runs and a margin."""
 
 
-class MarginTest(FrozenModel):
+class MarginTest(NamedTuple):
     """One run beside the baseline, and a margin on both sides of no difference."""
 
     p_worse: float
     """How likely so good a result is of a run that is worse by the margin: the test of non-inferiority."""
     p_better: float
     """How likely so bad a result is of a run that is better by the margin."""
-    interval: Interval | None
-    """The 95 % interval that belongs to these tests; each end alone is a one-sided bound of 97.5 %. None if the method
-    gives none."""
-    method: Literal["Tango's score test", "t-test of whole questions"]
 
     @property
     def p(self) -> float:
         """The p-value of equivalence: the larger of the two."""
-        return max(self.p_worse, self.p_better)
+        return max(self)
 
 
 def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
@@ -63,43 +57,8 @@ def score_test(lost: int, gained: int, n: int, margin: float) -> MarginTest:
     Tango (1998), "Equivalence test and confidence interval for the difference in proportions for the paired-sample
     design": a score test, which without a margin is McNemar's without correction.
     """
-    normal = NormalDist()
-    return MarginTest(
-        p_worse=normal.cdf(-_score(lost, gained, n, -margin)),
-        p_better=normal.cdf(_score(lost, gained, n, margin)),
-        interval=score_interval(lost, gained, n),
-        method="Tango's score test",
-    )
-
-
-def score_interval(lost: int, gained: int, n: int) -> Interval:
-    """Find the differences that Tango's score test does not reject at 5 %, two-sided."""
-    value = (gained - lost) / n
-
-    def find(end: float, target: float) -> float:
-        if value == end:
-            return end
-        # At the end itself the variance is 0, and the statistic has no value.
-        nearly = math.nextafter(end, 0.0)
-        return find_root(lambda theta: _score(lost, gained, n, theta) - target, value, nearly)
-
-    return find(-1.0, _QUANTILE), find(1.0, -_QUANTILE)
-
-
-def cluster_test(clusters: Sequence[Sequence[float]], margin: float) -> MarginTest:
-    """Test differences of scores, which stand in a list for each whole question; two questions or more.
-
-    A paired t-test of the whole questions' sums, each against the margin times its number of tasks. If these are all
-    alike, it has no variance: the p-value is that of a sign test, 0.5 to the power of the number of questions.
-    """
-    sums = np.array([sum(each) for each in clusters])
-    sizes = np.array([float(len(each)) for each in clusters])
-    return MarginTest(
-        p_worse=_greater_p(sums + margin * sizes),
-        p_better=_greater_p(margin * sizes - sums),
-        interval=None,
-        method="t-test of whole questions",
-    )
+    p_worse, p_better = (NormalDist().cdf(sign * _score(lost, gained, n, sign * margin)) for sign in (-1, 1))
+    return MarginTest(p_worse, p_better)
 
 
 def judge_margin(difference: Difference, margin: float, p_adjusted: float) -> Told:
@@ -129,14 +88,6 @@ def _score(lost: int, gained: int, n: int, theta: float) -> float:
     c = -lost * theta * (1 - theta)
     share = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
     return over / math.sqrt(n * (2 * share + theta * (1 - theta)))
-
-
-def _greater_p(values: Floats) -> float:
-    """Compute, one-sided, how likely a mean this large is if it is 0."""
-    if np.ptp(values) < 1e-12:
-        return float(0.5 ** len(values)) if values[0] > 0 else 1.0
-    error = values.std(ddof=1) / math.sqrt(len(values))
-    return t_tail(float(values.mean() / error), len(values) - 1)
 
 
 def detectable_difference(n: int, flipped: float) -> float | None:

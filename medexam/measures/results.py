@@ -131,9 +131,6 @@ class Metrics(Scores):
     latency_p50_s: float | None
     latency_p95_s: float | None
     """Median and 95th percentile of the scored predictions' `latency_s`; None if no model was asked."""
-    answering_p50_s: float | None = None
-    answering_p95_s: float | None = None
-    """The same of `latency_s` without `waiting_s`. None where no prediction tells them apart."""
 
     @property
     def complete(self) -> bool:

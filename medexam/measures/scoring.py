@@ -164,7 +164,7 @@ def compute_metrics(
     return Metrics(
         **dict(table.score_whole()),
         by=table.score_by_facet(),
-        evidence=measure_evidence(questions, key, predictions, None if scoring is None else scoring.cancelling),
+        evidence=measure_evidence(questions, key, predictions),
         readings=_score_readings(table, questions, key, predictions),
         **count_costs((question.key for question in questions), predictions),
     )

@@ -97,12 +97,8 @@ def headline(metrics: Metrics) -> Table:
     if metrics.right is not None:
         rows.append(("Right / wrong / unanswered", f"{metrics.right} / {metrics.wrong} / {metrics.unanswered}", ""))
     rows += [(name, str(value), "") for name, value in metrics.settings.items() if value is not None]
-    for label, p50, p95 in (
-        ("Latency", metrics.latency_p50_s, metrics.latency_p95_s),
-        ("... without the wait before sending", metrics.answering_p50_s, metrics.answering_p95_s),
-    ):
-        if p50 is not None and p95 is not None:
-            rows.append((f"{label}, s, median / 95th percentile", f"{p50:.2f} / {p95:.2f}", ""))
+    if (p50 := metrics.latency_p50_s) is not None and (p95 := metrics.latency_p95_s) is not None:
+        rows.append(("Latency, s, median / 95th percentile", f"{p50:.2f} / {p95:.2f}", ""))
     if not any(measure.chance is not None for measure in metrics.measures.values()):
         rows = [row[:2] for row in rows]
     headers = (f"n = {metrics.n}", "Value [95 % interval]", "Chance")

@@ -255,7 +255,7 @@ def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, sp
     files = {name: tmp_path / f"runs.{name}" for name in ("md", "tex", "csv", "html")}
     options = {"md": "--markdown", "tex": "--latex", "csv": "--csv", "html": "--html"}
     flags = [part for name, path in files.items() for part in (options[name], path)]
-    code, out, err = medexam("report", "runs", "--by", "negation", *flags, "--json")
+    code, out, err = medexam("report", "runs", "--by", "language", *flags, "--json")
     assert code == 0, err
     documents = {document["program"]: document for document in json.loads(out)}
     assert len(documents) == 6

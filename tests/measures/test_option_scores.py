@@ -45,7 +45,7 @@ def test_who_abstained_is_judged_by_the_likeliest_option(judge) -> None:
     blank = {"status": Status.UNANSWERED, "reason": Reason.ABSTAINED, "answer": None}
     found = judge([([0.2, 0.5, 0.3], 2, blank), ([0.2, 0.5, 0.3], 3, blank)])
     assert found.n == 2
-    assert (found.abstention[0].right, found.abstention[0].wrong) == (1, 1)
+    assert [part.accuracy for part in found.reliability if part.n] == [0.5]
 
 
 def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
@@ -57,14 +57,8 @@ def test_failed_and_other_questions_are_left_out(make_exam, key_of) -> None:
         questions[3].key: _scored(questions[3], _logs([0.2, 0.8])),
     }
     found = figures(compute_metrics(questions[:3], key_of(questions), predictions), "option_scores")
-    assert (found.n, found.abstention[0].right) == (1, 1)
-
-
-def test_a_confidence_at_the_threshold_is_answered_and_of_equal_thresholds_the_lowest_is_best(judge) -> None:
-    found = judge([({1: -2.0, 2: -2.0, 3: -2.0, 4: -2.0}, 1, {})])
-    assert max(point.threshold for point in found.abstention if point.answered_ratio) == 0.25
-    one_for_three = [([0.9, 0.1], 1, {}), ([0.6, 0.4], 1, {})] + [([0.6, 0.4], 2, {})] * 3
-    assert judge(one_for_three).best_threshold == 0.0
+    assert found.n == 1
+    assert [part.accuracy for part in found.reliability if part.n] == [1.0]
 
 
 def test_ties_and_label_mass(judge) -> None:
@@ -74,7 +68,6 @@ def test_ties_and_label_mass(judge) -> None:
         [(even, 1, {"tied": 2, **mass[0]}), (even, 2, mass[1]), (even, 3, {"tied": 1}), ([0.6, 0.4], 1, {"tied": 1})]
     )
     assert (found.tied, found.label_mass) == (2, 0.7)
-    assert (found.abstention[0].right, found.abstention[0].wrong) == (2, 2)
     assert judge([(even, 1, {})]).label_mass is None
 
 
@@ -156,14 +149,6 @@ def test_a_second_implementation_agrees(crowd) -> None:
     error = np.average(np.abs(accuracy - mean_confidence), weights=weights[weights > 0])
     assert found.expected_calibration_error == pytest.approx(error)
 
-    for point in found.abstention:
-        answered = confidence >= point.threshold
-        marks = np.where(answered, np.where(right, 1, -1 / 3), 0)
-        assert point.exam_score == pytest.approx(marks.mean())
-        assert point.answered_ratio == answered.mean()
-        assert point.accuracy == (pytest.approx(right[answered].mean()) if answered.any() else None)
-    best = max(found.abstention, key=lambda point: (point.exam_score, -point.threshold))
-    assert (found.best_threshold, found.abstention[0].right) == (best.threshold, metrics.right)
     assert Metrics.model_validate_json(metrics.model_dump_json()) == metrics
 
 

@@ -109,9 +109,9 @@ def _look(before: Mapping[str, bool], after: Mapping[str, bool], test: Sequentia
 def _find_right(cell: AnyCell) -> dict[str, bool]:
     """Map each of the cell's questions that is scored to whether it is right."""
     outcomes = cell.folder.read_outcomes() if cell.folder.exists() else {}
-    golds, benchmark = cell.question_set.golds, cell.benchmark
+    golds = cell.question_set.golds
     return {
-        question.key: benchmark.is_right(outcomes[question.key], golds[question.key])
+        question.key: golds[question.key].accepts(outcomes[question.key].answer)
         for question in cell.question_set.questions
         if question.key in outcomes and outcomes[question.key].status is not Status.FAILED
     }

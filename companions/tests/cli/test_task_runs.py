@@ -80,10 +80,10 @@ def test_reports_agree_with_the_run(run, medexam, cases, tmp_path) -> None:
     assert (tmp_path / "report.md").read_text() == Path(document["run_dir"], "report.md").read_text()
     for words in ("Component F1", "By group", "CQP#E", "Warning: "):
         assert words in out
-    (by_length,) = json.loads(medexam("report", "runs", "--by", "length", "--json")[1])
-    lengths = by_length["metrics"]["by"]["length"].values()
+    (by_group,) = json.loads(medexam("report", "runs", "--by", "group", "--json")[1])
+    groups = by_group["metrics"]["by"]["group"].values()
     first, whole = next(iter(document["metrics"]["measures"].items()))
-    total = sum(group["measures"][first]["value"] * group["measures"][first]["n"] for group in lengths)
+    total = sum(group["measures"][first]["value"] * group["measures"][first]["n"] for group in groups)
     assert total == pytest.approx(whole["value"] * whole["n"])
     shutil.rmtree(tmp_path / "casimedicos")
     (Path(document["run_dir"]) / "metrics.json").unlink()

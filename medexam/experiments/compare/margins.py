@@ -1,11 +1,9 @@
 """`medexam compare --equivalent-within`, by one-sided tests beside the paired interval; and the margin of its gate."""
 
-import numpy as np
-
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.measures.comparing import Pair
-from medexam.measures.margins import Told, cluster_test, judge_margin, score_test
+from medexam.measures.margins import Told, judge_margin, score_test
 from medexam.measures.paired import adjust_holm
 from medexam.measures.shown import signed
 from medexam.tables import decimal, equals
@@ -19,15 +17,12 @@ _PHRASES: dict[Told, str] = {
 
 def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSection:
     """Test whether runs differ from the baseline by less than `points` percentage points, however replies are read."""
+    if not compared.benchmark.right_or_wrong:
+        raise SpecError("--equivalent-within: the runs answer in words; it tests right and wrong answers: leave it out")
     margin, pairs, (baseline, *names) = points / 100, compared.statistics.pairs, compared.names
     views = [(pair.first, *pair.by_view(compared.statistics.measure).values()) for pair in pairs]
-    if compared.benchmark.right_or_wrong:
-        flips = [[view.flips for view in each if view.flips is not None] for each in views]
-        tests = [[score_test(f.right_to_wrong, f.wrong_to_right, f.n, margin) for f in each] for each in flips]
-    else:
-        rows, clusters = compared.matrix, np.array(compared.clusters)
-        changes = [[(run - rows[0])[clusters == each].tolist() for each in dict.fromkeys(clusters)] for run in rows[1:]]
-        tests = [[cluster_test(each, margin)] for each in changes]
+    flips = [[view.flips for view in each if view.flips is not None] for each in views]
+    tests = [[score_test(f.right_to_wrong, f.wrong_to_right, f.n, margin) for f in each] for each in flips]
     p_values = adjust_holm([max(test.p for test in each) for each in tests])
     verdicts: list[Told] = []
     for each, p in zip(views, p_values, strict=True):
@@ -36,11 +31,11 @@ def find_equivalence(points: float, compared: ComparisonScope) -> ComparisonSect
     results = list(zip(names, pairs, [first for first, *_ in tests], p_values, verdicts, strict=True))
     sentences = [
         f"{name} {_PHRASES[verdict]} {baseline} within {_points(margin)}: {signed(pair.first.difference)}, p "
-        f"{equals(p)} of two one-sided tests ({test.method}){' after Holm' if len(names) > 1 else ''}."
-        for name, pair, test, p, verdict in results
+        f"{equals(p)} of two one-sided tests (Tango's score test){' after Holm' if len(names) > 1 else ''}."
+        for name, pair, _, p, verdict in results
     ]
     documents = {
-        key: {**test.model_dump(mode="json"), "p": test.p, "p_adjusted": p, "verdict": verdict}
+        key: {**test._asdict(), "p": test.p, "p_adjusted": p, "verdict": verdict}
         for key, (_, _, test, p, verdict) in zip(compared.run_keys[1:], results, strict=True)
     }
     return ComparisonSection("equivalence", sentences, {"margin": margin, "pairs": documents})

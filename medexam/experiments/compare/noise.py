@@ -94,7 +94,7 @@ def _score(
 ) -> Mapping[str, float]:
     """Score these items in the measure that runs are known by."""
     if benchmark.right_or_wrong:
-        return {key: float(benchmark.is_right(asking[key], data.golds[key])) for key in keys}
+        return {key: float(data.golds[key].accepts(asking[key].answer)) for key in keys}
     return next(iter(benchmark.item_scores(data.only(keys), asking).values()), {})
 
 

@@ -10,6 +10,7 @@ from medexam.errors import SpecError
 from medexam.experiments.compare.noise import describe_noise, run_noise
 from medexam.experiments.compare.protocols import protocol_table
 from medexam.experiments.compare.runs import run_names
+from medexam.experiments.report.breakdowns import break_down
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.plots.drawing import write_plots
 from medexam.experiments.report.plots.runs import plot_runs
@@ -18,7 +19,6 @@ from medexam.experiments.report.run_tables import Added, find_added_tables
 from medexam.experiments.report.scores_csv import render_scores
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import split_families
-from medexam.experiments.score.breakdowns import break_down
 from medexam.experiments.store.protocol import read_protocol
 from medexam.experiments.store.stored_run import StoredRun, run_document, tell_models_apart
 from medexam.measures.margins import Noise

@@ -101,9 +101,8 @@ class PlannedCell(Generic[S_co]):
         """Whether an answer to one of the cell's questions is right; None if answers are more or less right."""
         if not self.benchmark.right_or_wrong:
             return None
-        is_right = self.benchmark.is_right
         golds = self.question_set.golds
-        return lambda prediction: is_right(prediction, golds[prediction.question])
+        return lambda prediction: golds[prediction.question].accepts(prediction.answer)
 
     @property
     def total(self) -> int:
@@ -261,6 +260,7 @@ def take_stock(
     outcomes = folder.read_outcomes(with_shards=with_shards) if folder.exists() else {}
     questions: dict[str, Question | Task] = {question.key: question for question in items.questions}
     pending_keys = pending(questions, outcomes)
-    right = sum(benchmark.is_right(outcomes[key], items.golds[key]) for key in questions.keys() - set(pending_keys))
+    done = questions.keys() - set(pending_keys)
+    right = sum(items.golds[key].accepts(outcomes[key].answer) for key in done) if benchmark.right_or_wrong else 0
     answered = sum(outcome.status is not Status.FAILED for outcome in outcomes.values())
     return tuple(questions[key] for key in pending_keys), right, answered

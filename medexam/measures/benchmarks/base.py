@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from medexam.measures.results import ItemScores, ScoredRun
 from medexam.predictions import Prediction
-from medexam.predictions.prediction import Answered
 from medexam.questions import ItemSet, Scoring
 from medexam.specs import DatasetSpec
 
@@ -57,10 +56,6 @@ class Benchmark(ABC, Generic[I, G]):
     def cluster(self, item: I) -> str:
         """Return what an item is resampled with for intervals of the user's metrics: itself or what it is part of."""
         return str(item.key)
-
-    def is_right(self, outcome: Answered, gold: Any) -> bool:
-        """Return whether an answer is right; False wherever answers are more or less right."""
-        return False
 
     @abstractmethod
     def expected(self, gold: Any) -> Any:

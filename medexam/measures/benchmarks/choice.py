@@ -9,7 +9,6 @@ from medexam.measures.evidence.kinds import EVIDENCE_COLUMNS
 from medexam.measures.results import ScoredRun
 from medexam.measures.scoring import compute_metrics
 from medexam.predictions import Prediction, Status
-from medexam.predictions.prediction import Answered
 from medexam.questions import AnswerKey, ExamSet, Gold, Question, Scoring
 from medexam.specs import DatasetSpec
 
@@ -51,10 +50,6 @@ class ChoiceBenchmark(Benchmark[Question, AnswerKey]):
         """Return the question's exam; the question itself where a group stands for an exam."""
         exam = item.exam
         return item.key if exam.independent else f"{exam.name}/{exam.year}/{exam.discipline}"
-
-    def is_right(self, outcome: Answered, gold: Gold) -> bool:
-        """Return whether the right option was chosen."""
-        return gold.accepts(outcome.answer)
 
     def expected(self, gold: Gold) -> int:
         """Return the printed number of the right option."""

@@ -41,12 +41,10 @@ def measure_evidence(
     questions: Sequence[Question],
     key: AnswerKey,
     predictions: Mapping[str, Prediction],
-    cancelling: float | None = None,
 ) -> dict[str, Figures]:
     """Map each kind that the predictions hold to its figures; those of failed predictions enter none.
 
-    `cancelling`: how many wrong answers cancel a right one, where a data set declares it. Raises `DatasetError` if
-    `key` lacks one of the questions.
+    Raises `DatasetError` if `key` lacks one of the questions.
     """
     keys = [question.key for question in questions if question.key in predictions]
     # Most programs leave none, and all predictions of a large run at once would not fit the memory.
@@ -54,8 +52,7 @@ def measure_evidence(
         return {}
     selection = map(predictions.__getitem__, keys)
     rows = [(one, key[one.question]) for one in selection if one.status is not Status.FAILED]
-    more = {"option_scores": {"cancelling": cancelling}}
-    figures = {name: kind.measure(rows, **more.get(name, {})) for name, kind in KINDS.items()}
+    figures = {name: kind.measure(rows) for name, kind in KINDS.items()}
     return {name: each for name, each in figures.items() if each is not None}
 
 

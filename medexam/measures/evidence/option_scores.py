@@ -1,11 +1,10 @@
-"""Scores of the options: calibration, position prior, ties and abstention.
+"""Scores of the options: calibration, position prior and ties.
 
 In one order the position prior is mixed with what the options say. Over all cyclic orders every option stands once at
 every place, so what the options say cancels out and only the position's share is left; over others it does on average.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import fsum
 
 import numpy as np
@@ -17,12 +16,11 @@ from medexam.predictions.prediction import Prediction, softmax
 from medexam.tables import Table, percent
 
 BINS = 10
-THRESHOLDS = tuple(step / 20 for step in range(20))
 Order = dict[int, float]
 """Printed number -> score, in the order in which the options were shown."""
 
 
-def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
+def measure(rows: Rows) -> Figures | None:
     """Measure the questions whose options were scored, answered or not; None if there are none.
 
     The option that is judged is the likeliest one, the first of equals, even where the program abstained. The
@@ -32,8 +30,7 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     `label_mass`: the mean probability that the next token is any of the option numbers; None if no numbers were read.
     `tied`: questions in which several options share the best score. `flip_rate`: of the questions in several orders,
     the share that does not choose the same option in all; None if there are none. `by_shown_position`: whether
-    `positions` are places, for every question was shown in several orders. `best_threshold`: that of the highest exam
-    score, the lowest of equals; None unless a data set declares how many wrong answers are `cancelling` a right one.
+    `positions` are places, for every question was shown in several orders.
     """
     scored = [(one, one.option_scores, gold) for one, gold in rows if one.option_scores]
     if not scored:
@@ -51,8 +48,7 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
     ]
     by_place, several = all(orders), [each for each in orders if each]
     masses = [one.label_mass for one, _, _ in scored if one.label_mass is not None]
-    bins, points = reliability(confidences, is_right), abstention(confidences, is_right, cancelling)
-    best = max(points, key=lambda each: (round(each.get("exam_score", 0.0), 12), -each["threshold"]))
+    bins = reliability(confidences, is_right)
     return {
         "n": len(scored),
         # Guo et al. (2017), "On calibration of modern neural networks".
@@ -66,8 +62,6 @@ def measure(rows: Rows, cancelling: float | None = None) -> Figures | None:
         "by_shown_position": by_place,
         "positions": positions(orders if by_place else [[exam] for exam in exams], rights, by_place=by_place),
         "reliability": bins,
-        "abstention": points,
-        "best_threshold": best["threshold"] if cancelling is not None else None,
     }
 
 
@@ -116,22 +110,8 @@ def positions(questions: Sequence[Sequence[Order]], rights: Sequence[int | None]
     ]
 
 
-def abstention(confidences: NDArray[np.float64], right: NDArray[np.bool_], cancelling: float | None) -> list[Figures]:
-    """Find how the run would score if it left blank every question whose confidence is below each of `THRESHOLDS`."""
-    points = []
-    for threshold in THRESHOLDS:
-        answered = confidences >= threshold
-        n, n_right = int(answered.sum()), int(right[answered].sum())
-        point: Figures = {"threshold": threshold, "answered_ratio": n / len(right), "right": n_right}
-        point |= {"wrong": n - n_right, "accuracy": n_right / n if n else None}
-        if cancelling is not None:
-            point["exam_score"] = (n_right - (n - n_right) / cancelling) / len(right)
-        points.append(point)
-    return points
-
-
 def tables(figures: Figures) -> list[Table]:
-    """Show calibration, what positions draw, and abstention."""
+    """Show calibration, and what positions draw."""
     bins = [
         {**part, "range": f"{100 * part['low']:.0f} to {100 * part['high']:.0f}"}
         for part in figures["reliability"]
@@ -159,18 +139,4 @@ def tables(figures: Figures) -> list[Table]:
     if figures["flip_rate"] is not None:
         flip_rate = percent(figures["flip_rate"])
         caption += f" Flip rate, the questions whose choice is not the same in all orders: {flip_rate} %."
-    by_position = show_figures("Position", figures["positions"], columns, caption)
-
-    points = [{**point, "below": f"{100 * point['threshold']:.0f}"} for point in figures["abstention"]]
-    columns = {"Blank below": "below", "Answered": "answered_ratio", "Right": "right", "Wrong": "wrong"}
-    columns |= {"Accuracy": "accuracy"}
-    caption = (
-        "Percent. What the run would score if it left blank the questions of less confidence; accuracy is that of the "
-        "answered ones."
-    )
-    if figures["best_threshold"] is None:
-        return [calibration, by_position, show_figures("Abstention", points, columns, caption)]
-    best = frozenset({(THRESHOLDS.index(figures["best_threshold"]), len(columns))})
-    caption += " The best exam score is stressed; chosen on these same questions, it is optimistic."
-    scores = show_figures("Abstention", points, columns | {"Exam score": "exam_score"}, caption)
-    return [calibration, by_position, replace(scores, best=best)]
+    return [calibration, show_figures("Position", figures["positions"], columns, caption)]

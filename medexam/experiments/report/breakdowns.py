@@ -1,15 +1,9 @@
-"""A run's scores by a column of its data: one that the items have, one made of their texts, or one of a file.
+"""A run's scores by a column of its data, or of a table that names its questions; no model is asked."""
 
-It reads answers and data as they are now, and asks no model.
-"""
-
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
@@ -23,20 +17,6 @@ from medexam.questions import AnySet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.tables import NONE
-from medexam.text import is_negated
-
-_MOST_NUMBERS = 20
-"""Different numbers in a column from which on its rows are quarters."""
-_WITHOUT_SPACES = frozenset({"ja", "zh"})
-"""Languages whose texts are measured in characters."""
-_MADE: dict[str, Callable[[Any], Any]] = {
-    "negation": lambda item: "yes" if is_negated(_stem(item)) else "no",
-    "numbers": lambda item: "yes" if re.search(r"\d", _stem(item)) else "no",
-    "picture": lambda item: "yes" if getattr(item, "image", None) is not None else "no",
-    "length": lambda item: len(_stem(item)) if item.language in _WITHOUT_SPACES else len(_stem(item).split()),
-    "options": lambda item: len(item.options),
-}
-"""What is made of an item's texts."""
 
 
 def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
@@ -47,30 +27,21 @@ def break_down(run: StoredRun, columns: Sequence[str]) -> Metrics:
     there is no such column, and `DatasetError` if the data cannot be read.
     """
     items, predictions, dataset = load_items(run.folder), run.folder.read_predictions(), run.record.cell.dataset
-    entry = CATALOGUE.get(dataset.name)
-    described = items
-    if entry is not None and entry.exam is not None:
+    described, facets = items, run.metrics.by
+    if (entry := CATALOGUE.get(dataset.name)) is not None and entry.exam is not None:
         dataset = dataset.model_copy(update={"name": entry.exam})
         described = find_benchmark(dataset).load(dataset.whole).only(run.record.questions)
-
-    def score(keys: Sequence[str]) -> Scores:
-        metrics = run.benchmark.score(items.only(keys), predictions).metrics
-        return Scores(**{name: getattr(metrics, name) for name in Scores.model_fields})
-
-    facets = run.metrics.by
-    by = {
-        column: facets[column]
-        if column in facets
-        else {value: score(keys) for value, keys in _group(_read_column(dataset, described, column)).items()}
-        for column in columns
-    }
+    by: dict[str, dict[str, Scores]] = {}
+    for column in columns:
+        groups = {} if column in facets else _group(_read_column(dataset, described, column))
+        by[column] = facets.get(column) or {
+            value: run.benchmark.score(items.only(keys), predictions).metrics for value, keys in groups.items()
+        }
     return run.metrics.model_copy(update={"by": by | {name: facets[name] for name in facets if name not in by}})
 
 
-def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, Any]:
+def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> Mapping[str, Any]:
     """Map the key of each item to its value; None where it has none."""
-    if column in _MADE and all(hasattr(item, "options") or column != "options" for item in items.questions):
-        return {item.key: _MADE[column](item) for item in items.questions}
     place = find_stored_benchmark(dataset, in_words=items.in_words).place
     rows = {item.key: {**place(item), "language": item.language} for item in items.questions}
     names = sorted({name for row in rows.values() for name in row})
@@ -78,14 +49,13 @@ def _read_column(dataset: DatasetSpec, items: AnySet, column: str) -> dict[str, 
         return {key: row.get(column) for key, row in rows.items()}
     path, _, name = column.rpartition(":")
     if path:
-        return _read_file_column(Path(path), name, rows.keys())
+        return _read_file_column(Path(path), name, rows)
     table = read_own_table(dataset) if dataset.kind not in (None, "examples") else None
     if table is not None and column in table.columns:
         return _read_own_column(dataset, items, table, column)
-    names += [*_MADE, *(table.columns if table is not None else ())]
     raise SpecError(
-        f"--by {column}: the columns are {', '.join(names)}; FILE:COLUMN takes one of a table whose column "
-        "`question` holds the keys of questions"
+        f"--by {column}: the columns are {', '.join([*names, *(table.columns if table is not None else ())])}; "
+        "FILE:COLUMN takes one of a table whose column `question` holds the keys of questions"
     )
 
 
@@ -109,7 +79,7 @@ def _read_own_column(dataset: DatasetSpec, items: AnySet, table: SourceTable, na
     return {item.key: value_of(rows[item.number], name) for item in items.questions}
 
 
-def _read_file_column(path: Path, name: str, keys: Any) -> dict[str, Any]:
+def _read_file_column(path: Path, name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     table = read_file(path)
     pairs = ((value_of(row.record, "question"), value_of(row.record, name)) for row in table.rows)
     values = {str(key): value for key, value in pairs if value is not None}
@@ -122,24 +92,11 @@ def _read_file_column(path: Path, name: str, keys: Any) -> dict[str, Any]:
 
 
 def _group(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Map each value, or quarter of many numbers, to the keys of its items; in order, those without a value last."""
-    present = {key: value for key, value in values.items() if value is not None and value != ""}
-    distinct = set(present.values())
-    labels: dict[Any, str] = {value: str(value) for value in distinct}
-    is_numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in distinct)
-    if is_numeric and len(distinct) > _MOST_NUMBERS:
-        # Equal numbers stay together, so that quarters may differ in size.
-        cuts = np.quantile(list(present.values()), (0.25, 0.5, 0.75))
-        quarters: dict[int, list[Any]] = {}
-        for value in distinct:
-            quarters.setdefault(int(np.searchsorted(cuts, value)), []).append(value)
-        labels = {value: f"{min(part):g} to {max(part):g}" for part in quarters.values() for value in part}
-    groups: dict[str, list[str]] = {labels[value]: [] for value in sorted(distinct, key=None if is_numeric else str)}
+    """Map each value to the keys of its items; in order, those without a value last."""
+    values = {key: value if isinstance(value, int | float | None) else str(value) for key, value in values.items()}
+    distinct = set(values.values()) - {None, ""}
+    is_numeric = all(isinstance(value, int | float) for value in distinct)
+    groups: dict[str, list[str]] = {str(value): [] for value in sorted(distinct, key=None if is_numeric else str)}
     for key, value in values.items():
-        groups.setdefault(labels[value] if key in present else NONE, []).append(key)
+        groups.setdefault(str(value) if value in distinct else NONE, []).append(key)
     return groups
-
-
-def _stem(item: Any) -> str:
-    stem: str = item.stem if hasattr(item, "stem") else item.question
-    return stem

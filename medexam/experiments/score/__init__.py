@@ -1,1 +1,0 @@
-"""Scores of stored runs, without asking a model."""
