@@ -80,8 +80,7 @@ def stats(
     """
     from medexam.datasets import load_exam_set
     from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.report.dataset_statistics import compute_statistics
-    from medexam.experiments.report.dataset_tables import statistics_tables
+    from medexam.experiments.report.dataset_statistics import compute_statistics, statistics_tables
     from medexam.experiments.report.shown import print_blocks
     from medexam.plugins import load_object
     from medexam.specs import DatasetSpec

@@ -15,7 +15,7 @@ from .plan.planner import plan_experiment as plan_experiment
 from .report.current import current_run as current_run
 from .report.dataset_statistics import Statistics as Statistics
 from .report.dataset_statistics import compute_statistics as compute_statistics
-from .report.dataset_tables import lengths_table as lengths_table
+from .report.dataset_statistics import lengths_table as lengths_table
 from .report.derived import score_cell as score_cell
 from .report.latex import render_latex as render_latex
 from .report.markdown import disarm as disarm

@@ -1,6 +1,5 @@
 """Runs that say that they are the same, by digest and model, and whose answers differ all the same."""
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import combinations
@@ -23,9 +22,8 @@ def describe_unequal_beside(runs: Sequence[StoredRun]) -> list[str]:
     """
     folders = {run.folder.path: (run.folder, run.record) for run in runs}
     for run in runs:
-        form = re.compile(rf".*-{run.record.spec_digest}(-\d+)?")
-        for path in sorted(set(run.folder.path.parent.iterdir()) - set(folders)):
-            if form.fullmatch(path.name) and (folder := RunFolder(path)).exists():
+        for path in sorted(run.folder.path.parent.glob(f"*-{run.record.spec_digest}*")):
+            if path not in folders and (folder := RunFolder(path)).exists():
                 with suppress(RunFolderError):
                     folders[path] = folder, folder.read_record()
     names = [run.folder.name for run in runs]

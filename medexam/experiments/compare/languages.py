@@ -13,39 +13,40 @@ from medexam.distributions import WILSON, rate_interval
 from medexam.errors import SpecError
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.run_folder import RunRecord
-from medexam.measures.paired import NO_ANSWER, Sheet, adjust_all, compare_pair
+from medexam.measures.paired import NO_ANSWER, adjust_all, compare_pair
 from medexam.measures.paired_tables import document_of
 from medexam.specs.identity import differing_keys
 from medexam.tables import Table, percent, with_interval
 
-SHOWN = 10
-"""Questions that a table names; `--json` holds all."""
-
 
 def find_languages(compared: ComparisonScope) -> ComparisonSection:
     """Set runs side by side that differ in language alone; raises `SpecError` if they differ in more."""
-    languages = _check_languages(compared)
-    sheet, places = compared.statistics.sheet, range(len(languages))
+    languages, sheet = _check_languages(compared), compared.statistics.sheet
+    places, right, answers = range(len(languages)), sheet.first == 1, np.asarray(sheet.answers)
     every_two = {(i, j): next(iter(compare_pair(sheet, i, j).values())) for i in places for j in places[i + 1 :]}
     pairs = adjust_all([every_two])[0]
-    right = sheet.first == 1
-    counts = [int(n) for n in np.bincount(right.sum(axis=0), minlength=len(languages) + 1)]
-    alone, wrong = (
-        {language: _alone(sheet, each, place) for place, language in enumerate(languages)} for each in (right, ~right)
-    )
-    n, rights = len(sheet.keys), right.sum(axis=1).tolist()
+    same_wrong = {
+        (i, j): int(((answers[i] == answers[j]) & (answers[i] != NO_ANSWER) & ~right[i]).sum()) for i, j in pairs
+    }
+
+    def find_alone(marks: NDArray[np.bool_]) -> dict[str, list[str]]:
+        """Map each language to the questions that have the mark in it and in no other."""
+        alone = marks & (marks.sum(axis=0) == 1)
+        return {name: np.array(sheet.keys)[row].tolist() for name, row in zip(languages, alone, strict=True)}
+
+    right_alone, wrong_alone, n = find_alone(right), find_alone(~right), len(sheet.keys)
+    rights = dict(zip(languages, right.sum(axis=1).tolist(), strict=True))
+    counts = np.bincount(right.sum(axis=0), minlength=len(languages) + 1).tolist()
     document = {
         "runs": dict(zip(compared.run_keys, languages, strict=True)),
-        "accuracy": {language: count / n for language, count in zip(languages, rights, strict=True)},
+        "accuracy": {language: count / n for language, count in rights.items()},
         "right_in_how_many": counts,
-        "right_alone": alone,
-        "wrong_alone": wrong,
+        "right_alone": right_alone,
+        "wrong_alone": wrong_alone,
         "pairs": [
-            {
-                "languages": [languages[i], languages[j]],
-                **document_of({"": pair})[""],
-                "neither_with_the_same_answer": _same_wrong(sheet, i, j),
-            }
+            {"languages": [languages[i], languages[j]]}
+            | document_of({"": pair})[""]
+            | {"neither_with_the_same_answer": same_wrong[i, j]}
             for (i, j), pair in pairs.items()
         ],
     }
@@ -54,39 +55,19 @@ def find_languages(compared: ComparisonScope) -> ComparisonSection:
             language,
             str(count),
             with_interval(percent(count / n), rate_interval(count, n)),
-            *(str(len(each[language])) for each in (alone, wrong)),
+            *(str(len(each[language])) for each in (right_alone, wrong_alone)),
         )
-        for language, count in zip(languages, rights, strict=True)
+        for language, count in rights.items()
     )
     headers = ("Language", "Right", "Percent", "Right here alone", "Wrong here alone")
     caption = (
         f"{n} questions that all runs scored, percent with a 95 % interval ({WILSON}). Wrong in one language alone: "
-        "look at its translation first. The same wrong answer in several: the model may not know it."
+        "look at its translation first; --json names the questions. The same wrong answer in several: the model may "
+        "not know it."
     )
-    tables = [Table(", ".join(languages), headers, rows, caption=caption)]
-    # Of two languages, what is wrong in the one alone is right in the other alone: it is named once.
-    suspects = {key: (key, "right", language) for language in languages for key in alone[language]}
-    suspects |= {key: (key, "wrong", language) for language in reversed(languages) for key in wrong[language]}
-    rows_alone = [suspects[key] for key in sheet.keys if key in suspects]
-    if rows_alone:
-        count = f"first {SHOWN} of {len(rows_alone)}; --json lists all" if len(rows_alone) > SHOWN else len(rows_alone)
-        title = f"Right or wrong in one language alone ({count})"
-        tables.append(Table(title, ("Question", "It is", "In"), tuple(rows_alone[:SHOWN]), text_columns=3))
+    table = Table(", ".join(languages), headers, rows, caption=caption)
     sentence = f"{counts[-1]} questions are right in every language, {counts[0]} in none."
-    return ComparisonSection("languages", [sentence], document, tables)
-
-
-def _alone(sheet: Sheet, marks: NDArray[np.bool_], language: int) -> list[str]:
-    """List the questions that have the mark in this language and in no other."""
-    return [sheet.keys[place] for place in np.flatnonzero(marks[language] & (marks.sum(axis=0) == 1)).tolist()]
-
-
-def _same_wrong(sheet: Sheet, first: int, second: int) -> int:
-    """Count the questions that both have wrong with the same answer."""
-    if sheet.answers is None:
-        return 0
-    same = (sheet.answers[first] == sheet.answers[second]) & (sheet.answers[first] != NO_ANSWER)
-    return int((same & (sheet.first[first] == 0)).sum())
+    return ComparisonSection("languages", [sentence], document, [table])
 
 
 def _check_languages(compared: ComparisonScope) -> tuple[str, ...]:
@@ -118,9 +99,9 @@ def differing(first: RunRecord, second: RunRecord) -> list[str]:
     The files of a data set, with their translations, and the words of a prompt belong to their language; so does the
     language of the queries if both specs say the same of it.
     """
-    dotted_keys = differing_keys(first.identity, second.identity)
     language_keys = {"dataset.language", "dataset.fingerprint", "translations"}
     retrievals = [record.cell.program.retrieval for record in (first, second)]
     if len({retrieval and retrieval.query_language for retrieval in retrievals}) == 1:
         language_keys.add("program.query_language")
-    return [key for key in dotted_keys if key not in language_keys and not key.startswith("words")]
+    keys = differing_keys(first.identity, second.identity)
+    return [key for key in keys if key not in language_keys and not key.startswith("words")]

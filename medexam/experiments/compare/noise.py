@@ -13,8 +13,9 @@ from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.margins import Noise, measure_noise
 from medexam.measures.shown import signed
+from medexam.measures.words import scored_items
 from medexam.predictions import Prediction, Status
-from medexam.questions import AnySet, Item
+from medexam.questions import AnySet
 from medexam.tables import decimal, percent
 
 ENOUGH = 0.9
@@ -51,7 +52,8 @@ def run_noise(folder: RunFolder) -> Noise | None:
         return None
     data = load_items(folder)
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=data.in_words)
-    return measure_repeats(benchmark, folder, data, data.questions, folder.read_predictions())
+    keys = [item.key for item in data.questions]
+    return measure_repeats(benchmark, folder, data, keys, folder.read_predictions())
 
 
 def describe_noise(name: str, noise: Noise) -> str:
@@ -66,51 +68,37 @@ def describe_noise(name: str, noise: Noise) -> str:
 
 
 def measure_repeats(
-    benchmark: Benchmark[Any, Any], folder: RunFolder, data: AnySet, items: Sequence[Item], first: Predictions
+    benchmark: Benchmark[Any, Any], folder: RunFolder, data: AnySet, keys: Sequence[str], first: Predictions
 ) -> Noise | None:
-    """Measure a run's noise, from the repeats that the same model answered and the questions that all have scored.
+    """Measure a run's noise on the items of these keys, from the repeats that the same model answered.
 
-    None without such repeats.
+    It counts the items that all of them have scored. None without such repeats.
     """
     repeats = [repeat.read_predictions() for repeat in find_repeats(folder)]
-    if not repeats:
+    askings = [first, *(repeat for repeat in repeats if _models(repeat) == _models(first))]
+    if len(askings) < 2:
         return None
-    most = ENOUGH * len(_scored(items, [first]))
-    same = (repeat for repeat in repeats if _models(repeat) == _models(first))
-    askings = [first, *(repeat for repeat in same if len(_scored(items, [repeat])) >= most)]
-    keys = _scored(items, askings)
-    if len(askings) < 2 or len(keys) < 2:
+    data = data.only(keys)
+    scores = [_score(benchmark, data, asking) for asking in askings]
+    chosen = [place for place, each in enumerate(scores) if len(each) >= ENOUGH * len(scores[0])]
+    keys = [key for key in keys if all(key in scores[place] for place in chosen)]
+    if len(chosen) < 2 or len(keys) < 2:
         return None
-    scores = [_score(benchmark, data, keys, asking) for asking in askings]
-    keys = [key for key in keys if all(key in each for each in scores)]
-    if len(keys) < 2:
-        return None
-    answers = [[_answer(asking[key]) for key in keys] for asking in askings]
-    return measure_noise(np.array([[each[key] for key in keys] for each in scores]), answers)
+    answers = [[_answer(askings[place][key]) for key in keys] for place in chosen]
+    return measure_noise(np.array([[scores[place][key] for key in keys] for place in chosen]), answers)
 
 
-def _score(
-    benchmark: Benchmark[Any, Any], data: AnySet, keys: Sequence[str], asking: Predictions
-) -> Mapping[str, float]:
-    """Score these items in the measure that runs are known by."""
+def _score(benchmark: Benchmark[Any, Any], data: AnySet, asking: Predictions) -> Mapping[str, float]:
+    """Score the items that did not fail in the measure that runs are known by."""
     if benchmark.right_or_wrong:
-        return {key: float(data.golds[key].accepts(asking[key].answer)) for key in keys}
-    return next(iter(benchmark.item_scores(data.only(keys), asking).values()), {})
-
-
-def _scored(items: Sequence[Item], askings: Sequence[Predictions]) -> list[str]:
-    """Select the items that all askings have scored."""
-    return [
-        item.key
-        for item in items
-        if all(item.key in asking and asking[item.key].status is not Status.FAILED for asking in askings)
-    ]
+        items = scored_items(data.questions, asking)
+        return {item.key: float(data.golds[item.key].accepts(asking[item.key].answer)) for item in items}
+    return next(iter(benchmark.item_scores(data, asking).values()), {})
 
 
 def _models(predictions: Predictions) -> set[str | None]:
     """Return which models answered, by print, or by name if answers carry none."""
-    successes = (prediction for prediction in predictions.values() if prediction.status is not Status.FAILED)
-    return {prediction.answered_by or prediction.model for prediction in successes}
+    return {each.answered_by or each.model for each in predictions.values() if each.status is not Status.FAILED}
 
 
 def _answer(prediction: Prediction) -> object:

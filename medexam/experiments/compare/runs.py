@@ -159,7 +159,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
             views[f"read {way}ly"] = pair_runs(benchmark, compared, sets, answers, paired.metrics)
     paired = paired.with_views(views)
     noises = [
-        measure_repeats(benchmark, folder, data, items, answers)
+        measure_repeats(benchmark, folder, data, [item.key for item in items], answers)
         for folder, data, answers in zip(folders, sets, predictions, strict=True)
     ]
     return ComparisonScope(

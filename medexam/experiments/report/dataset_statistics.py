@@ -4,18 +4,20 @@ Sizes and lengths are those of Correa-Guillén et al. (2025), table 1 and figure
 Vilares and Gómez-Rodríguez (2019), table 2. A word is what stands between white space.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from medexam.datasets.selection import split_of
 from medexam.distributions import chi_square_tail
 from medexam.questions import AnswerKey, Language, Question
+from medexam.tables import NONE, Table, decimal, p_value, percent
 
 Statistics = dict[str, Any]
 """A data set in numbers, JSON-ready; see `compute_statistics`."""
+_SPLITS = ("train", "dev", "test")
 
 
 def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: str, language: Language) -> Statistics:
@@ -30,37 +32,40 @@ def compute_statistics(questions: Sequence[Question], key: AnswerKey, *, name: s
     - `positions`: for each number of `options`, how often the first, the second, ... one is `right`, in the exam's
       order; Pearson's `chi_square` and `p` against all being equally likely, rough where fewer than 5 are expected
     """
-    by_discipline = _group(questions, lambda question: question.exam.discipline)
-    by_year = _group(questions, lambda question: question.exam.year)
-    images = _group((each for each in questions if each.image is not None), lambda question: question.exam.discipline)
+    by_discipline = _group((question.exam.discipline, question) for question in questions)
+    by_split = {
+        group: Counter(split_of(each.exam, name) for each in members) for group, members in by_discipline.items()
+    }
+    images = Counter(question.exam.discipline for question in questions if question.image is not None)
+    by_options = _group((len(question.options), question) for question in questions)
     return {
         "name": name,
         "language": language,
         "questions": len(questions),
         "exams": len({question.exam for question in questions}),
         "by_exam": {
-            group: {year: len(items) for year, items in _group(members, lambda question: question.exam.year).items()}
+            group: {year: len(some) for year, some in _group((each.exam.year, each) for each in members).items()}
             for group, members in by_discipline.items()
         },
         "by_split": {
-            group: {split: counts[split] for split in ("train", "dev", "test") if counts[split]}
-            for group, members in by_discipline.items()
-            for counts in [Counter(split_of(question.exam, name) for question in members)]
+            group: {split: counts[split] for split in _SPLITS if counts[split]} for group, counts in by_split.items()
         },
         "overall": _measure(questions),
-        "by_year": {year: _measure(members) for year, members in by_year.items()},
+        "by_year": {
+            year: _measure(some) for year, some in _group((each.exam.year, each) for each in questions).items()
+        },
         "by_discipline": {group: _measure(members) for group, members in by_discipline.items()},
-        "positions": [_positions(each, key) for each in _group(questions, lambda each: len(each.options)).values()],
-        "with_images": sum(map(len, images.values())),
-        "images_by_discipline": {group: len(members) for group, members in images.items()},
+        "positions": [_count_places(options, members, key) for options, members in by_options.items()],
+        "with_images": images.total(),
+        "images_by_discipline": dict(sorted(images.items())),
     }
 
 
-def _group(questions: Iterable[Question], key_of: Callable[[Question], Any]) -> Mapping[Any, Sequence[Question]]:
+def _group(pairs: Iterable[tuple[Hashable, Question]]) -> dict[Any, list[Question]]:
     """Group the questions that have a key, the groups in ascending order."""
-    groups: defaultdict[Any, list[Question]] = defaultdict(list)
-    for question in questions:
-        groups[key_of(question)].append(question)
+    groups: dict[Any, list[Question]] = {}
+    for name, question in pairs:
+        groups.setdefault(name, []).append(question)
     return {name: groups[name] for name in sorted(groups.keys() - {None})}
 
 
@@ -69,10 +74,11 @@ def _measure(questions: Sequence[Question]) -> dict[str, dict[str, dict[str, Any
         "questions": [question.stem for question in questions],
         "answers": [option.text for question in questions for option in question.options],
     }
-    return {
-        part: {"words": _spread([len(text.split()) for text in group]), "characters": _spread([*map(len, group)])}
+    lengths = {
+        part: {"words": [len(text.split()) for text in group], "characters": [*map(len, group)]}
         for part, group in texts.items()
     }
+    return {part: {unit: _spread(values) for unit, values in units.items()} for part, units in lengths.items()}
 
 
 def _spread(values: Sequence[int]) -> dict[str, Any]:
@@ -85,11 +91,59 @@ def _spread(values: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _positions(questions: Sequence[Question], key: AnswerKey) -> dict[str, Any]:
-    options = len(questions[0].options)
+def _count_places(options: int, questions: Sequence[Question], key: AnswerKey) -> dict[str, Any]:
     places = Counter(question.option_numbers.index(key[question.key].number) for question in questions)
-    right = [places[place] for place in range(options)]
-    expected = len(questions) / options
+    right, expected = [places[place] for place in range(options)], len(questions) / options
     chi_square = sum((count - expected) ** 2 for count in right) / expected
     p = chi_square_tail(chi_square, options - 1)
     return {"options": options, "n": len(questions), "right": right, "chi_square": chi_square, "p": p}
+
+
+def statistics_tables(statistics: Statistics) -> list[Table]:
+    """Show one data set on the terminal: sizes, splits if there are any, lengths, and places of right answers."""
+    number = f"{statistics['questions']:,} questions of {statistics['exams']} exams"
+    columns = {
+        str(year): {name: years.get(year) for name, years in statistics["by_exam"].items()}
+        for year in statistics["by_year"]
+    }
+    totals = {name: lengths["questions"]["words"]["n"] for name, lengths in statistics["by_discipline"].items()}
+    columns |= {"All": totals, "With image": statistics["images_by_discipline"]}
+    tables = [_counts(f"{statistics['name']} {statistics['language']} · {number}", totals, columns)]
+    if any(statistics["by_split"].values()):
+        columns = {
+            each.capitalize(): {name: splits.get(each) for name, splits in statistics["by_split"].items()}
+            for each in _SPLITS
+        }
+        tables.append(_counts("Questions by split", totals, {"Unsupervised": totals} | columns))
+    tables += [lengths_table(statistics, "year")] if statistics["by_year"] else []
+    most = max(group["options"] for group in statistics["positions"])
+    rows = []
+    for group in statistics["positions"]:
+        places = [f"{number:,} ({percent(number / group['n'])})" for number in group["right"]]
+        places += [NONE] * (most - group["options"])
+        rows.append((str(group["options"]), f"{group['n']:,}", *places, p_value(group["p"])))
+    headers = ("Options", "n", *map(str, range(1, most + 1)), "p")
+    caption = "Questions whose right answer is first, second, ..., and percent. p: Pearson's test against equal shares."
+    positions = Table("Place of the right answer", headers, tuple(rows), caption=caption)
+    return [*tables, lengths_table(statistics, "discipline"), positions]
+
+
+def lengths_table(statistics: Statistics, facet: Literal["year", "discipline"]) -> Table:
+    """Build the table of how long questions and answers are."""
+    rows = []
+    for name, lengths in (*statistics[f"by_{facet}"].items(), ("all", statistics["overall"])):
+        spreads = [lengths[part][unit] for part in ("questions", "answers") for unit in ("words", "characters")]
+        numbers = [f"{decimal(spread['mean'])} ± {decimal(spread['deviation'])}" for spread in spreads]
+        rows.append((str(name), f"{spreads[0]['n']:,}", *numbers))
+    headers = (facet.capitalize(), "n", "Question words", "Characters", "Answer words", "Characters")
+    title = f"Lengths by {facet} · {statistics['name']} {statistics['language']}"
+    caption = "Means, with the standard deviation. Answers: each option on its own."
+    return Table(title, headers, tuple(rows), caption=caption)
+
+
+def _counts(title: str, names: Iterable[str], columns: Mapping[str, Mapping[str, int | None]]) -> Table:
+    """Show a row a discipline, and their sums."""
+    counts = [[name, *(column.get(name) or 0 for column in columns.values())] for name in names]
+    counts.append(["all", *(sum(filter(None, column.values())) for column in columns.values())])
+    rows = tuple((str(name), *(f"{number:,}" for number in numbers)) for name, *numbers in counts)
+    return Table(title, ("Discipline", *columns), rows, caption="Questions by discipline.")

@@ -6,7 +6,6 @@ from medexam.experiments.compare.ranking import find_standing, is_rankable, why_
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.report.silences import silences
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.results import Scores
 from medexam.measures.shown import name_measure, show_measure
 from medexam.measures.verdicts import NAMED, join
 from medexam.tables import percent
@@ -22,29 +21,21 @@ def remarks(runs: Sequence[StoredRun]) -> list[str]:
     return [*filter(None, [above_chance(runs)]), *describe_readings(runs), *silences(runs)]
 
 
-def _is_at_chance(scores: Scores) -> bool:
-    """Return whether the interval of the first measure does not lie above what a uniform choice has."""
-    first = next(iter(scores.measures.values()))
-    return first.interval is not None and first.chance is not None and first.interval[0] <= first.chance
-
-
 def describe_readings(runs: Sequence[StoredRun]) -> list[str]:
     """Describe what counts as replies are read strictly and leniently: a sentence for each run where that differs."""
-    return list(filter(None, map(_readings, runs, run_names(runs) if len(runs) > 1 else [""])))
-
-
-def _readings(run: StoredRun, name: str) -> str | None:
-    if run.metrics.readings is None:
-        return None
-    shares = [
-        [percent(count / scores.n) for count in (scores.right or 0, scores.unanswered)]
-        for scores in (run.metrics.readings["strict"], run.metrics.readings["lenient"])
-    ]
-    score_note = " (the score)" if run.record.cell.program.read_as == "lenient" else ""
-    return (
-        f"{name and f'{name}: '}strict {shares[0][0]} % ({shares[0][1]} % without an answer); read "
-        f"leniently{score_note} {shares[1][0]} % ({shares[1][1]} %)."
-    )
+    sentences = []
+    for run, name in zip(runs, run_names(runs) if len(runs) > 1 else [""], strict=True):
+        if (readings := run.metrics.readings) is not None:
+            score_note = " (the score)" if run.record.cell.program.read_as == "lenient" else ""
+            strict, lenient = (
+                [percent((count or 0) / scores.n) for count in (scores.right, scores.unanswered)]
+                for scores in (readings["strict"], readings["lenient"])
+            )
+            sentences.append(
+                f"{name and f'{name}: '}strict {strict[0]} % ({strict[1]} % without an answer); read "
+                f"leniently{score_note} {lenient[0]} % ({lenient[1]} %)."
+            )
+    return sentences
 
 
 def lead(runs: Sequence[StoredRun]) -> str:
@@ -59,26 +50,23 @@ def lead(runs: Sequence[StoredRun]) -> str:
 
 def above_chance(runs: Sequence[StoredRun]) -> str:
     """Say which whole runs lie above what a uniform choice has right, by their 95 % intervals; empty if none can."""
-    tested = {
-        name: _is_at_chance(run.metrics)
-        for run, name in zip(runs, run_names(runs), strict=True)
-        if run.complete
-        and (first := next(iter(run.metrics.measures.values()), None)) is not None
-        and first.interval
-        and first.chance is not None
-    }
-    at_chance = [name for name, is_at_chance in tested.items() if is_at_chance]
+    tested, at_chance = 0, []
+    for run, name in zip(runs, run_names(runs), strict=True):
+        first = next(iter(run.metrics.measures.values()), None)
+        if run.complete and first is not None and first.interval and first.chance is not None:
+            tested += 1
+            at_chance += [name] if first.interval[0] <= first.chance else []
     if not tested:
         return ""
     if not at_chance:
-        subject = {1: "The run is", 2: "Both runs are"}.get(len(tested), f"All {len(tested)} runs are")
+        subject = {1: "The run is", 2: "Both runs are"}.get(tested, f"All {tested} runs are")
         return f"{subject} above chance by 95 % intervals."
-    if len(at_chance) == len(tested):
+    if len(at_chance) == tested:
         cause = "the model may be too small for these exams, or the questions too few"
         return f"No run is shown to be above chance by its 95 % interval: {cause}."
     not_above = join(at_chance) if len(at_chance) <= NAMED else f"{len(at_chance)} runs"
     return (
-        f"By their 95 % intervals {len(tested) - len(at_chance)} of {len(tested)} runs are above chance; "
+        f"By their 95 % intervals {tested - len(at_chance)} of {tested} runs are above chance; "
         f"{not_above} {'is' if len(at_chance) == 1 else 'are'} not shown to be."
     )
 

@@ -4,12 +4,13 @@ A column is a data set, its language and the questions that were asked: runs on 
 own. A row is a model; it is a program and a model if a model answered the same questions by several programs.
 """
 
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
@@ -32,58 +33,44 @@ _NUMBERS_CAPTION = (
 )
 
 
-_NUMBERS = ("measure", "protocol", "date")
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """One model, or one program and model."""
-
-    name: str
-    runs: Mapping[str, StoredRun]
-    """Column -> the run that its score is of; a column is left out if it has none."""
-    mean_rank: float | None
-    """1 is the best; None for a row without a whole score in every column."""
-    missing: tuple[str, ...]
-    """Columns without a whole score."""
-
-
 @dataclass(frozen=True, repr=False)
 class Leaderboard(Displayed):
     """The rows, the best mean rank first, those without one last."""
 
-    columns: tuple[str, ...]
-    rows: tuple[BoardRow, ...]
-    notes: tuple[str, ...]
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    """`name`, `mean_rank` (1 is the best; None without a whole score in every column), the `missing` columns, and
+    `scores` by column; a column is left out if the row has none. Scores are fractions of 1."""
+    notes: list[str]
     """What a reader should know, such as runs that are left out."""
 
     @property
     def tables(self) -> list[Table]:
         """The board, and a table of its numbers with their dates and protocols."""
+        texts: list[list[str]] = []
+        best, numbers = set[tuple[int, int]](), list[tuple[str, ...]]()
+        for at, row in enumerate(self.rows):
+            texts.append([row["name"], decimal(row["mean_rank"])])
+            for place, column in enumerate(self.columns, 2):
+                score = row["scores"].get(column)
+                is_whole = column not in row["missing"]
+                texts[-1].append(NONE if score is None else _write(score, is_whole=is_whole))
+                peers = [each["scores"][column]["value"] for each in self.rows if column not in each["missing"]]
+                if is_whole and len(peers) > 1 and score["value"] == max(peers) > 0:
+                    best.add((at, place))
+                if score is not None:
+                    words = (score[name] for name in ("program", "measure", "protocol", "date"))
+                    numbers.append((row["name"], column, *words, f"{score['n']:,}", texts[-1][-1]))
         headers = ("Model", "Mean rank", *self.columns)
-        rows, best = [], set[tuple[int, int]]()
-        for row in self.rows:
-            scores = (_write(row.runs[column]) if column in row.runs else NONE for column in self.columns)
-            rows.append((row.name, decimal(row.mean_rank), *scores))
-        for place, column in enumerate(self.columns, 2):
-            whole = {at: row.runs[column].score for at, row in enumerate(self.rows) if column not in row.missing}
-            highest = max(filter(None, whole.values()), default=None)
-            best |= {(at, place) for at, score in whole.items() if score == highest and len(whole) > 1}
-        board = Table("Leaderboard", headers, tuple(rows), frozenset(best), caption=_CAPTION)
-        headers = ("Model", "Benchmark", "Program", *(name.capitalize() for name in _NUMBERS), "n", "Score")
-        numbers = tuple(
-            (row.name, column, run.program, *(str(score[name]) for name in _NUMBERS), f"{score['n']:,}", _write(run))
-            for row in self.rows
-            for column, run in row.runs.items()
-            for score in [_score_document(run)]
-        )
-        return [board, Table("Numbers", headers, numbers, text_columns=6, caption=_NUMBERS_CAPTION)]
+        board = Table("Leaderboard", headers, tuple(map(tuple, texts)), frozenset(best), caption=_CAPTION)
+        headers = ("Model", "Benchmark", "Program", "Measure", "Protocol", "Date", "n", "Score")
+        return [board, Table("Numbers", headers, tuple(numbers), text_columns=6, caption=_NUMBERS_CAPTION)]
 
     @property
     def lines(self) -> list[str]:
         """Which scores are missing, and the notes."""
-        missing = (f"{row.name} has no whole score in {', '.join(row.missing)}." for row in self.rows if row.missing)
-        return [*missing, *self.notes]
+        rows = (row for row in self.rows if row["missing"])
+        return [*(f"{row['name']} has no whole score in {', '.join(row['missing'])}." for row in rows), *self.notes]
 
     def blocks(self) -> list[Block]:
         """Show the board and its sentences; the table of its numbers is on the page and in the files."""
@@ -107,20 +94,8 @@ class Leaderboard(Displayed):
         write_report("".join(fill_template(**head, tables=self.tables, lines=self.lines)), path, "--html")
 
     def document(self) -> dict[str, Any]:
-        """Return what `--json` prints; scores are fractions of 1."""
-        return {
-            "columns": list(self.columns),
-            "rows": [
-                {
-                    "name": row.name,
-                    "mean_rank": row.mean_rank,
-                    "missing": list(row.missing),
-                    "scores": {column: _score_document(run) for column, run in row.runs.items()},
-                }
-                for row in self.rows
-            ],
-            "notes": list(self.notes),
-        }
+        """Return what `--json` prints."""
+        return asdict(self)
 
 
 def make_leaderboard(runs: Sequence[StoredRun]) -> Leaderboard:
@@ -128,40 +103,34 @@ def make_leaderboard(runs: Sequence[StoredRun]) -> Leaderboard:
     runs, differences = tell_models_apart(runs)
     notes = [f"{note[0].upper()}{note[1:]}." for note in differences]
     names_by_run = _name_columns(runs)
-    columns = tuple(dict.fromkeys(names_by_run))
+    columns = list(dict.fromkeys(names_by_run))
     cells: dict[str, dict[str, list[StoredRun]]] = {}
     for run, name, column in zip(runs, _name_rows(runs, names_by_run), names_by_run, strict=True):
         cells.setdefault(name, {}).setdefault(column, []).append(run)
-    chosen: dict[str, dict[str, StoredRun]] = {}
+    rows: list[dict[str, Any]] = []
     for name, by_column in cells.items():
-        for column in filter(by_column.__contains__, columns):
-            last = max(by_column[column], key=lambda run: (_is_whole(run), _date(run), run.record.run_id))
-            chosen.setdefault(name, {})[column] = last
-            if others := ", ".join(run.record.run_id for run in by_column[column] if run is not last):
-                notes.append(
-                    f"{name}, {column}: {last.record.run_id} is shown, the last whole run; left out: {others}."
-                )
-    return Leaderboard(columns, tuple(_rank(chosen, columns)), tuple(notes))
-
-
-def _rank(runs_by_row: Mapping[str, Mapping[str, StoredRun]], columns: Sequence[str]) -> list[BoardRow]:
-    """Rank the rows that have a whole score in every column among each other."""
-    missing = {
-        name: tuple(column for column in columns if column not in runs or not _is_whole(runs[column]))
-        for name, runs in runs_by_row.items()
-    }
-    ranked = [name for name in runs_by_row if not missing[name]]
-    ranks: dict[str, list[float]] = {name: [] for name in runs_by_row}
-    for column in columns if len(ranked) > 1 else ():
-        scores = {name: runs_by_row[name][column].score or 0.0 for name in ranked}
-        for name, score in scores.items():
-            better = sum(other > score for other in scores.values())
-            ranks[name].append(better + (sum(other == score for other in scores.values()) + 1) / 2)
-    rows = [
-        BoardRow(name, runs, statistics.fmean(ranks[name]) if ranks[name] else None, missing[name])
-        for name, runs in runs_by_row.items()
-    ]
-    return sorted(rows, key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.name))
+        row: dict[str, Any] = {"name": name, "mean_rank": None, "missing": [], "scores": {}}
+        for column in columns:
+            several = by_column.get(column, [])
+            last = max(several, key=lambda run: (_is_whole(run), _date(run), run.record.run_id), default=None)
+            if last is not None:
+                row["scores"][column] = _score(last)
+            if last is None or not _is_whole(last):
+                row["missing"].append(column)
+            if last is not None and len(several) > 1:
+                others = ", ".join(run.record.run_id for run in several if run is not last)
+                first = f"{name}, {column}: {last.record.run_id} is shown, the last whole run"
+                notes.append(f"{first}; left out: {others}.")
+        rows.append(row)
+    ranked = [row for row in rows if not row["missing"]]
+    if len(ranked) > 1:
+        values = np.array([[row["scores"][column]["value"] for column in columns] for row in ranked])
+        ties = (values == values[:, None]).sum(axis=1)
+        ranks = (values > values[:, None]).sum(axis=1) + (ties + 1) / 2
+        for row, mean in zip(ranked, ranks.mean(axis=1).tolist(), strict=True):
+            row["mean_rank"] = mean
+    rows.sort(key=lambda row: (row["mean_rank"] is None, row["mean_rank"] or 0.0, row["name"]))
+    return Leaderboard(columns, rows, notes)
 
 
 def _is_whole(run: StoredRun) -> bool:
@@ -169,30 +138,23 @@ def _is_whole(run: StoredRun) -> bool:
     return run.score is not None and run.complete and not run.mixed
 
 
-def _measure(run: StoredRun) -> tuple[str, Measure]:
-    """Return what the run is known by."""
-    return next(((name_measure(name), measure) for name, measure in run.metrics.measures.items()), (NONE, Measure()))
-
-
-def _write(run: StoredRun) -> str:
-    measure = _measure(run)[1]
-    text = percent(measure.value)
-    if measure.value is None or _is_whole(run):
-        return with_interval(text, measure.interval)
-    return f"{text}* {with_interval('', measure.interval)}".strip()
+def _write(score: dict[str, Any], *, is_whole: bool) -> str:
+    mark = "" if is_whole or score["value"] is None else "*"
+    return with_interval(f"{percent(score['value'])}{mark}", score["interval"])
 
 
 def _date(run: StoredRun) -> str:
     return str(run.environment.get("ended_at") or run.environment.get("started_at") or "")
 
 
-def _score_document(run: StoredRun) -> dict[str, Any]:
+def _score(run: StoredRun) -> dict[str, Any]:
     """Return a score with how it came about: `protocol` digests that, apart from the model and medexam's version."""
-    name, measure = _measure(run)
+    name, measure = next(((name_measure(name), each) for name, each in run.metrics.measures.items()), (NONE, Measure()))
     protocol = dict(read_protocol(run.record, run.environment))
     del protocol["model"], protocol["harness"]
     return {
         "run_id": run.record.run_id,
+        "program": run.program,
         "measure": name,
         "value": measure.value,
         "interval": measure.interval,

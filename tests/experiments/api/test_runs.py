@@ -42,7 +42,7 @@ def test_a_suite_and_several_specs_are_one_plan_and_one_board(ask, scripted, run
     assert len(longest) == len({run.id for run in longest}) > 1
     both = [*longest, *ask("sample_suite", program="random", model=None)]
     board = medexam.list_runs(runs_dir).board()
-    assert {row.name for row in board.rows} == {"longest", "random"}
+    assert {row["name"] for row in board.rows} == {"longest", "random"}
     assert len(board.columns) == len(longest)
     assert "Leaderboard" in repr(board)
     assert {run.id for run in both} == {run.id for run in medexam.list_runs(runs_dir)}

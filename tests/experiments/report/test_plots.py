@@ -21,7 +21,7 @@ def test_each_plot_is_drawn_of_the_runs_that_have_its_data(make_run, label_score
     medexam.report(*runs, plots=tmp_path / "plots")
     pictures = {path.stem: path.read_bytes() for path in (tmp_path / "plots").iterdir()}
     assert pictures.keys() == {
-        *("strategies", "accuracy_by_year", "accuracy_by_discipline", "flips", "reliability"),
+        *("strategies", "accuracy_by_year", "accuracy_by_discipline", "reliability"),
     }
     for name, picture in pictures.items():
         assert picture.startswith(b"\x89PNG\r\n\x1a\n")
@@ -40,7 +40,7 @@ def test_questions_without_a_year_have_no_plot_of_years(medexam, tmp_path) -> No
     assert medexam("run", "mine.yaml", "--program", "longest,random")[0] == 0
     code, _, errors = medexam("report", "runs", "--plots", "plots", "--html", "page.html")
     assert (code, "accuracy_by_year" in errors) == (0, False)
-    assert {path.stem for path in (tmp_path / "plots").iterdir()} == {"strategies", "accuracy_by_discipline", "flips"}
+    assert {path.stem for path in (tmp_path / "plots").iterdir()} == {"strategies", "accuracy_by_discipline"}
     assert "exam year" not in (tmp_path / "page.html").read_text()
 
 
@@ -85,12 +85,12 @@ def test_the_page_draws_the_scores_of_each_run_in_its_own_colours(make_run, tmp_
     report = medexam.report(*runs, html=tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     plots = re.findall(r"<svg[^>]*aria-label=.*?</svg>", page, re.DOTALL)
-    assert len(plots) == 3
+    assert len(plots) == 2
     for plot in plots:
         assert 'fill="currentColor"' in plot.partition(">")[0]
         assert "style=" not in plot
         assert not {"#000000", "#ffffff"} & set(re.findall(r"#[0-9a-f]{6}", plot))
-    by_year, by_discipline, flips = ([text.strip() for text in re.findall(r">([^<>]+)<", plot)] for plot in plots)
+    by_year, by_discipline = ([text.strip() for text in re.findall(r">([^<>]+)<", plot)] for plot in plots)
     assert {"2013", "2015", "zero_shot (n = 20)", "zero_shot-guided (n = 20)", "chance"} <= set(by_year)
     for document in json.loads(json.dumps(report.document())):
         for scores in document["metrics"]["by"]["discipline"].values():
@@ -100,5 +100,3 @@ def test_the_page_draws_the_scores_of_each_run_in_its_own_colours(make_run, tmp_
             assert f"[{100 * low:.0f}, {100 * high:.0f}]" in by_discipline
     # What stands on a cell's colour does not follow the page into the dark.
     assert {"#111111", "#fefefe"} & set(re.findall(r"#[0-9a-f]{6}", plots[1]))
-    # Lost answers, and those gained from wrong ones or from none.
-    assert {"2", "8 (4 unanswered)", "both right 8, neither 2", "accuracy +30.0 pp [0.0, 55.0]"} <= set(flips)

@@ -1,23 +1,19 @@
-"""The five plots of runs. Each is planned of the runs that have its data, and is None where none has.
+"""The four plots of runs. Each is planned of the runs that have its data, and is None where none has.
 
 Years are as in figures 12 to 14 of Correa-Guillén et al. (2025).
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress, product
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 from medexam.distributions import WILSON
-from medexam.errors import DatasetError
 from medexam.experiments.compare.ranking import describe_difference
-from medexam.experiments.compare.runs import find_scope
 from medexam.experiments.report.plots.style import (
     BARS,
     CHANCE,
-    GREY,
-    PALETTE,
     WIDTH,
     Plot,
     RunStyle,
@@ -30,7 +26,6 @@ from medexam.experiments.report.plots.style import (
     wrap,
 )
 from medexam.experiments.store.stored_run import StoredRun
-from medexam.measures.paired import NO_ANSWER
 from medexam.measures.results import Measure
 from medexam.measures.shown import describe_resampling
 from medexam.tables import decimal, percent, with_interval
@@ -180,58 +175,6 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
     return plan("accuracy_by_discipline", f"Accuracy by {group_name}, %", caption, size, scored, draw)
 
 
-def flips(run_looks: Sequence[RunStyle]) -> Plot | None:
-    """Plan which answers other runs lose and gain beside the first, on the questions that all of its data set scored.
-
-    A run that mixes models is the first only if all do.
-    """
-    names = [look.run.record.cell.dataset.name for look in run_looks]
-    peers = sorted(compress(run_looks, [name == names[0] for name in names]), key=lambda look: look.run.mixed)
-    try:
-        paired = find_scope(tuple(look.run.folder for look in peers)).statistics if len(peers) > 1 else None
-    except DatasetError:
-        return None
-    if paired is None or paired.sheet.answers is None:
-        return None
-    right, blank = paired.sheet.first == 1, paired.sheet.answers == NO_ANSWER
-    sides = (
-        (-1, right[0] & ~right, blank, ("lost: now wrong", PALETTE[4]), ("lost: now unanswered", GREY)),
-        (1, ~right[0] & right, blank[0], ("gained: was wrong", PALETTE[0]), ("gained: was unanswered", PALETTE[5])),
-    )
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        rows = range(1, len(peers))
-        for side, flipped, unanswered, (_, color), (_, inner_color) in sides:
-            totals, inner = (marks.sum(axis=1)[1:].tolist() for marks in (flipped, flipped & unanswered))
-            bars = axes.barh(rows, [side * n for n in totals], 0.6, color=color)
-            axes.barh(rows, [side * n for n in inner], 0.6, color=inner_color)
-            words = [f"{n:,}" * (n > 0) + f" ({m:,} unanswered)" * (m > 0) for n, m in zip(totals, inner, strict=True)]
-            axes.bar_label(bars, words, padding=3, fontsize="small")
-        labels = []
-        for row, pair in enumerate(paired.pairs, 1):
-            difference = pair.first.difference
-            gained = with_interval(f"accuracy {100 * difference.value:+.1f} pp", difference.interval)
-            both, neither = (right[0] & right[row]).sum(), (~right[0] & ~right[row]).sum()
-            labels.append(f"{wrap(peers[row].name, 34)}\n{gained}\nboth right {both:,}, neither {neither:,}")
-        axes.set_yticks(rows, labels, fontsize="small")
-        axes.set(ylim=(len(peers) - 0.4, 0.4), xticks=[])
-        axes.margins(x=0.2)
-        axes.axvline(0, color="black", linewidth=0.8)
-        axes.spines[:].set_visible(False)
-        axes.tick_params(length=0)
-
-    n, ways = f"n = {len(paired.sheet.keys):,}", (pair.first.difference.resampled for pair in paired.pairs)
-    caption = (
-        f"What became of the right and wrong answers of {peers[0].name} in other runs, on the {n} questions that all "
-        "have scored. The difference of accuracy, in percentage points (pp), has a 95 % interval "
-        f"({describe_resampling(ways, 'paired bootstrap', paired.clusters)})."
-    )
-    title, size = f"Flips from {peers[0].name}, {n}", (WIDTH, 0.3 + 0.6 * len(peers))
-    legend = [({"color": color, "linewidth": 6}, words) for side in sides for words, color in side[3:]]
-    return plan("flips", title, caption, size, peers, draw, legend, same_questions=True)
-
-
 def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan accuracy against confidence, a panel for each run with option scores."""
     scored = _by_evidence(run_looks, "option_scores")
@@ -266,7 +209,7 @@ def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
 
 
 PLOTS: Mapping[str, Callable[..., Plot | None]] = MappingProxyType(
-    {plot.__name__: plot for plot in (strategies, years, disciplines, flips, reliability)}
+    {plot.__name__: plot for plot in (strategies, years, disciplines, reliability)}
 )
 """By name, in the order of a report."""
 

@@ -78,12 +78,10 @@ def plan(
     run_looks: Collection[RunStyle],
     draw: Callable[[Any], None],
     legend: Sequence[tuple[Mapping[str, Any], str]] = (),
-    *,
-    same_questions: bool = False,
 ) -> Plot:
     """Plan a picture between a heading, with what all runs share, and a legend of lines with their labels.
 
-    The heading says how the questions of the runs differ, unless `same_questions` are drawn alone.
+    The heading says how the questions of the runs differ.
     """
     width, height = size
     labels = [wrap(label, 64) for _, label in legend]
@@ -98,7 +96,7 @@ def plan(
 
         draw(figure)
         heading = [f"{title} · {shared}" if shared else title]
-        if not same_questions and (difference := describe_difference(runs)) is not None:
+        if (difference := describe_difference(runs)) is not None:
             heading.append(f"Not ranked: the runs asked {difference}.")
         figure.suptitle("\n".join(wrap(line, int(9 * width)) for line in heading))
         samples = [Line2D([], [], **line) for line, _ in legend]
