@@ -48,12 +48,12 @@ from .store.run_folder import ENVIRONMENT as ENVIRONMENT
 from .store.run_folder import PREDICTIONS as PREDICTIONS
 from .store.run_folder import RunFolder as RunFolder
 from .store.run_folder import RunRecord as RunRecord
+from .store.run_folder import WorkFolder as WorkFolder
 from .store.run_folder import describe_items as describe_items
 from .store.run_folder import find_runs as find_runs
+from .store.run_folder import name_part as name_part
 from .store.stored_run import StoredRun as StoredRun
 from .store.stored_run import run_document as run_document
-from .store.work_folder import WorkFolder as WorkFolder
-from .store.work_folder import name_part as name_part
 from .track import open_store as open_store
 from .track import send_copy as send_copy
 from .track import track_runs as track_runs

@@ -6,7 +6,6 @@ from itertools import combinations
 from typing import Any
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Status
@@ -36,7 +35,7 @@ def describe_unequal(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
     for folder, record in runs:
         model = record.cell.model
         is_drawn_anew = model.temperature != 0 and model.seed is None
-        if record.cell.program.asks_model and not is_drawn_anew and not is_repeat(folder):
+        if record.cell.program.asks_model and not is_drawn_anew and not folder.is_repeat:
             groups.setdefault(record.spec_digest, []).append(folder)
     lines = []
     for folders in groups.values():

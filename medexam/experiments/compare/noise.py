@@ -7,7 +7,6 @@ import numpy as np
 
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
 from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.repeats import find_repeats
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark
@@ -48,7 +47,7 @@ def run_noise(folder: RunFolder) -> Noise | None:
 
     Raises `DatasetError` as `load_items` does.
     """
-    if not find_repeats(folder):
+    if not folder.find_repeats():
         return None
     data = load_items(folder)
     benchmark = find_stored_benchmark(folder.read_record().cell.dataset, in_words=data.in_words)
@@ -74,7 +73,7 @@ def measure_repeats(
 
     It counts the items that all of them have scored. None without such repeats.
     """
-    repeats = [repeat.read_predictions() for repeat in find_repeats(folder)]
+    repeats = [repeat.read_predictions() for repeat in folder.find_repeats()]
     askings = [first, *(repeat for repeat in repeats if _models(repeat) == _models(first))]
     if len(askings) < 2:
         return None

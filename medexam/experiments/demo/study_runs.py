@@ -21,9 +21,9 @@ from medexam.experiments.store.run_folder import (
     RunFolder,
     RunRecord,
     describe_items,
+    name_part,
 )
 from medexam.experiments.store.stored_run import StoredRun, stored_run
-from medexam.experiments.store.work_folder import name_part
 from medexam.files import whole_file
 from medexam.measures import find_benchmark
 from medexam.predictions import Prediction, Reason, Status

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from filelock import FileLock
 
 from medexam.errors import DatasetError, MedExamError, RunFolderError
-from medexam.experiments.store.log_lines import cut_torn_line, read_whole_lines
+from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.programs.retrieval.reading import Supports
 from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit, Passage, Retriever
@@ -46,7 +46,7 @@ class HitCache:
         """Read the hits of queries that were looked up at this depth or deeper; of a file that is broken, none."""
         query_set = set(queries)
         hits_by_query: dict[Query, list[Hit]] = {}
-        for line in read_whole_lines(self._path):
+        for _, _, line in parse_lines(self._path, bytes):
             seal, _, payload = line[:-1].partition(b"\t")
             if seal != self._seal(payload):
                 self._broken = True

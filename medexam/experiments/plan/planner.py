@@ -23,9 +23,7 @@ from medexam.experiments.store.data_changes import (
     describe_replaced,
     describe_texts,
 )
-from medexam.experiments.store.repeats import repeat_folder
-from medexam.experiments.store.run_folder import RunFolder
-from medexam.experiments.store.stored_run import find_run
+from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.programs import ProgramContext, build_program
 from medexam.programs.nearest import find_nearest
@@ -129,7 +127,7 @@ def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: in
     if times and not asking:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return [
-        replace(_planned(item, repeat_folder(folders[_key(item)], number)), repeat=number)
+        replace(_planned(item, folders[_key(item)].repeat(number)), repeat=number)
         for item in asking
         for number in range(1, times + 1)
     ]

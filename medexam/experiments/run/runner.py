@@ -23,7 +23,7 @@ from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit, models_file, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import begin_run
-from medexam.experiments.store.prediction_lines import PredictionLog
+from medexam.experiments.store.logs import PredictionLog
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.run_folder import ENVIRONMENT
 from medexam.experiments.store.stored_run import StoredRun

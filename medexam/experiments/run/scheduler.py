@@ -21,7 +21,7 @@ from dspy.utils.exceptions import (
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.spending import Spending
-from medexam.experiments.store.prediction_lines import PredictionLog
+from medexam.experiments.store.logs import PredictionLog
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_prediction
 from medexam.programs.kept import kept_calls

@@ -22,8 +22,8 @@ from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import Limits, Spending, Stop
-from medexam.experiments.store.prediction_lines import open_log
-from medexam.experiments.store.shards import SHARDS, hold_shard, scan_shards
+from medexam.experiments.store.logs import open_log
+from medexam.experiments.store.run_folder import SHARDS, RunFolder
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
 from medexam.predictions import Status
@@ -46,12 +46,11 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
     end_path = folder / SHARDS / f"{part}.json"
     try:
-        with quiet_dspy(), hold_shard(folder, part) as path:
+        with quiet_dspy(), RunFolder(folder).hold_shard(part) as path:
             end_path.unlink(missing_ok=True)
             planned = plan_resume(str(folder), runs_dir=folder.parent, with_shards=False).cells[0]
             # Shards that begin later divide the questions alike.
-            lines = scan_shards(folder, planned.spec_digest)
-            answered = {line.question for line in lines if line.status is not Status.FAILED}
+            answered = {line.question for line in planned.folder.scan_shards() if line.status is not Status.FAILED}
             pending = [question for question in planned.pending[part::parts] if question.key not in answered]
             job: dict[str, Any] = {"limits": {}, "repeat": 0}
             with suppress(FileNotFoundError):

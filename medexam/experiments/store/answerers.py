@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.work_folder import WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import WorkFolder, describe_fault
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status

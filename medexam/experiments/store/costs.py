@@ -3,7 +3,7 @@
 It knows counts and what `environment.json` says; nothing is measured here.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,62 +53,43 @@ class Costs:
 
 def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
     """Compute the costs of a run with these metrics under this `environment.json`; `environment` may be empty."""
-    engine = environment.get("engine") or {}
-    asked_s, question_count = environment.get("asked_s") or 0.0, environment.get("asked") or 0
-    is_timed = asked_s > 0 and question_count > 0 and metrics.n > 0
-    seconds = _cost(asked_s, asked_s / question_count * metrics.n, metrics) if is_timed else None
-    on_gpu = str((engine.get("details") or {}).get("device", "")).startswith("cuda")
+
+    def cost(total: float | None, counted: int | None) -> Cost | None:
+        """Return the cost of a sum over `counted` questions; None: over all that are scored."""
+        if total is None or not metrics.n:
+            return None
+        scored_total = total * metrics.n / counted if counted else total
+        return Cost(total, scored_total / metrics.n, scored_total / metrics.right if metrics.right else None)
+
+    asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
+    seconds = cost(asked_s, asked) if asked_s > 0 and asked > 0 else None
+    device = ((environment.get("engine") or {}).get("details") or {}).get("device")
+    prompts, completions = metrics.prompt_tokens_counted, metrics.completion_tokens_counted
+    counted = min((count for count in (prompts, completions) if count is not None), default=None)
     return Costs(
-        prompt_tokens=_tokens(metrics.prompt_tokens, metrics.prompt_tokens_counted, metrics),
-        completion_tokens=_tokens(metrics.completion_tokens, metrics.completion_tokens_counted, metrics),
-        thinking_tokens=_tokens(metrics.thinking_tokens or None, metrics.completion_tokens_counted, metrics),
+        prompt_tokens=cost(metrics.prompt_tokens, prompts),
+        completion_tokens=cost(metrics.completion_tokens, completions),
+        thinking_tokens=cost(metrics.thinking_tokens or None, completions),
         seconds=seconds,
-        gpu_seconds=seconds if on_gpu else None,
-        usd=_money(metrics, environment.get("prices"), (environment.get("models") or {}).values()),
-        questions_per_s=question_count / asked_s if is_timed else None,
-        counted=_fewest_counted(metrics),
+        gpu_seconds=seconds if str(device).startswith("cuda") else None,
+        usd=cost(_count_usd(metrics, environment), counted),
+        questions_per_s=asked / asked_s if seconds else None,
+        counted=counted,
     )
 
 
-def _tokens(total: int | None, question_count: int | None, metrics: Metrics) -> Cost | None:
-    """Return the cost of a sum over `question_count` questions; None: over all."""
-    if total is None or not metrics.n:
+def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None:
+    """Count the dollars of all models; None where one that took tokens has no price, and where none has one."""
+    prompt, completion = metrics.prompt_tokens, metrics.completion_tokens
+    if prompt is None or completion is None:
         return None
-    return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
-
-
-def _fewest_counted(metrics: Metrics) -> int | None:
-    """Count the questions in the sums of tokens, where these do not count all with a reply; else None."""
-    counts = (metrics.prompt_tokens_counted, metrics.completion_tokens_counted)
-    return min((count for count in counts if count is not None), default=None)
-
-
-def _money(metrics: Metrics, prices: Mapping[str, float] | None, further: Collection[Mapping[str, Any]]) -> Cost | None:
-    """Compute the dollars; `further` are further models with their tokens and prices.
-
-    None where a model that took tokens has no price.
-    """
-    if metrics.prompt_tokens is None or metrics.completion_tokens is None or not metrics.n:
+    priced = []
+    for model in (environment.get("models") or {}).values():
+        priced.append((model["prices"], model["prompt_tokens"], model["completion_tokens"]))
+        prompt, completion = prompt - model["prompt_tokens"], completion - model["completion_tokens"]
+    priced.append((environment.get("prices"), max(0, prompt), max(0, completion)))
+    if not any(prices for prices, _, _ in priced) or any(not prices and sum(used) for prices, *used in priced):
         return None
-    prompt_tokens, completion_tokens = metrics.prompt_tokens, metrics.completion_tokens
-    total = 0.0
-    for model in further:
-        tokens = (model["prompt_tokens"], model["completion_tokens"])
-        if model["prices"] is None and any(tokens):
-            return None
-        prompt_tokens, completion_tokens = prompt_tokens - tokens[0], completion_tokens - tokens[1]
-        total += _usd(model["prices"], *tokens)
-    if not prices and (not further or prompt_tokens > 0 or completion_tokens > 0):
-        return None
-    total += _usd(prices, max(0, prompt_tokens), max(0, completion_tokens))
-    question_count = _fewest_counted(metrics)
-    return _cost(total, total * metrics.n / question_count if question_count else total, metrics)
-
-
-def _usd(prices: Mapping[str, float] | None, prompt_tokens: int, completion_tokens: int) -> float:
-    return prompt_tokens * prices["prompt_usd"] + completion_tokens * prices["completion_usd"] if prices else 0.0
-
-
-def _cost(total: float, scored_total: float, metrics: Metrics) -> Cost:
-    """Return a cost, `scored_total` being the part of `total` that the scored questions took."""
-    return Cost(total, scored_total / metrics.n, scored_total / metrics.right if metrics.right else None)
+    return sum(
+        used[0] * prices["prompt_usd"] + used[1] * prices["completion_usd"] for prices, *used in priced if prices
+    )

@@ -16,7 +16,6 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.items import ITEMS
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
-from medexam.experiments.store.shards import has_shards
 from medexam.inputs import UnreadableError, check_regular
 
 Say = Callable[[str], None]
@@ -52,7 +51,7 @@ def answers_unchanged(folder: RunFolder) -> bool:
     """Return whether the derived files were made from the answers and golds that the folder holds now."""
     sources = _read_kept(folder).get("sources", {})
     unchanged = all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS))
-    return unchanged and not has_shards(folder.path)
+    return unchanged and not folder.has_shards
 
 
 def find_changes(folder: RunFolder) -> Freshness:
@@ -71,7 +70,7 @@ def find_changes(folder: RunFolder) -> Freshness:
         with suppress(DatasetError):
             current_sources[_DATA] = digest_files(dataset)
     changes = [f"{name} changed" for name in current_sources if current_sources[name] != sources.get(name)]
-    if has_shards(folder.path):
+    if folder.has_shards:
         changes.append("workers left answers in shards")
     return Freshness(tuple(changes), made_from.get("note"))
 

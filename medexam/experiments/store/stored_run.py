@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -16,9 +15,7 @@ from pydantic import ValidationError
 from medexam.errors import RunFolderError
 from medexam.experiments.store.answerers import AnswererCount, are_mixed, count_answerers, label_answerers, read_models
 from medexam.experiments.store.costs import Costs, compute_costs
-from medexam.experiments.store.paths import find_path
-from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord
-from medexam.experiments.store.work_folder import describe_fault
+from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, describe_fault
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.results import Scores
@@ -180,23 +177,6 @@ def _naming_damage(folder: RunFolder) -> Iterator[None]:
             f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
             "again; answered questions are not asked again"
         ) from None
-
-
-def find_run(run: str, runs_dir: Path) -> RunFolder:
-    """Find the run that is meant by its folder, or by its id in `runs_dir` as `find_path` says.
-
-    Raises `RunFolderError` if there is none, or if several may be meant.
-    """
-    for folder in (_named_folder(run), RunFolder(find_path(run, runs_dir))):
-        if folder.exists():
-            return folder
-    raise RunFolderError(f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them")
-
-
-def _named_folder(run: str) -> RunFolder:
-    """Return the run folder at a path, a link as itself: what is done to it must not be done to where it leads."""
-    path = Path(run)
-    return RunFolder(path.absolute() if path.is_symlink() else path.resolve())
 
 
 def stored_run(folder: RunFolder, metrics: Metrics, predictions: Mapping[str, Prediction]) -> StoredRun:
