@@ -93,10 +93,6 @@ class ModelIdentity(FrozenModel):
         )
         return lacks_text or (self.dialogue is not None and other.dialogue is None)
 
-    def changed_notes(self, other: "ModelIdentity") -> dict[str, str | int | None]:
-        """Return the notes of `other` that are not as here."""
-        return {name: value for name, value in other.notes.items() if self.notes.get(name) != value}
-
     def describe(self) -> str:
         """Describe the identity in words, for a report."""
         parts = [f"{self.name} ({self.engine})", f"print {self.print}"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from medexam.distributions import WILSON
 from medexam.experiments.compare.runs import run_names
-from medexam.experiments.store.answerers import describe_answerers, describe_models, read_models
+from medexam.experiments.store.answerers import describe_answerers, read_models
 from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.shown import show_measure
@@ -132,7 +132,13 @@ def describe_settings(run: StoredRun) -> Table:
     settings = {
         **{name.replace("_", " "): getattr(record, name) for name in names},
         **record.cell.model_dump(mode="json", include=parts),
-        "answered by": describe_models(run.answerers, read_models(run.folder)),
+        "answered by": [
+            f"{count.answers:,} answers of {models[count.print].identity.describe()}"
+            if count.print in models
+            else f"{count.answers:,} answers of {count.name}"
+            for models in [read_models(run.folder)]
+            for count in run.answerers
+        ],
         "ran": run.environment,
     }
     return Table("Settings", ("Setting", "Value"), tuple(flatten(settings).items()), text_columns=2)

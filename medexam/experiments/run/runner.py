@@ -20,7 +20,7 @@ from medexam.experiments.report.derived import score_cell
 from medexam.experiments.run.scheduler import Scheduler, answer
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.answerers import admit, models_file, note_doubt
+from medexam.experiments.store.answerers import admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.logs import PredictionLog
@@ -107,7 +107,7 @@ def admit_models(planned: AnyCell, executor: Executor, answers: int, **settings:
     folder, own, further = planned.folder, planned.answerer, {}
     for name in planned.cell.asked_models:
         if (info := executor.info(planned, name)) is not None:
-            further[name] = admit(folder, info.identity, answers=answers, file=models_file(name), **settings)
+            further[name] = admit(folder, info.identity, answers=answers, file=f"models.{name}.json", **settings)
     if (info := executor.info(planned)) is not None:
         own = admit(folder, info.identity, answers=answers, count_cut=folder.count_cut, **settings)
     return replace(planned, answerer=own, further=further)

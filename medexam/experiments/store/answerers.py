@@ -21,26 +21,20 @@ MODELS = "models.json"
 RUN_WAYS_OUT = "start over with --fresh, or add --accept-model-change, which every table will show"
 
 
-class Doubt(FrozenModel):
-    """What was seen when a run had asked its questions: another model answers by now."""
-
-    at: str
-    """When, in UTC."""
-    answers: int
-    """How many were given since the first model was last seen, each by either of the two."""
-    differences: tuple[str, ...]
-
-
 class KnownModel(FrozenModel):
     """One entry of `models.json`."""
 
     identity: ModelIdentity
     since: str
     """When it first answered, in UTC."""
-    seen: tuple[dict[str, Any], ...] = ()
-    """What changed no answer and was different at a later time: when, and the notes that changed."""
-    doubts: tuple[Doubt, ...] = ()
-    """When another model was seen to answer behind it; usually empty."""
+    doubts: tuple[dict[str, Any], ...] = ()
+    """When another model was seen to answer behind it: `answers` given since it was last seen, each by either of the
+    two, and their `differences`; usually empty."""
+
+    @property
+    def doubtful(self) -> int:
+        """How many answers another model may have given."""
+        return sum(doubt["answers"] for doubt in self.doubts)
 
 
 class AnswererCount(NamedTuple):
@@ -53,6 +47,11 @@ class AnswererCount(NamedTuple):
     doubtful: int = 0
     """How many of them another model may have given, which answered when the questions were asked."""
 
+    def describe(self) -> str:
+        """Describe whose answers they are, such as `of A (print 1a2b3c4d)`."""
+        doubt = f" ({self.doubtful:,} of them perhaps of another model)" if self.doubtful else ""
+        return f"of {self.name}{f' (print {self.print})' if self.print else ''}{doubt}"
+
 
 def are_mixed(counts: Sequence[AnswererCount]) -> bool:
     """Return whether the answers are, or may be, of more than one model."""
@@ -62,14 +61,10 @@ def are_mixed(counts: Sequence[AnswererCount]) -> bool:
 def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences: Sequence[str]) -> None:
     """Note that `answers` of this model may be another's, which differs so; the folder must be locked."""
     models = read_models(folder)
+    doubt = {"at": _now(), "answers": answers, "differences": list(differences)}
     entry = models[answerer.print]
-    doubt = Doubt(at=_now(), answers=answers, differences=tuple(differences))
-    _write(folder, MODELS, {**models, answerer.print: entry.model_copy(update={"doubts": (*entry.doubts, doubt)})})
-
-
-def models_file(name: str) -> str:
-    """Return the file that keeps which models answered as the further model of this name."""
-    return f"models.{name}.json"
+    entry = entry.model_copy(update={"doubts": (*entry.doubts, doubt)})
+    _write(folder, MODELS, {**models, answerer.print: entry})
 
 
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
@@ -102,18 +97,18 @@ def admit(
 
     `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
     The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
-    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message. What changes no
-    answer is noted too.
+    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
     """
     models = read_models(folder, file) if answers else {}
     first_differences: list[str] = []
+    context = _context(identity)
     for key, entry in models.items():
-        differences = _differences(entry.identity, identity, count_cut)
+        before = _context(entry.identity)
+        differences = entry.identity.differences(identity)
+        if not differences and before != context and (cut_count := count_cut()):
+            differences = [f"its context has {context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"]
         if not differences:
-            if notes := _latest(entry).changed_notes(identity):
-                sightings = (*entry.seen, {"at": _now(), **notes})
-                _write(folder, file, {**models, key: entry.model_copy(update={"seen": sightings})})
-            return Answerer(key, identity.name, shorter=_context(identity) < _context(entry.identity))
+            return Answerer(key, identity.name, shorter=context < before)
         first_differences = first_differences or differences
     if answers and not accept:
         first = next((entry.identity for entry in models.values()), None)
@@ -142,15 +137,14 @@ def count_answerers(
         if has_answer and prediction.question in questions:
             answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
             by_question[prediction.question] = pool.setdefault(answerer, answerer)
-    names = {key: entry.identity.name for key, entry in models.items()}
     counts = Counter(by_question.values()).most_common()
-    doubts = {key: sum(doubt.answers for doubt in entry.doubts) for key, entry in models.items()}
+    doubts = {key: entry.doubtful for key, entry in models.items()}
     # Replies that name their model otherwise carry a print that is derived from the admitted one.
     derived = sum(doubts.values()) - sum(doubts.get(key or "", 0) for (key, _), _ in counts)
     return tuple(
         AnswererCount(
             key,
-            name or names.get(key or "", "an unknown model"),
+            name or (models[key].identity.name if key in models else "an unknown model"),
             answers,
             min(answers, doubts.get(key or "", 0) or (0 if key in models else derived)),
         )
@@ -162,13 +156,8 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
     model answered.
     """
-    owners = [
-        f"of {count.name}{f' (print {count.print})' if count.print else ''}"
-        + (f" ({count.doubtful:,} of them perhaps of another model)" if count.doubtful else "")
-        for count in counts
-    ]
-    words = [f"{count.answers:,} {owner}" for count, owner in zip(counts, owners, strict=True)]
-    return ", ".join([f"{counts[0].answers:,} answers {owners[0]}", *words[1:]]) if counts else ""
+    words = [f"{count.answers:,} {'' if place else 'answers '}{count.describe()}" for place, count in enumerate(counts)]
+    return ", ".join(words)
 
 
 def label_answerers(counts: Sequence[AnswererCount]) -> str:
@@ -184,32 +173,9 @@ def label_answerers(counts: Sequence[AnswererCount]) -> str:
     )
 
 
-def describe_models(counts: Sequence[AnswererCount], models: Mapping[str, KnownModel]) -> list[str]:
-    """Describe each model that answered, the commonest first: all that was found out of it, and how many answers."""
-    descriptions = {key: entry.identity.describe() for key, entry in models.items()}
-    return [f"{count.answers:,} answers of {descriptions.get(count.print or '', count.name)}" for count in counts]
-
-
-def _differences(before: ModelIdentity, now: ModelIdentity, count_cut: Callable[[], int]) -> list[str]:
-    differences = before.differences(now)
-    if not differences and _context(before) != _context(now) and (cut_count := count_cut()):
-        differences = [
-            f"its context has {_context(now):,} tokens, not {_context(before):,}, and {cut_count:,} prompts did not fit"
-        ]
-    return differences
-
-
 def _context(identity: ModelIdentity) -> float:
     """Return the tokens of the model's context; infinite where the server does not tell."""
     return float(identity.notes.get("max_context") or "inf")
-
-
-def _latest(entry: KnownModel) -> ModelIdentity:
-    """Return the entry's identity with the notes as they were last."""
-    notes = dict(entry.identity.notes)
-    for sighting in entry.seen:
-        notes |= {name: value for name, value in sighting.items() if name != "at"}
-    return entry.identity.model_copy(update={"notes": notes})
 
 
 def _write(folder: WorkFolder, file: str, models: Mapping[str, KnownModel]) -> None:

@@ -55,16 +55,20 @@ def check_items(folder: RunFolder, *, texts: bool = True) -> CheckedItems:
     raised are as in `load_items`.
     """
     record, items = folder.read_record(), load_items(folder, texts=texts)
-    data = None if record.keeps_items else items
-    if record.keeps_items and not record.cell.dataset.runs_code:
-        with suppress(DatasetError):
-            if (files_digest := digest_files(record.cell.dataset)) != items.files_digest:
-                data, items = _load_data(record), replace(items, files_digest=files_digest)
-    if data is None:
+    if not record.keeps_items:
+        return CheckedItems(items, describe_golds(folder, record, items))
+    dataset = record.cell.dataset
+    try:
+        files_digest = items.files_digest if dataset.runs_code else digest_files(dataset)
+        if files_digest == items.files_digest:
+            return CheckedItems(items)
+        data = _load_data(record)
+    except DatasetError:
         return CheckedItems(items)
     if (text_note := describe_texts(record, data)) is not None:
+        items = replace(items, files_digest=files_digest)
         return CheckedItems(items, text_note=f"{text_note}; the run is shown as it was asked")
-    return CheckedItems(as_asked(record, data), gold_note=describe_golds(folder, record, data))
+    return CheckedItems(as_asked(record, data), describe_golds(folder, record, data))
 
 
 def _load_data(record: RunRecord) -> AnySet:

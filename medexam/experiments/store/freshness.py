@@ -15,8 +15,8 @@ from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.answerers import MODELS
 from medexam.experiments.store.items import ITEMS
+from medexam.experiments.store.logs import check_file
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
-from medexam.inputs import UnreadableError, check_regular
 
 Say = Callable[[str], None]
 """Told in one line what was done to a folder, or why nothing was."""
@@ -28,7 +28,6 @@ SCORING = 3
 _TRUTH = (SPEC, ENVIRONMENT, MODELS, ITEMS, PREDICTIONS)
 _DATA = "the data set's files"
 _VERSION = "the version of the scoring"
-_MISSING = "missing"
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class Freshness:
 
 def record_made(folder: RunFolder, files_digest: str, note: str | None = None) -> None:
     """Keep what the derived files, as they lie in the folder, were made from; `files_digest` is that of the data."""
-    sources = {**_digests(folder, _TRUTH), _DATA: files_digest, _VERSION: str(SCORING)}
-    folder.write_json(MADE_FROM, {"sources": sources, "note": note})
+    sources = {name: _digest(folder.path / name) for name in _TRUTH}
+    folder.write_json(MADE_FROM, {"sources": {**sources, _DATA: files_digest, _VERSION: str(SCORING)}, "note": note})
 
 
 def answers_unchanged(folder: RunFolder) -> bool:
     """Return whether the derived files were made from the answers and golds that the folder holds now."""
-    sources = _read_kept(folder).get("sources", {})
+    sources = _read_made_from(folder).get("sources", {})
     unchanged = all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS))
     return unchanged and not folder.has_shards
 
@@ -59,24 +58,21 @@ def find_changes(folder: RunFolder) -> Freshness:
 
     No data set is parsed, and no code of the user's own is run.
     """
-    made_from = _read_kept(folder)
-    missing = tuple(f"{name} is missing" for name in (*DERIVED, MADE_FROM) if not (folder.path / name).exists())
-    if missing:
-        return Freshness(missing)
-    sources = made_from.get("sources", {})
-    current_sources = {**_digests(folder, _TRUTH), _VERSION: str(SCORING)}
-    dataset = folder.read_record().cell.dataset
+    if missing := [f"{name} is missing" for name in (*DERIVED, MADE_FROM) if not (folder.path / name).exists()]:
+        return Freshness(tuple(missing))
+    made_from, dataset = _read_made_from(folder), folder.read_record().cell.dataset
+    sources = {**{name: _digest(folder.path / name) for name in _TRUTH}, _VERSION: str(SCORING)}
     if not dataset.runs_code:
         with suppress(DatasetError):
-            current_sources[_DATA] = digest_files(dataset)
-    changes = [f"{name} changed" for name in current_sources if current_sources[name] != sources.get(name)]
-    if folder.has_shards:
-        changes.append("workers left answers in shards")
+            sources[_DATA] = digest_files(dataset)
+    before = made_from.get("sources", {})
+    changes = [f"{name} changed" for name, digest in sources.items() if digest != before.get(name)]
+    changes += ["workers left answers in shards"] * folder.has_shards
     return Freshness(tuple(changes), made_from.get("note"))
 
 
-def _read_kept(folder: RunFolder) -> dict[str, Any]:
-    """Read what `made_from.json` holds; empty where it is missing or damaged."""
+def _read_made_from(folder: RunFolder) -> dict[str, Any]:
+    """Read what the derived files were made from; empty where that is missing or damaged."""
     try:
         made_from = folder.read_json(MADE_FROM)
     except RunFolderError:
@@ -84,18 +80,12 @@ def _read_kept(folder: RunFolder) -> dict[str, Any]:
     return made_from if isinstance(made_from.get("sources"), dict) else {}
 
 
-def _digests(folder: RunFolder, names: tuple[str, ...]) -> dict[str, str]:
-    return {name: _digest(folder.path / name) for name in names}
-
-
 def _digest(path: Path) -> str:
     try:
-        check_regular(path)
+        check_file(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
-        return _MISSING
-    except UnreadableError as error:
-        raise RunFolderError(f"{path} {error}") from None
+        return "missing"
     except OSError as error:
         raise RunFolderError(f"cannot read {path}: {error.strerror}; make it readable") from None
