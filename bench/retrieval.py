@@ -379,7 +379,7 @@ def clocked() -> Iterator[dict[str, float]]:
         setattr(owner, name, call)
         return lambda: setattr(owner, name, real)
 
-    places = [(sources, "plan_retriever"), (sources, "plan_retrieval"), (Retrieval, "fill"), (Retrieval, "find")]
+    places = [(sources, "plan_retriever"), (Retrieval, "fill"), (Retrieval, "find")]
     undo = [clock(owner, name) for owner, name in places]
     try:
         yield spent

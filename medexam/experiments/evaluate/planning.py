@@ -88,12 +88,11 @@ def plan_evaluation(
         pending=pending,
         right=right,
         answered=answered,
+        experiment_digest=digest({"name": name, "cells": [run_digest]}),
     )
     planned = planned if fresh else with_lender(planned)
     plan = Plan(
         name=name,
-        description="",
-        experiment_digest=digest({"name": name, "cells": [run_digest]}),
         cells=(planned,),
         runs_dir=runs_dir,
         news=tuple(filter(None, [describe_lent(planned)])),

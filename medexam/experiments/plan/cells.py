@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -11,7 +10,7 @@ import dspy
 
 from medexam.datasets.selection import draw_lot
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import GivenPassages, Retrieval, known_passages
+from medexam.experiments.plan.passage_lookup import GivenPassages, Retrieval
 from medexam.experiments.store.answerers import RUN_WAYS_OUT
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, describe_items, pending
 from medexam.measures import Benchmark, find_benchmark
@@ -58,6 +57,10 @@ class PlannedCell(Generic[S_co]):
     """Which repeat of its run it is, asked in an order of its own; 0: the run itself."""
     place: int = 0
     """Position in the experiment, 0 the first."""
+    description: str = ""
+    """The experiment's."""
+    experiment_digest: str = ""
+    """Identity of the experiment, whichever of its cells are planned."""
 
     @property
     def label(self) -> str:
@@ -88,8 +91,7 @@ class PlannedCell(Generic[S_co]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the results should know; usually empty."""
-        set_notes = self.question_set.notes
-        return set_notes if self.retrieval is None else (*set_notes, *self.retrieval.warnings)
+        return (*self.question_set.notes, *(() if self.retrieval is None else self.retrieval.warnings))
 
     @property
     def benchmark(self) -> Benchmark[Any, Any]:
@@ -117,33 +119,29 @@ class PlannedCell(Generic[S_co]):
     @property
     def calls(self) -> int:
         """Calls of a model still to be made, if none is retried."""
-        if not isinstance(self.program, AskingProgram):
-            return 0
-        return sum(self.program.calls_for(question) for question in self.pending)
+        is_asking = isinstance(self.program, AskingProgram)
+        return sum(self.program.calls_for(question) for question in self.pending) if is_asking else 0
 
     def calls_of(self, model: str | None) -> int:
         """Count those of the calls that ask one of the further models at most; None: the run's own."""
-        if not isinstance(self.program, AskingProgram):
-            return 0
-        return sum(self.program.calls_of(question, model) for question in self.pending)
-
-    def shuffled(self) -> Self:
-        """Return the cell with its pending questions in the order of its repeat, which is drawn by lot."""
-        order = sorted(self.pending, key=lambda question: draw_lot(self.repeat, question.key))
-        return replace(self, pending=tuple(order))
+        is_asking = isinstance(self.program, AskingProgram)
+        return sum(self.program.calls_of(question, model) for question in self.pending) if is_asking else 0
 
     def look_up(self, progress: Callable[[int], None] | None = None, *, nearest: bool = True) -> Self:
         """Find what prompts show beside the pending questions, and order these by it; may take a while.
 
         `progress` is called with the number of passages that are encoded. Without `nearest`, passages alone.
         """
-        planned = self
-        if self.retrieval is not None:
-            self.retrieval.fill(self.pending, progress)
-            planned = replace(self, pending=tuple(self.retrieval.in_prefix_order(self.pending)))
+        pending = list(self.pending)
+        if (retrieval := self.retrieval) is not None:
+            retrieval.fill(pending, progress)
+            # Prompts of the same first passages open alike, and a server that remembers prompts reads that once.
+            pending.sort(key=lambda question: [hit.passage.id for hit in retrieval.find(question)])
         if self.nearest is not None and nearest:
-            self.nearest.fill(self.pending)
-        return planned.shuffled() if self.repeat else planned
+            self.nearest.fill(pending)
+        if self.repeat:
+            pending.sort(key=lambda question: draw_lot(self.repeat, question.key))
+        return replace(self, pending=tuple(pending))
 
     def updated(self) -> Self:
         """Return the cell with what its folder holds by now."""
@@ -159,7 +157,7 @@ class PlannedCell(Generic[S_co]):
         if self.retrieval is not None and self.asks_model:
             if self.retrieval.size is not None:
                 self.retrieval.recall(questions)
-            preview = GivenPassages(partial(known_passages, self.retrieval), self.retrieval.settings.k)
+            preview = GivenPassages(self.retrieval.preview, self.retrieval.settings.k)
             budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
             context = ProgramContext(
                 cell.model.max_tokens,
@@ -174,6 +172,24 @@ class PlannedCell(Generic[S_co]):
             finder.fill([question for question in questions if isinstance(question, Question)])
         return program
 
+    def record(self, *, fresh: bool, keeps_items: bool) -> RunRecord:
+        """Return what the folder's `spec.json` says of a run that was, or was not, begun by --fresh."""
+        before = self.folder.read_record() if self.folder.exists() else None
+        return RunRecord(
+            fresh=fresh or (before is not None and before.fresh),
+            run_id=self.run_id,
+            spec_digest=self.spec_digest,
+            identity=self.identity,
+            cell=self.cell,
+            description=self.description,
+            **describe_items(self.question_set),
+            experiment_digest=self.experiment_digest,
+            place=self.place,
+            # A run that was begun without its questions stays so.
+            keeps_items=keeps_items and (before is None or before.keeps_items),
+            warnings=self.warnings,
+        )
+
 
 ExamCell = PlannedCell[ExamSet]
 """A run on questions with numbered options."""
@@ -182,13 +198,10 @@ AnyCell = PlannedCell[AnySet]
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment, or one run of it, ready to run."""
+    """An experiment, several, or one run, ready to run."""
 
     name: str
-    """The experiment's."""
-    description: str
-    experiment_digest: str
-    """Identity of the experiment, whichever of its cells are planned."""
+    """The experiments'."""
     cells: tuple[AnyCell, ...]
     runs_dir: Path
     news: tuple[str, ...] = ()
@@ -203,27 +216,6 @@ class Plan:
     """Whether all is asked anew, whatever other runs have answered."""
     keeps_items: bool = True
     """Whether the folders of its runs hold the questions."""
-    parts: tuple["Plan", ...] = ()
-    """The plans of several experiments that this one joins; empty for one experiment."""
-
-    def record(self, planned: AnyCell) -> RunRecord:
-        """Return what a cell's `spec.json` says."""
-        for part in self.parts:
-            if any(cell.folder == planned.folder for cell in part.cells):
-                return part.record(planned)
-        folder = planned.folder
-        return RunRecord(
-            fresh=self.fresh or (folder.exists() and folder.read_record().fresh),
-            run_id=planned.folder.name,
-            spec_digest=planned.spec_digest,
-            identity=planned.identity,
-            cell=planned.cell,
-            description=self.description,
-            **describe_items(planned.question_set),
-            experiment_digest=self.experiment_digest,
-            place=planned.place,
-            warnings=planned.warnings,
-        )
 
 
 def combine_needs(cells: Sequence[AnyCell]) -> dict[ModelSpec, EngineNeeds]:
@@ -239,17 +231,15 @@ def combine_needs(cells: Sequence[AnyCell]) -> dict[ModelSpec, EngineNeeds]:
 
 def join_plans(plans: Sequence[Plan]) -> Plan:
     """Join the plans of several experiments, two or more, into one; a run that two of them plan is in it once."""
-    cells = {cell.folder.path: cell for plan in reversed(plans) for cell in plan.cells}
-    paths = dict.fromkeys(cell.folder.path for plan in plans for cell in plan.cells)
+    cells: dict[Path, AnyCell] = {}
+    for cell in (cell for plan in plans for cell in plan.cells):
+        cells.setdefault(cell.folder.path, cell)
     return Plan(
         name=", ".join(plan.name for plan in plans),
-        description="",
-        experiment_digest="",
-        cells=tuple(cells[path] for path in paths),
+        cells=tuple(cells.values()),
         runs_dir=plans[0].runs_dir,
         fresh=any(plan.fresh for plan in plans),
         news=tuple(dict.fromkeys(line for plan in plans for line in plan.news)),
-        parts=tuple(plans),
     )
 
 

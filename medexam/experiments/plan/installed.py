@@ -42,4 +42,4 @@ def _looks_up(planned: AnyCell) -> bool:
     if retrieval is None or retrieval.settings.query == "written":
         return True
     # What is read here is not held.
-    return planned.nearest is not None or bool(replace(retrieval, _findings={}).recall(planned.pending))
+    return planned.nearest is not None or bool(replace(retrieval, _hits={}).recall(planned.pending))

@@ -30,30 +30,25 @@ def with_lender(cell: AnyCell) -> AnyCell:
         return cell
     if cell.folder.exists() and cell.folder.read_record().fresh:
         return cell
-    parent, form = cell.folder.path.parent, re.compile(rf".*-{cell.spec_digest}(-\d+)?")
-    names = sorted(path.name for path in parent.iterdir()) if parent.is_dir() else []
-    keys = {question.key for question in cell.pending}
-    best: tuple[RunFolder, set[str]] | None = None
-    for name in names:
-        folder = RunFolder(parent / name, cell.spec_digest)
-        if form.fullmatch(name) is None or name == cell.run_id or not folder.exists():
+    form, keys = re.compile(rf".*-{cell.spec_digest}(-\d+)?"), {question.key for question in cell.pending}
+    lender, lent = None, set[str]()
+    for path in sorted(cell.folder.path.parent.glob(f"*-{cell.spec_digest}*")):
+        folder = RunFolder(path, cell.spec_digest)
+        if form.fullmatch(path.name) is None or path.name == cell.run_id or not folder.exists():
             continue
         try:
-            lent = keys & _answered_by_one(folder, None)[1]
+            answered = keys & _answered_by_one(folder, None)[1]
         except RunFolderError as error:
             _log.warning("medexam: warning: %s; none of its answers are taken", error)
             continue
-        if lent and (best is None or len(lent) > len(best[1])):
-            best = folder, lent
-    if best is None:
+        if len(answered) > len(lent):
+            lender, lent = folder, answered
+    if lender is None:
         return cell
-    folder, lent = best
-    return replace(
-        cell,
-        lender=folder,
-        lent=tuple(question for question in cell.pending if question.key in lent),
-        pending=tuple(question for question in cell.pending if question.key not in lent),
-    )
+    groups: dict[bool, list[object]] = {True: [], False: []}
+    for question in cell.pending:
+        groups[question.key in lent].append(question)
+    return replace(cell, lender=lender, lent=tuple(groups[True]), pending=tuple(groups[False]))
 
 
 def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
@@ -80,9 +75,7 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
     if missing := {question.key for question in cell.lent} - copied_keys:
         _log.warning(
             "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
-            cell.run_id,
-            f"{len(missing):,}",
-            folder.name,
+            *(cell.run_id, f"{len(missing):,}", folder.name),
         )
     pending_keys = {question.key for question in cell.pending} | missing
     questions = [question for question in cell.question_set.questions if question.key in pending_keys]

@@ -1,33 +1,41 @@
 """Looking up passages: once for all questions of a run, and never again for another model, language or prompt.
 
 What a query found is kept on disk under the retriever's digest, so a second run opens no index and loads no encoder.
+Texts that only come up while questions are asked, which a model or a module writes, are looked up many at once, and
+texts that a local model reads are read in blocks.
 """
 
+import asyncio
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from filelock import FileLock
 
-from medexam.errors import DatasetError, MedExamError, RunFolderError
+from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
-from medexam.programs.retrieval.reading import Supports
-from medexam.questions import Language, Question, Task
-from medexam.retrievers.base import Hit, Passage, Retriever
-from medexam.retrievers.building import PlannedRetriever
+from medexam.plugins import load_object
+from medexam.programs import list_hypotheses
+from medexam.programs.retrieval.reading import Pair, Supports
+from medexam.questions import Question, Task
+from medexam.retrievers.base import Hit, LocalReader, Passage, Retriever
 from medexam.retrievers.encoders import Progress
-from medexam.specs.identity import digest
-from medexam.specs.programs.needs import RetrievalSettings
+from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 from medexam.text import composed
 
 Query = str
 Asked = TypeVar("Asked", bound=Question | Task)
-Translations = Callable[[], Mapping[str, Any]]
-"""Of nothing, key -> the same question in another language; read only where something is looked up."""
+LOCAL_READERS = "medexam.local_readers"
+"""The group in which packages register what reads texts."""
+AHEAD = 4
+"""Batches that are read at once: enough to sort texts by length, few enough to stop soon."""
 
 
 class HitCache:
@@ -38,9 +46,7 @@ class HitCache:
     """
 
     def __init__(self, folder: Path, digest: str) -> None:
-        self._path = folder / f"{digest}.jsonl"
-        self._digest = digest
-        self._broken = False
+        self._path, self._digest, self._broken = folder / f"{digest}.jsonl", digest, False
 
     def read(self, queries: Iterable[Query], k: int) -> dict[Query, list[Hit]]:
         """Read the hits of queries that were looked up at this depth or deeper; of a file that is broken, none."""
@@ -98,25 +104,23 @@ class Retrieval:
     """Passages of the corpus; None where it is not here, so that nothing can be looked up."""
     warnings: tuple[str, ...] = ()
     """What a reader of the results should know of how passages were found."""
-    translations: Translations | None = None
-    """The questions in the language that queries are written in; None: those that are asked."""
-    _findings: dict[Query, list[Hit]] = field(default_factory=dict)
-    _translation_by_key: Mapping[str, Any] = field(default_factory=dict)
+    translations: Mapping[str, Any] | None = None
+    """Key -> the same question in the language that queries are written in; None: those that are asked."""
+    _hits: dict[tuple[Query, int], list[Hit]] = field(default_factory=dict)
     _retriever: Retriever | None = None
-    _texts: dict[tuple[Query, int], list[Hit]] = field(default_factory=dict)
 
-    def look_up(self, queries: Sequence[Query], k: int) -> dict[Query, list[Hit]]:
+    def look_up(self, queries: Sequence[Query], k: int, progress: Progress | None = None) -> dict[Query, list[Hit]]:
         """Look up passages for any texts, most relevant first; not for several threads at once.
 
-        The retriever is opened at the first call, and what it finds is kept on disk beside what questions find.
+        The retriever is opened at the first call, and what it finds is kept on disk.
         """
-        missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._texts]
+        missing = [query for query in dict.fromkeys(queries) if (query, k) not in self._hits]
         if missing:
-            hits = self._open(None).search([composed(query) for query in missing], k)
+            hits = self._open(progress).search([composed(query) for query in missing], k)
             hits_by_query = dict(zip(missing, map(list, hits), strict=True))
             self.cache.write(hits_by_query, k)
-            self._texts |= {(query, k): query_hits for query, query_hits in hits_by_query.items()}
-        return {query: self._texts[query, k] for query in queries}
+            self._hits |= {(query, k): query_hits for query, query_hits in hits_by_query.items()}
+        return {query: self._hits[query, k] for query in queries}
 
     def _open(self, progress: Progress | None) -> Retriever:
         if self._retriever is None:
@@ -125,16 +129,14 @@ class Retrieval:
 
     def recall(self, questions: Sequence[Question | Task]) -> list[Query]:
         """Take what is known from before, and return the queries of which nothing is, each once."""
-        if self.translations is not None and not self._translation_by_key:
-            self._translation_by_key = self.translations()
+        k = self.settings.k
         queries = dict.fromkeys(query for question in questions for query in self.queries(question).values())
-        missing = [query for query in queries if query not in self._findings]
-        if missing:
-            self._findings |= self.cache.read(missing, self.settings.k)
-        return [query for query in missing if query not in self._findings]
+        if missing := [query for query in queries if (query, k) not in self._hits]:
+            self._hits |= {(query, k): hits for query, hits in self.cache.read(missing, k).items()}
+        return [query for query in missing if (query, k) not in self._hits]
 
-    def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> int:
-        """Look up every query of the questions in one pass, and return how many were not known from before.
+    def fill(self, questions: Sequence[Question | Task], progress: Progress | None = None) -> None:
+        """Look up every query of the questions in one pass.
 
         `progress` is called with the number of encoded passages while an index is made; an exception that it raises
         stops that, and what is encoded is kept. Raises `DatasetError` where a question has no translation in the
@@ -143,28 +145,21 @@ class Retrieval:
         missing = self.recall(questions)
         if questions and self.settings.query == "written":
             self._open(progress)
-        if missing:
-            hits = self._open(progress).search(missing, self.settings.k)
-            hits_by_query = dict(zip(missing, hits, strict=True))
-            self.cache.write(hits_by_query, self.settings.k)
-            self._findings |= hits_by_query
-        return len(missing)
+        self.look_up(missing, self.settings.k, progress)
 
     def find(self, question: Question | Task) -> list[Hit]:
-        """Return the passages to show, most relevant first, each once."""
-        return merge_hits([self._findings[query] for query in self.queries(question).values()], self.settings.k)
-
-    def in_prefix_order(self, questions: Sequence[Asked]) -> list[Asked]:
-        """Sort the questions so that those that show the same first passages stand next to each other.
-
-        Their prompts open alike, and a server that remembers prompts reads what they share once.
-        """
-        return sorted(questions, key=lambda question: [hit.passage.id for hit in self.find(question)])
+        """Return the passages to show, most relevant first, each once by its best score."""
+        best: dict[str, Hit] = {}
+        for hit in (hit for query in self.queries(question).values() for hit in self._hits[query, self.settings.k]):
+            if hit.passage.id not in best or hit.score > best[hit.passage.id].score:
+                best[hit.passage.id] = hit
+        ordered = sorted(best.values(), key=lambda hit: -hit.score)[: self.settings.k]
+        return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
 
     def find_per_option(self, question: Question) -> dict[int, list[Hit]]:
         """Map the printed number of each option to its passages: those found for the stem with it, or those of all."""
         if self.settings.query == "per_option":
-            return {number: self._findings[query] for number, query in self.queries(question).items()}
+            return {number: self._hits[query, self.settings.k] for number, query in self.queries(question).items()}
         return dict.fromkeys(question.option_numbers, self.find(question))
 
     def queries(self, question: Question | Task) -> dict[int, Query]:
@@ -173,24 +168,38 @@ class Retrieval:
         """
         if self.settings.query == "written":
             return {}
-        stem, options = _stem_and_options(self.asked(question))
+        question = self.asked(question)
+        if isinstance(question, Question):
+            stem, options = question.stem, {option.number: composed(option.text) for option in question.options}
+        else:
+            stem, options = question.question, dict(enumerate(map(composed, question.options), start=1))
+        stem = composed(stem)
         if self.settings.query == "per_option" and options:
             return {number: f"{stem} {text}" for number, text in options.items()}
-        if self.settings.query == "stem_and_options":
-            return {0: "\n".join([stem, *options.values()])}
-        return {0: stem}
+        return {0: "\n".join([stem, *options.values()]) if self.settings.query == "stem_and_options" else stem}
 
     def asked(self, question: Asked) -> Asked:
         """Return the question in the language of the queries; raises `DatasetError` where it is not translated."""
         if self.translations is None:
             return question
-        if question.key not in self._translation_by_key:
+        if question.key not in self.translations:
             raise DatasetError(
                 f"{question.key} has no translation in {self.settings.query_language!r} to look up; "
                 "leave program.query_language out, or take a data set that has it in both languages"
             )
-        translation: Asked = self._translation_by_key[question.key]
+        translation: Asked = self.translations[question.key]
         return translation
+
+    def preview(self, query: Question | Task | Query, k: int) -> list[Hit]:
+        """Return the passages that are known from before, for a look at a prompt; else a mark for each."""
+        hits: list[Hit] | None = None
+        if self.size is not None:
+            if isinstance(query, str):
+                hits = self.cache.read([query], k).get(query)
+            elif not self.recall([query]):
+                hits = self.find(query)
+        marks = [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
+        return marks if hits is None else hits
 
 
 class GivenPassages:
@@ -224,67 +233,112 @@ class GivenPassages:
         return self.search(queries, k)
 
 
-def known_passages(retrieval: Retrieval, query: Question | Task | Query, k: int) -> list[Hit]:
-    """Return the passages that are known from before, for a look at a prompt; else a mark for each."""
-    hits: list[Hit] | None = None
-    if retrieval.size is not None:
-        if isinstance(query, str):
-            hits = retrieval.cache.read([query], k).get(query)
-        elif not retrieval.recall([query]):
-            hits = retrieval.find(query)
-    marks = [Hit(Passage(f"passage {rank}", "", f"[passage {rank}]", ""), 0.0, rank) for rank in range(1, k + 1)]
-    return marks if hits is None else hits
+class TextSearch:
+    """Looks up any text in the corpus of a run, from any thread; a `PassageSearch`.
 
-
-def _stem_and_options(question: Question | Task) -> tuple[str, dict[int, str]]:
-    """Return what is asked, and the options by their printed numbers, or by their places where they have none."""
-    if isinstance(question, Question):
-        return composed(question.stem), {option.number: composed(option.text) for option in question.options}
-    return composed(question.question), dict(enumerate(map(composed, question.options), start=1))
-
-
-def merge_hits(hit_lists: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Merge several lists of one retriever into the `k` best hits, each passage once, by its best score."""
-    best: dict[str, Hit] = {}
-    for hits in hit_lists:
-        for hit in hits:
-            best_hit = best.get(hit.passage.id)
-            if best_hit is None or hit.score > best_hit.score:
-                best[hit.passage.id] = hit
-    ordered = sorted(best.values(), key=lambda hit: -hit.score)[:k]
-    return [Hit(hit.passage, hit.score, rank) for rank, hit in enumerate(ordered, start=1)]
-
-
-def plan_retrieval(
-    settings: RetrievalSettings,
-    planned: PlannedRetriever,
-    cache: Path,
-    language: Language,
-    translations: Translations | None = None,
-) -> Retrieval:
-    """Plan the retrieval of a cell whose questions are in `language`, with nothing looked up yet.
-
-    Raises `SpecError` where `k` exceeds the corpus, or what the method can rank.
+    Texts that come while others are looked up wait and share the next pass, so that an encoder has full batches and a
+    lexical index is entered once for many questions.
     """
-    planned.check_depth(settings.k)
-    return Retrieval(
-        settings,
-        build=partial(planned.open, cache),
-        cache=HitCache(cache / "retrieval", digest(planned.identity)),
-        size=planned.size,
-        warnings=planned.warnings(settings.query_language or language),
-        translations=translations,
-    )
+
+    def __init__(self, retrieval: Retrieval) -> None:
+        self._retrieval = retrieval
+        self._queue: list[tuple[Sequence[Query], int, Future[list[list[Hit]]]]] = []
+        self._lock = Lock()
+
+    def search(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
+        """Find at most `k` passages of each query, most relevant first."""
+        return self._ask(queries, k).result()
+
+    async def asearch(self, queries: Sequence[Query], k: int) -> list[list[Hit]]:
+        """Find the same without blocking."""
+        return await asyncio.wrap_future(self._ask(queries, k))
+
+    def _ask(self, queries: Sequence[Query], k: int) -> "Future[list[list[Hit]]]":
+        future: Future[list[list[Hit]]] = Future()
+        with self._lock:
+            self._queue.append((queries, k, future))
+        _search_thread().submit(self._search_waiting)
+        return future
+
+    def _search_waiting(self) -> None:
+        """Search in one pass for all that waits at a depth; those who gave up meanwhile are left out."""
+        with self._lock:
+            requests, self._queue = self._queue, []
+        requests = [request for request in requests if request[2].set_running_or_notify_cancel()]
+        for depth in {k for _, k, _ in requests}:
+            group = [(queries, future) for queries, k, future in requests if k == depth]
+            try:
+                hits = self._retrieval.look_up([query for queries, _ in group for query in queries], depth)
+            except Exception as error:
+                for _, future in group:
+                    future.set_exception(error)
+            else:
+                for queries, future in group:
+                    future.set_result([hits[query] for query in queries])
 
 
-def plan_without_corpus(
-    settings: RetrievalSettings, reason: MedExamError, translations: Translations | None
-) -> Retrieval:
-    """Plan a cell's retrieval for a look at its plan, where what it would search is not known here for `reason`."""
+@cache
+def _search_thread() -> ThreadPoolExecutor:
+    """Start one thread for all: retrievers promise nothing of several."""
+    return ThreadPoolExecutor(1, thread_name_prefix="medexam-search")
 
-    def build(_: Progress | None) -> Retriever:
-        raise reason
 
-    return Retrieval(
-        settings, build, HitCache(Path(), ""), size=None, warnings=(str(reason),), translations=translations
-    )
+def local_reader(settings: ReaderSettings) -> LocalReader:
+    """Find what reads texts by the settings' name."""
+    reader: LocalReader = load_object(settings.finds, LOCAL_READERS)
+    return reader
+
+
+@dataclass
+class ReadAhead:
+    """What a local model finds in pairs of texts, in blocks and each item once; a `TextReader` and a `SupportReader`.
+
+    It reads ahead in the order in which questions are asked, and keeps nothing on disk: an answer that was given is
+    not asked for again.
+    """
+
+    settings: ReaderSettings
+    coming: Sequence[Question | Task]
+    """What is going to be asked."""
+    retrieval: Retrieval | None
+    _model: Any = None
+    _findings: dict[str, list[Any]] = field(default_factory=dict)
+    """Key of an item -> what was found in each of its pairs."""
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def label(self) -> str:
+        """The model as people read it. Raises `EngineError` where it cannot be loaded or has no such head."""
+        if self._model is None:
+            self._model = local_reader(self.settings).load(self.settings)
+        return str(self._model.label)
+
+    def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
+        """Return what was found in each pair of an item; those of items that come after it may be read with them."""
+        # One thread reads a block and the others wait: their items most likely are in it.
+        with self._lock:
+            if self.label and item.key not in self._findings:
+                self._read_block(item, pairs)
+            return self._findings[item.key]
+
+    def _read_block(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> None:
+        """Read an item, and of those that come after it as many as make full batches."""
+        block = {item.key: pairs(item)}
+        keys = [entry.key for entry in self.coming]
+        for follower in self.coming[keys.index(item.key) + 1 :] if item.key in keys else ():
+            if sum(map(len, block.values())) >= AHEAD * self._model.batch:
+                break
+            if follower.key not in self._findings:
+                block[follower.key] = pairs(follower)
+        findings = iter(self._model.read([pair for item_pairs in block.values() for pair in item_pairs]))
+        self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}
+
+    def read_supports(self, question: Question) -> Supports:
+        """Score how far each passage of a question entails each of its options."""
+        finder: Any = self.retrieval
+        supports: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        scores = self.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
+        for each, score in zip(list_hypotheses(question, finder), scores, strict=True):
+            by_option = supports[each.passage.id]
+            by_option[each.option] = max(float(score), by_option.get(each.option, float(score)))
+        return supports

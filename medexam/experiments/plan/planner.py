@@ -10,13 +10,12 @@ from typing import Any
 
 from medexam.errors import RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
-from medexam.experiments.plan.context_lookup import PassageSupports, ReadAhead
 from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
+from medexam.experiments.plan.passage_lookup import ReadAhead, TextSearch
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
-from medexam.experiments.plan.text_search import TextSearch
 from medexam.experiments.store.data_changes import (
     as_asked,
     describe_golds,
@@ -30,9 +29,6 @@ from medexam.programs.nearest import find_nearest
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import differing_keys, digest
-
-Key = tuple[str, DatasetSpec]
-"""What tells one run of an experiment from another: its digest and the questions that are selected."""
 
 
 def plan_experiment(
@@ -53,26 +49,23 @@ def plan_experiment(
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
     sources = Sources(only_look=only_look)
-    by_key: dict[Key, Prepared] = {}
+    by_key: dict[tuple[str, DatasetSpec], Prepared] = {}
     for cell in cells:
         item = sources.prepare(cell)
-        by_key.setdefault(_key(item), item)
-    prepared = tuple(by_key.values())
-    planned = tuple(
-        replace(_planned(item, _folder(item.cell, item.identity, runs_dir, fresh)), place=place)
-        for place, item in enumerate(prepared)
-    )
-    if not fresh:
-        planned = tuple(map(with_lender, planned))
-    return Plan(
-        name=experiment.name,
-        description=experiment.description,
-        experiment_digest=digest({"name": experiment.name, "cells": [digest(item.identity) for item in prepared]}),
-        cells=(*planned, *_repeats(prepared, planned, repeat)),
-        runs_dir=runs_dir,
-        news=_news(planned),
-        fresh=fresh,
-    )
+        # One run of an experiment differs from another in its digest or in the questions that are selected.
+        by_key.setdefault((digest(item.identity), cell.dataset), item)
+    identities = [digest(item.identity) for item in by_key.values()]
+    experiment_digest = digest({"name": experiment.name, "cells": identities})
+    described: dict[str, Any] = {"description": experiment.description, "experiment_digest": experiment_digest}
+    planned, repeats = list[AnyCell](), list[AnyCell]()
+    for place, item in enumerate(by_key.values()):
+        whole = _planned(item, _folder(item.cell, item.identity, runs_dir, fresh), place=place, **described)
+        planned.append(whole if fresh else with_lender(whole))
+        numbers = range(1, repeat + 1) if whole.asks_model else ()
+        repeats += [_planned(item, whole.folder.repeat(each), repeat=each, **described) for each in numbers]
+    if repeat and not repeats:
+        raise SpecError("--repeat: no program of this plan asks a model; leave it out")
+    return Plan(experiment.name, (*planned, *repeats), runs_dir, _news(planned), fresh=fresh)
 
 
 def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = (), with_shards: bool = True) -> Plan:
@@ -103,38 +96,15 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = (), with_sha
             f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
             "run its spec to start another run"
         )
-    planned = _planned(replace(prepared, question_set=as_asked(record, data)), folder, with_shards=with_shards)
-    planned = replace(planned, place=record.place)
-    return Plan(
-        name=record.cell.name,
-        description=record.description,
-        experiment_digest=record.experiment_digest,
-        cells=(planned,),
-        runs_dir=folder.path.parent,
-        news=_news([planned]),
-    )
+    prepared = replace(prepared, question_set=as_asked(record, data))
+    described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
+    planned = _planned(prepared, folder, with_shards=with_shards, **described)
+    return Plan(record.cell.name, (planned,), folder.path.parent, _news([planned]))
 
 
 def plan_stored(path: Path) -> AnyCell:
     """Plan the run in a folder as it was planned, whatever version read its replies; raises as `plan_resume` does."""
     return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[0]
-
-
-def _repeats(prepared: Sequence[Prepared], planned: Sequence[AnyCell], times: int) -> list[AnyCell]:
-    """Plan the repeats of each listed cell that asks a model; raises `SpecError` if they are wanted and none does."""
-    folders = {(cell.spec_digest, cell.cell.dataset): cell.folder for cell in planned}
-    asking = [item for item in prepared if item.cell.program.asks_model]
-    if times and not asking:
-        raise SpecError("--repeat: no program of this plan asks a model; leave it out")
-    return [
-        replace(_planned(item, folders[_key(item)].repeat(number)), repeat=number)
-        for item in asking
-        for number in range(1, times + 1)
-    ]
-
-
-def _key(item: Prepared) -> Key:
-    return digest(item.identity), item.cell.dataset
 
 
 def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
@@ -149,13 +119,13 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True) -> AnyCell:
+def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True, **described: Any) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
     spec_digest = digest(prepared.identity)
     folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
     pending, right, answered = take_stock(folder, data, benchmark, with_shards=with_shards)
-    reading = None if reader is None else ReadAhead(reader, pending)
+    reading = None if reader is None else ReadAhead(reader, pending, retrieval)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,
         budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
@@ -163,7 +133,7 @@ def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True)
         search=TextSearch(retrieval) if retrieval is not None else None,
         nearest=NearestDemonstrations,
         reader=reading,
-        supports=None if reading is None or retrieval is None else PassageSupports(reading, retrieval),
+        supports=None if retrieval is None else reading,
         in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
     )
     program = build_program(cell.program, cell.dataset.language, context)
@@ -181,6 +151,7 @@ def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True)
         pending=pending,
         right=right,
         answered=answered,
+        **described,
     )
 
 

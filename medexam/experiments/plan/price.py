@@ -3,8 +3,8 @@
 It knows prompts and prices; nothing is asked.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.plan.document import prompt_of
@@ -18,46 +18,30 @@ _SAMPLE_SIZE = 40
 """Questions whose prompts are counted, spread over all that are pending."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a cell's pending calls will cost."""
+def estimate_price(planned: AnyCell) -> tuple[float, float] | None:
+    """Estimate the dollars of a cell's pending prompts, as if each call showed the first one, and of all at most.
 
-    prompt_usd: float
-    """US dollars of the prompts, by litellm's tokenizer, as if each call showed the first prompt."""
-    most_reply_usd: float
-    """US dollars of the replies if each is as long as it may be."""
-
-    @property
-    def most_usd(self) -> float:
-        """US dollars in all, at most."""
-        return self.prompt_usd + self.most_reply_usd
-
-
-def estimate_price(planned: AnyCell) -> Estimate | None:
-    """Estimate what asking a cell's pending questions costs; None where nothing is billed or no price is known."""
+    None where nothing is billed or no price is known.
+    """
     if not planned.asks_model or not planned.pending:
         return None
-    further = planned.cell.asked_models
-    estimates = []
-    for name, model in ((None, planned.cell.model), *further.items()):
+    estimates, sample = [], _sample(planned)
+    for name, model in _asked(planned):
         if (prices := list_prices(model)) is not None:
-            calls = planned.calls_of(name) if further else planned.calls
-            sizes = _prompt_sizes(planned, model)
-            prompt_usd = calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
-            estimates.append(Estimate(prompt_usd, calls * _longest_reply(planned, model) * prices["completion_usd"]))
-    if not estimates:
-        return None
-    return Estimate(sum(one.prompt_usd for one in estimates), sum(one.most_reply_usd for one in estimates))
+            calls, sizes = planned.calls_of(name), _prompt_sizes(sample, model)
+            prompts_usd = calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
+            replies_usd = calls * _longest_reply(planned, model) * prices["completion_usd"]
+            estimates.append((prompts_usd, prompts_usd + replies_usd))
+    prompts, most = (sum(each) for each in zip(*estimates, strict=True)) if estimates else (0.0, 0.0)
+    return (prompts, most) if estimates else None
 
 
 def find_most(planned: AnyCell) -> tuple[int, int, float]:
     """Find how many calls, tokens and dollars a pending question takes at most, as far as its first prompt tells."""
-    further, step = planned.cell.asked_models, max(len(planned.pending) // _SAMPLE_SIZE, 1)
-    sample = replace(planned, pending=planned.pending[::step])
-    calls, tokens, usd = 0, 0, 0.0
-    for name, model in ((None, planned.cell.model), *further.items()):
+    calls, tokens, usd, sample = 0, 0, 0.0, _sample(planned)
+    for name, model in _asked(planned):
         ones = [replace(sample, pending=(question,)) for question in sample.pending]
-        model_calls = max((one.calls_of(name) if further else one.calls for one in ones), default=0)
+        model_calls = max((one.calls_of(name) for one in ones), default=0)
         prompt, reply = max(_prompt_sizes(sample, model), default=0), _longest_reply(sample, model)
         prices = list_prices(model) or {"prompt_usd": 0.0, "completion_usd": 0.0}
         calls, tokens = calls + model_calls, tokens + model_calls * (prompt + reply)
@@ -65,10 +49,19 @@ def find_most(planned: AnyCell) -> tuple[int, int, float]:
     return max(calls, 1), tokens, usd
 
 
+def _asked(planned: AnyCell) -> Iterator[tuple[str | None, ModelSpec]]:
+    yield None, planned.cell.model
+    yield from planned.cell.asked_models.items()
+
+
+def _sample(planned: AnyCell) -> AnyCell:
+    """Return the cell with some of its pending questions."""
+    return replace(planned, pending=planned.pending[:: max(len(planned.pending) // _SAMPLE_SIZE, 1)])
+
+
 def _prompt_sizes(planned: AnyCell, model: ModelSpec) -> list[int]:
-    """Count the tokens of the first prompts of some pending questions."""
-    step = max(len(planned.pending) // _SAMPLE_SIZE, 1)
-    prompts = [prompt_of(planned, question) for question in planned.pending[::step]]
+    """Count the tokens of the first prompts of the pending questions."""
+    prompts = [prompt_of(planned, question) for question in planned.pending]
     return [get_litellm().token_counter(model=model.name or "", messages=prompt) for prompt in prompts]
 
 
@@ -90,23 +83,18 @@ def describe_prices(cells: Sequence[AnyCell]) -> str | None:
     """Describe in a line what the pending calls of a plan cost at most; None where nothing is billed or no price is
     known.
     """
-    estimates = _estimate_all(cells)
+    estimates = list(filter(None, map(estimate_price, cells)))
     if not estimates:
         return None
-    prompts = sum(estimate.prompt_usd for estimate in estimates)
+    prompts, most = (_dollars(sum(each)) for each in zip(*estimates, strict=True))
     by_spec = all(model.price is not None for planned in cells for model in planned.models)
     source = "the given price" if by_spec else "litellm's list"
-    maximum = _dollars(sum(estimate.most_usd for estimate in estimates))
-    return f"Price, by {source}: {_dollars(prompts)} for prompts, at most {maximum} with the longest replies."
+    return f"Price, by {source}: {prompts} for prompts, at most {most} with the longest replies."
 
 
 def describe_excess(cells: Sequence[AnyCell], max_cost: float | None) -> str | None:
     """Describe in a line that a plan may cost more than its limit; None where it cannot, as far as is known."""
-    maximum = 0.0 if max_cost is None else sum(estimate.most_usd for estimate in _estimate_all(cells))
-    if max_cost is None or maximum <= max_cost:
+    most = 0.0 if max_cost is None else sum(each[1] for each in map(estimate_price, cells) if each)
+    if max_cost is None or most <= max_cost:
         return None
-    return f"the plan may cost {_dollars(maximum)}, and --max-cost is {_dollars(max_cost)}: it may stop before its end"
-
-
-def _estimate_all(cells: Sequence[AnyCell]) -> list[Estimate]:
-    return [estimate for planned in cells if (estimate := estimate_price(planned)) is not None]
+    return f"the plan may cost {_dollars(most)}, and --max-cost is {_dollars(max_cost)}: it may stop before its end"

@@ -1,17 +1,18 @@
 """What cells read: data sets, corpora and models' identities, each looked at once for all cells of a plan."""
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from medexam.datasets import find_files
 from medexam.datasets.pictures.showing import show_pictures
+from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import CommitUnknownError, CorpusUnreachableError, EngineError, MedExamError, SpecError
-from medexam.experiments.plan.context_lookup import pin_reader, reader_identity
-from medexam.experiments.plan.fit import check_answerable
-from medexam.experiments.plan.passage_lookup import Retrieval, plan_retrieval, plan_without_corpus
+from medexam.experiments.plan.passage_lookup import HitCache, Retrieval, local_reader
 from medexam.experiments.plan.prompt_samples import sample_prompts
 from medexam.experiments.plan.words import asked_words
 from medexam.files import cache_dir
@@ -19,15 +20,14 @@ from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
 from medexam.measures.own import load_metric
 from medexam.plugins import hash_source
-from medexam.questions import AnySet, Question
+from medexam.questions import AnySet, Task
+from medexam.retrievers.base import Retriever
 from medexam.retrievers.building import PlannedRetriever, plan_retriever
 from medexam.serve.naming import known_model
 from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec
 from medexam.specs.identity import build_identity, digest
 from medexam.specs.names import OWN_METRICS
 from medexam.specs.programs.needs import ReaderSettings
-
-_UNREACHABLE = (CorpusUnreachableError, CommitUnknownError)
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,10 @@ class Sources:
 
     def __init__(self, *, only_look: bool) -> None:
         self._only_look = only_look
-        self._question_sets: dict[DatasetSpec, AnySet] = {}
-        self._picture_sets: dict[tuple[DatasetSpec, int], tuple[AnySet, dict[str, Any]]] = {}
-        self._retrievers: dict[RetrieverSpec, PlannedRetriever | MedExamError] = {}
-        self._models: dict[ModelSpec, dict[str, Any]] = {}
+        self._load, self._plan_retriever = cache(_load), cache(_plan_retriever)
+        self._model = cache(partial(_describe_model, only_look=only_look))
         self._prompts: dict[str, list[str | None] | None] = {}
+        self._picture_sets: dict[tuple[DatasetSpec, int], tuple[AnySet, dict[str, Any]]] = {}
 
     def prepare(self, cell: CellSpec, data: DatasetSpec | None = None, keys: Collection[str] | None = None) -> Prepared:
         """Return the cell with its questions and everything that its answers depend on.
@@ -59,70 +58,79 @@ class Sources:
         `data` None: the questions that the cell selects. `keys`: those of the questions whose pictures must be here, if
         they are shown; None: all of them. Raises `SpecError`, `DatasetError` and `EngineError`.
         """
-        self._check_metrics(cell)
-        question_set = self._question_set(data or cell.dataset)
-        if cell.dataset.is_own:
-            check_answerable(cell, question_set)
-        question_set, pictures = self._with_pictures(cell, question_set, data or cell.dataset, keys)
-        reader = self._reader(cell)
-        retrieval, retriever_identity, translation_set = None, None, None
-        if (settings := cell.program.retrieval) is not None:
-            translation_set = self._translations(cell)
-            translations = partial(_by_key, translation_set) if translation_set else None
-            try:
-                planned = self._retriever(settings.retriever)
-            except _UNREACHABLE as error:
-                if not self._only_look:
-                    raise
-                retrieval = plan_without_corpus(settings, error, translations)
-                retriever_identity = settings.retriever.model_dump(mode="json")
-            else:
-                retrieval = plan_retrieval(settings, planned, cache_dir(), cell.dataset.language, translations)
-                retriever_identity = planned.identity
-        cell_identity = build_identity(
+        program, language = cell.program, cell.dataset.language
+        for name in cell.metrics:
+            # Before anything is asked; a look at a plan imports none.
+            hash_source(name, OWN_METRICS) if self._only_look else load_metric(name)
+        data = data or cell.dataset
+        question_set, pictures = self._load(data), None
+        if data.is_own:
+            _check_answerable(cell, question_set)
+        if program.pictures is not None:
+            if data.is_own:
+                raise SpecError(
+                    f"program.images: code of your own reads the questions of {data.called}, without "
+                    "pictures: set it to hidden"
+                )
+            key = data, program.pictures
+            if key not in self._picture_sets:
+                self._picture_sets[key] = show_pictures(question_set, data, program.pictures, keys)
+            question_set, pictures = self._picture_sets[key]
+        reader = self._pin_reader(program.local_reader)
+        retrieval, retriever, translations = None, None, None
+        if program.retrieval is not None:
+            translations = self._translations(cell)
+            retrieval, retriever = self._plan_retrieval(cell, translations)
+        identity = build_identity(
             cell,
             fingerprint=question_set.fingerprint,
-            words=asked_words(cell.program, cell.dataset.language),
-            retriever=retriever_identity,
-            translations=translation_set.fingerprint if translation_set else None,
-            model=self._model(cell.model) if cell.program.asks_model else None,
+            words=asked_words(program, language),
+            retriever=retriever,
+            translations=translations.fingerprint if translations else None,
+            model=self._model(cell.model) if program.asks_model else None,
             models={name: self._model(model) for name, model in cell.asked_models.items()},
-            reader=reader_identity(reader) if reader is not None else None,
+            # What its answers depend on: its content, and how texts are cut for it.
+            reader=None if reader is None else {"revision": reader.revision, "tokens": [*local_reader(reader).tokens]},
             pictures=pictures,
-            prompts=self._prompts_of(cell) if cell.program.asks_model else None,
-            dspy=None if cell.program.module_adapter is None else version("dspy"),
+            prompts=self._prompts_of(cell) if program.asks_model else None,
+            dspy=None if program.module_adapter is None else version("dspy"),
         )
-        return Prepared(cell, question_set, cell_identity, retrieval, reader)
+        return Prepared(cell, question_set, identity, retrieval, reader)
 
-    def _with_pictures(
-        self, cell: CellSpec, items: AnySet, spec: DatasetSpec, keys: Collection[str] | None
-    ) -> tuple[AnySet, dict[str, Any] | None]:
-        """Return the questions with their pictures if they are shown, and what the identity says of these."""
-        longest_side = cell.program.pictures
-        if longest_side is None:
-            return items, None
-        if spec.is_own:
-            raise SpecError(
-                f"program.images: code of your own reads the questions of {spec.called}, without "
-                "pictures: set it to hidden"
-            )
-        if (spec, longest_side) not in self._picture_sets:
-            self._picture_sets[spec, longest_side] = show_pictures(items, spec, longest_side, keys)
-        return self._picture_sets[spec, longest_side]
+    def _plan_retrieval(self, cell: CellSpec, translations: AnySet | None) -> tuple[Retrieval, dict[str, Any]]:
+        """Plan the passages of a cell, with nothing looked up yet, and return what identifies the retriever.
 
-    def _check_metrics(self, cell: CellSpec) -> None:
-        """Raise `SpecError` before anything is asked if a metric cannot be run; a look at a plan imports none."""
-        for name in cell.metrics:
-            if self._only_look:
-                hash_source(name, OWN_METRICS)
-            else:
-                load_metric(name)
+        Raises `SpecError` where `k` exceeds the corpus, or what the method can rank. A look at a plan of a corpus that
+        is not here has no size.
+        """
+        settings: Any = cell.program.retrieval
+        queries = None if translations is None else {question.key: question for question in translations.questions}
+        planned = self._plan_retriever(settings.retriever)
+        if isinstance(planned, MedExamError):
+            reason = planned
+            if not self._only_look:
+                raise reason
 
-    def _reader(self, cell: CellSpec) -> ReaderSettings | None:
-        """Return the cell's local model with its content as the revision; None where it has none."""
-        reader = cell.program.local_reader
+            def build(_: object) -> Retriever:
+                raise reason
+
+            unread = Retrieval(settings, build, HitCache(Path(), ""), None, (str(reason),), queries)
+            return unread, settings.retriever.model_dump(mode="json")
+        planned.check_depth(settings.k)
+        hits = HitCache(cache_dir() / "retrieval", digest(planned.identity))
+        warnings = planned.warnings(settings.query_language or cell.dataset.language)
+        retrieval = Retrieval(settings, partial(planned.open, cache_dir()), hits, planned.size, warnings, queries)
+        return retrieval, planned.identity
+
+    def _pin_reader(self, reader: ReaderSettings | None) -> ReaderSettings | None:
+        """Set the local model's content as the settings' revision: its folder's fingerprint, or a hub model's commit.
+
+        Raises `EngineError` where its folder is missing or holds no safetensors, or nobody tells the commit.
+        """
+        if reader is None:
+            return None
         try:
-            return None if reader is None else pin_reader(reader)
+            return dataclasses.replace(reader, revision=find_encoder_weights(reader.model, reader.revision).revision)
         except CommitUnknownError:
             if not self._only_look:
                 raise
@@ -137,53 +145,70 @@ class Sources:
             self._prompts[key] = sample_prompts(cell)
         return self._prompts[key]
 
-    def _model(self, spec: ModelSpec) -> dict[str, Any]:
-        if spec not in self._models:
-            try:
-                self._models[spec] = known_model(spec)
-            except EngineError:
-                if not self._only_look:
-                    raise
-                self._models[spec] = {"engine": spec.engine}
-        return self._models[spec]
-
-    def _retriever(self, spec: RetrieverSpec) -> PlannedRetriever:
-        retriever = self._retrievers.get(spec)
-        if retriever is None:
-            try:
-                retriever = plan_retriever(spec)
-            except _UNREACHABLE as error:
-                retriever = error
-            self._retrievers[spec] = retriever
-        if isinstance(retriever, MedExamError):
-            raise retriever
-        return retriever
-
-    def _question_set(self, spec: DatasetSpec) -> AnySet:
-        if spec not in self._question_sets:
-            with gc_seldom():
-                self._question_sets[spec] = find_benchmark(spec).load(spec)
-            find_benchmark(spec).check()
-        return self._question_sets[spec]
-
     def _translations(self, cell: CellSpec) -> AnySet | None:
         """Load the questions in the language of the queries; None where that is their own."""
-        retrieval = cell.program.retrieval
+        dataset, retrieval = cell.dataset, cell.program.retrieval
         language = None if retrieval is None else retrieval.query_language
-        if language is None or language == cell.dataset.language:
+        if language is None or language == dataset.language:
             return None
-        if cell.dataset.kind is not None:
+        if dataset.kind is not None:
             raise SpecError("program.query_language: questions of your own have one language: leave it out")
-        if cell.dataset.alter is not None:
+        if dataset.alter is not None:
             raise SpecError("program.query_language: altered questions have no translation to look up: leave it out")
-        dataset = cell.dataset
         # A path may name the file of one language, beside which the other lies, or beside whose folder.
         places = [] if dataset.path is None else [dataset.path, *list(dataset.path.expanduser().parents)[:2]]
         path = next((place for place in places if place.is_dir() and find_files(dataset.name, language, place)), None)
-        return self._question_set(
+        return self._load(
             DatasetSpec(name=dataset.name, language=language, path=path, as_published=dataset.as_published)
         )
 
 
-def _by_key(question_set: AnySet) -> dict[str, Question]:
-    return {question.key: question for question in question_set.questions}
+def _load(spec: DatasetSpec) -> AnySet:
+    benchmark = find_benchmark(spec)
+    with gc_seldom():
+        questions: AnySet = benchmark.load(spec)
+    benchmark.check()
+    return questions
+
+
+def _plan_retriever(spec: RetrieverSpec) -> PlannedRetriever | MedExamError:
+    """Plan a retriever; return why what it would search is not known here."""
+    try:
+        return plan_retriever(spec)
+    except (CorpusUnreachableError, CommitUnknownError) as error:
+        return error
+
+
+def _describe_model(spec: ModelSpec, *, only_look: bool) -> Mapping[str, Any]:
+    try:
+        return known_model(spec)
+    except EngineError:
+        if not only_look:
+            raise
+        return {"engine": spec.engine}
+
+
+def _check_answerable(cell: CellSpec, items: AnySet) -> None:
+    """Raise `SpecError` if the program answers questions of another form than those of a benchmark of one's own.
+
+    Of every other data set the spec alone says so; `medexam.specs.matrix` checks it.
+    """
+    program, called = cell.program, cell.dataset.called
+    if program.answers_anything:
+        return
+    tasks = [item for item in items.questions if isinstance(item, Task)]
+    if tasks and not program.answers_tasks:
+        raise SpecError(
+            f"program {program.kind} chooses an option, and the questions of {called} are answered in words: set "
+            "program.kind to short_answer or quote, or to a module of your own"
+        )
+    if not tasks and program.answers_tasks:
+        raise SpecError(
+            f"program {program.kind} answers in words, and the questions of {called} have numbered options: set "
+            "program.kind to zero_shot or another program that chooses one"
+        )
+    if program.asked_groups is not None and (unknown := {task.group for task in tasks} - set(program.asked_groups)):
+        raise SpecError(
+            f"program {program.kind} has no prompt for the group {min(unknown)} of {called}: it has prompts for "
+            f"{', '.join(program.asked_groups)}; give the questions one of these groups, or set another program.kind"
+        )

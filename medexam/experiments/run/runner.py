@@ -188,9 +188,8 @@ class Runner:
             planned = take_lent(planned, None)
         if planned.asks_model and planned.pending:
             planned = await self._reach_models(planned)
-        # A run that was begun without its questions stays so.
-        keeps_items = self._plan.keeps_items and (not folder.exists() or folder.read_record().keeps_items)
-        begin_run(folder, replace(self._plan.record(planned), keeps_items=keeps_items), planned.question_set)
+        record = planned.record(fresh=self._plan.fresh, keeps_items=self._plan.keeps_items)
+        begin_run(folder, record, planned.question_set)
         before = folder.read_environment()
         if before and not planned.pending:
             return False
@@ -273,7 +272,8 @@ class Runner:
         self, planned: AnyCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models: dict[str | None, ModelSpec] = {None: planned.cell.model, **planned.cell.asked_models}
+        models: dict[str | None, ModelSpec] = {None: planned.cell.model}
+        models.update(planned.cell.asked_models.items())
         infos = {name: self._executor.info(planned, name) for name in models}
         by_model = self.spending.by_model if questions else {}
         environment = build_environment(models, infos, before, seconds, questions, by_model)

@@ -144,7 +144,7 @@ def count_answerers(
     return tuple(
         AnswererCount(
             key,
-            name or (models[key].identity.name if key in models else "an unknown model"),
+            name or (models[key].identity.name if key and key in models else "an unknown model"),
             answers,
             min(answers, doubts.get(key or "", 0) or (0 if key in models else derived)),
         )

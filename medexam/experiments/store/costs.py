@@ -88,8 +88,9 @@ def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None
         priced.append((model["prices"], model["prompt_tokens"], model["completion_tokens"]))
         prompt, completion = prompt - model["prompt_tokens"], completion - model["completion_tokens"]
     priced.append((environment.get("prices"), max(0, prompt), max(0, completion)))
-    if not any(prices for prices, _, _ in priced) or any(not prices and sum(used) for prices, *used in priced):
-        return None
-    return sum(
-        used[0] * prices["prompt_usd"] + used[1] * prices["completion_usd"] for prices, *used in priced if prices
-    )
+    usd = 0.0
+    for prices, *tokens in priced:
+        if not prices and sum(tokens):
+            return None
+        usd += tokens[0] * prices["prompt_usd"] + tokens[1] * prices["completion_usd"] if prices else 0.0
+    return usd if any(prices for prices, *_ in priced) else None
