@@ -2,7 +2,7 @@
 
 
 class Silent:
-    """A `RunObserver` that looks away."""
+    """The observer of a run that looks away."""
 
     def engine_starts(self, model) -> None:
         pass

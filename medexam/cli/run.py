@@ -293,7 +293,6 @@ def _carry_out(
     """Ask the pending questions, show the runs, and send them to MLflow; exit code 3 if any is still pending."""
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
-    from medexam.experiments.store.repeats import is_repeat
 
     plan = replace(
         plan,
@@ -313,7 +312,7 @@ def _carry_out(
     runs, stop, expenses = carry_out(plan, limits=limits, workers=workers, ray=ray, track=track)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
-    runs = [run for run in runs if not is_repeat(run.folder)]
+    runs = [run for run in runs if not run.folder.is_repeat]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
     from medexam.experiments.track import track_runs

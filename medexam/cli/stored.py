@@ -90,8 +90,7 @@ def remove(
         medexam rm 3c2aae
     """
     from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.run_folder import remove_runs
-    from medexam.experiments.store.stored_run import find_run
+    from medexam.experiments.store.run_folder import find_run, remove_runs
 
     root = runs_dir or default_runs_dir()
     folders = list(dict.fromkeys(find_run(run, root) for run in runs))
@@ -121,7 +120,8 @@ def show(
     """
     from medexam.experiments.report.current import current_run
     from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.stored_run import find_run, run_document
+    from medexam.experiments.store.run_folder import find_run
+    from medexam.experiments.store.stored_run import run_document
 
     folder = find_run(run, runs_dir or default_runs_dir())
     if question is not None:

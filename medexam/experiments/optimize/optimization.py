@@ -19,7 +19,7 @@ from medexam.experiments.optimize.meter import Ending, Meter
 from medexam.experiments.report.markdown import fenced, render_markdown
 from medexam.experiments.report.shown import Block
 from medexam.experiments.store.answerers import read_models
-from medexam.experiments.store.work_folder import WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import WorkFolder, describe_fault
 from medexam.model_identity import ModelIdentity
 from medexam.programs.loading import PROGRAM, predictor_states
 from medexam.questions import Question
