@@ -27,7 +27,6 @@ from medexam.experiments.report.run_blocks import overview_blocks, pending_block
 from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.run.spending import NO_LIMITS, Limits
 from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.experiments.store.repeats import is_repeat
 from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
@@ -270,7 +269,7 @@ def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
     from medexam.experiments.track import track_runs
 
     runs, stop, _ = carry_out(plan, track=track, **settings)
-    runs = [run for run in runs if not is_repeat(run.folder)]
+    runs = [run for run in runs if not run.folder.is_repeat]
     send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
     return Runs(list(map(Run, runs)), stop)
 
