@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -66,7 +67,12 @@ class PlannedCell(Generic[S_co]):
     def label(self) -> str:
         """The program and its language, for tables and progress bars."""
         dataset = self.cell.dataset
-        return " ".join([self.cell.program.label, dataset.language, *dataset.changes])
+        return " ".join([self.program_label, dataset.language, *dataset.changes])
+
+    @cached_property
+    def program_label(self) -> str:
+        """The program's short name, which every prediction holds."""
+        return self.cell.program.label
 
     @property
     def run_id(self) -> str:

@@ -58,7 +58,7 @@ async def answer(planned: AnyCell, question: Any) -> tuple[Prediction, Exception
     """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
     start, program = time.monotonic(), planned.program
     owner: dict[str, Any] = {
-        "program": planned.cell.program.label,
+        "program": planned.program_label,
         "spec_digest": planned.spec_digest,
         "answerer": planned.answerer,
     }
