@@ -85,7 +85,8 @@ def runs_and_copies(folder: Path) -> Any:
 
 def optimizations(folder: Path) -> Any:
     """The trials and the best program."""
-    return [read(path) for name in ("trials.json", "program.json") for path in folder.glob(f"runs/*/{name}")]
+    records = [json.loads(path.read_bytes()) for path in folder.glob("runs/*/optimization.json")]
+    return [record["trials"] for record in records] + [read(path) for path in folder.glob("runs/*/program.json")]
 
 
 def files(*patterns: str) -> Callable[[Path], Any]:
@@ -103,7 +104,9 @@ COMMANDS: dict[str, Command] = {
     "track": Command(
         "track runs", runs_and_copies, "runs/*/predictions.jsonl", before="run {inputs}/run.json --runs-dir runs"
     ),
-    "optimize": Command("optimize {inputs}/optimize.json --runs-dir runs", optimizations, "runs/*/calls.jsonl"),
+    "optimize": Command(
+        "optimize {inputs}/optimize.json --runs-dir runs", optimizations, "runs/*/trials/*/predictions.jsonl"
+    ),
     "index": Command(
         "index build --corpus {inputs}/corpus.jsonl --encoder {inputs}/encoder --out index",
         files("index/*.npy", "index/*.jsonl"),

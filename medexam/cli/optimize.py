@@ -62,7 +62,7 @@ def optimize(
     with TrialProgress() as progress:
         optimization = carry_out(planned, progress)
     folder = optimization.folder.path
-    if optimization.ending == "complete" and planned.optimizer.budget != optimization.optimizer.budget:
+    if optimization.ending == "complete" and planned.optimization.optimizer.budget != optimization.optimizer.budget:
         print_notice(
             f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
             "another budget changes nothing; other optimizer.candidates, kind or seed make another one"

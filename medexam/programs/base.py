@@ -16,9 +16,10 @@ import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.model_calls import Dialogue, Generation, Reading
+from medexam.programs.fields import AskedText
 from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
-from medexam.questions import Task, check_question
+from medexam.questions import Question, Task, check_question
 from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.single_call import SingleCallAdapter, call_settings
 
@@ -203,8 +204,13 @@ class AskingProgram(dspy.Module):
         outputs = self.adapter.read_outputs(signature, inputs, generation)
         prediction = dspy.Prediction.from_completions([outputs], signature=signature)
         if dspy.settings.trace is not None:
-            # Where DSPy's optimizers look for what a predictor was asked and said.
-            dspy.settings.trace.append((predictor, inputs, prediction))
+            # Where DSPy's optimizers look for what a predictor was asked and said, which some show a model as text.
+            texts = {
+                name: AskedText(value.printed, value) for name, value in inputs.items() if isinstance(value, Question)
+            }
+            fields = {name: value for name, value in outputs.items() if name != "generation"}
+            traced = dspy.Prediction.from_completions([fields], signature=signature)
+            dspy.settings.trace.append((predictor, inputs | texts, traced))
         return prediction
 
 
@@ -228,7 +234,10 @@ class ExamProgram(AskingProgram):
 
 def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
     """Return what prompts of exam programs show of a demonstration: its question, rationale and answer."""
-    return {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
+    shown = {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
+    if isinstance(question := shown.get("question"), AskedText):
+        shown["question"] = question.source
+    return shown
 
 
 class WrappingProgram(ExamProgram):

@@ -260,7 +260,7 @@ def _cleaned(signature: Any, docstring: str | None) -> str:  # noqa: ARG001
 
 
 def _question(fields: Fields) -> Question:
-    question = fields["question"]
+    question = getattr(fields["question"], "source", fields["question"])
     return question if isinstance(question, Question) else Question.model_validate(question)
 
 

@@ -11,28 +11,28 @@ from medexam.tables import Table, flatten
 
 def optimization_plan_document(plan: OptimizationPlan) -> dict[str, Any]:
     """Build what would be tried, JSON-ready."""
-    spec = plan.optimizer
+    optimization = plan.optimization
+    folder, cell = optimization.folder, optimization.cell
     return {
-        "id": plan.folder.name,
-        "folder": str(plan.folder.path.resolve()),
-        "optimizer": spec.model_dump(mode="json"),
-        "program": plan.cell.program.label,
-        "model": plan.cell.model.label,
-        "train": len(plan.train.questions),
-        "dropped": list(plan.dropped),
-        "validation": len(plan.validation.question_set.questions),
-        "tested": plan.tested,
-        "candidates": plan.candidates,
+        "id": folder.name,
+        "folder": str(folder.path.resolve()),
+        "optimizer": optimization.optimizer.model_dump(mode="json"),
+        "program": cell.program.label,
+        "model": cell.model.label,
+        "train": optimization.train,
+        "dropped": list(optimization.dropped),
+        "validation": optimization.validation,
+        "tested": optimization.tested,
+        "candidates": optimization.candidates,
         "calls_per_trial": plan.trial_calls,
         "most_calls": None if plan.is_least else plan.most_calls,
         "least_calls": plan.most_calls if plan.is_least else None,
-        "writing_calls": plan.writing_calls,
     }
 
 
 def print_optimization_plan(plan: OptimizationPlan) -> None:
     """Print what would be tried, as a table."""
-    document = optimization_plan_document(plan) | {"dropped": len(plan.dropped)}
+    document = optimization_plan_document(plan) | {"dropped": len(plan.optimization.dropped)}
     rows = tuple(flatten(document).items())
     print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
 

@@ -66,5 +66,5 @@ def optimize(
     )
     with TrialProgress(disable=not progress) as observer:
         optimization = carry_out(planned, observer)
-    send_to_mlflow(track_optimization, optimization, track=track, runs_dir=planned.folder.path.parent)
+    send_to_mlflow(track_optimization, optimization, track=track, runs_dir=optimization.folder.path.parent)
     return Optimized(optimization)

@@ -7,8 +7,9 @@ from contextlib import redirect_stdout
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from io import StringIO
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from dspy.teleprompt import COPRO, GEPA, BootstrapFewShot, BootstrapFewShotWithRandomSearch, LabeledFewShot, MIPROv2
@@ -20,9 +21,11 @@ from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.optimize.trials import NAME, Trials
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.library_logging import errors_only, quiet_dspy, without_bars
+from medexam.plugins import load_object
 from medexam.programs.module_faults import own_place
 from medexam.programs.nearest import WithNearest
 from medexam.specs.names import short_name
+from medexam.specs.optimizer import OPTIMIZERS
 
 _NEVER = 10**9
 """Failed questions after which DSPy would give up: each counts as a wrong one, and no more."""
@@ -46,8 +49,9 @@ def compile_program(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) 
         )
 
 
-def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:  # noqa: C901 - a case a kind
-    spec, kind = plan.optimizer, short_name(plan.optimizer.kind)
+def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:
+    optimization, spec = plan.optimization, plan.optimization.optimizer
+    candidates, kind = optimization.candidates, short_name(spec.kind)
     train = list(trials.train)
     random.Random(spec.seed).shuffle(train)  # noqa: S311 - no secret
 
@@ -55,7 +59,16 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         """Draw the training questions that a candidate may try."""
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
-    labeled = spec.demos if plan.cell.program.takes_labels else 0
+    labeled = spec.demos if optimization.cell.program.takes_labels else 0
+    given: dict[str, Any] = {
+        "metric": score_output,
+        "seed": spec.seed,
+        "prompt_model": prompt_lm,
+        "reflection_lm": prompt_lm,
+        "trainset": sample(0),
+        "valset": trials.validation,
+        "max_demos": spec.demos,
+    }
     bootstrapping = {
         "metric": score_output,
         "max_bootstrapped_demos": spec.demos,
@@ -66,10 +79,10 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         trials.try_program(kind, _show_nearest(plan, trials, train))
         return
     if kind == "random_search":
-        seeds = range(-2 if labeled else -1, plan.candidates)[: plan.candidates - 1]
+        seeds = range(-2 if labeled else -1, candidates)[: candidates - 1]
 
         def search(number: int, seed: int) -> None:
-            optimizer = BootstrapFewShotWithRandomSearch(num_candidate_programs=plan.candidates, **bootstrapping)
+            optimizer = BootstrapFewShotWithRandomSearch(num_candidate_programs=candidates, **bootstrapping)
             name = {-2: "labeled", -1: "bootstrap"}.get(seed, f"random {seed}")
             with dspy.context(**{NAME: (name, number)}):
                 optimizer.compile(
@@ -79,47 +92,33 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         # DSPy makes and scores the candidate of each seed in a thread of its own.
         _run_at_once([partial(search, number, seed) for number, seed in enumerate(seeds, start=1)])
         return
-    sets: dict[str, Any] = {"trainset": sample(0)}
-    optimizer: Any
-    if kind == "labeled":
-        optimizer = LabeledFewShot(k=spec.demos)
-    elif kind == "bootstrap":
-        optimizer = BootstrapFewShot(**bootstrapping)
-    elif kind == "mipro":
-        try:
-            import optuna  # noqa: F401
-        except ImportError:
-            raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'") from None
-        optimizer = MIPROv2(
-            prompt_model=prompt_lm,
-            auto=None,
-            num_candidates=max(2, plan.candidates // 2),
-            seed=spec.seed,
-            **bootstrapping,
-        )
-        sets |= {"valset": trials.validation, "num_trials": plan.candidates - 1, "minibatch": False}
-        sets |= {"program_aware_proposer": False}
-    elif kind == "copro":
-        optimizer = COPRO(metric=score_output, prompt_model=prompt_lm, breadth=plan.candidates, depth=spec.rounds)
-        sets = {"trainset": trials.validation, "eval_kwargs": {}}
-    elif kind == "gepa":
-        budget = plan.candidates * len(trials.validation)
-        optimizer = GEPA(metric=score_output, max_metric_calls=budget, reflection_lm=prompt_lm, seed=spec.seed)
-        sets |= {"valset": trials.validation}
-    else:
-        given = {
-            "metric": score_output,
-            "trainset": sample(0),
-            "valset": trials.validation,
-            "seed": spec.seed,
-            "max_demos": spec.demos,
-            "prompt_model": prompt_lm,
-            "reflection_lm": prompt_lm,
-        }
-        optimizer, sets = make_optimizer(spec, given)
+    ours: dict[str, tuple[type, dict[str, Any]]] = {
+        "labeled": (LabeledFewShot, {"k": spec.demos}),
+        "bootstrap": (BootstrapFewShot, bootstrapping),
+        "mipro": (
+            MIPROv2,
+            {
+                "auto": None,
+                "num_candidates": max(2, candidates // 2),
+                "num_trials": candidates - 1,
+                "minibatch": False,
+                "program_aware_proposer": False,
+                **bootstrapping,
+            },
+        ),
+        "copro": (
+            COPRO,
+            {"breadth": candidates, "depth": spec.rounds, "trainset": trials.validation, "eval_kwargs": {}},
+        ),
+        "gepa": (GEPA, {"max_metric_calls": candidates * len(trials.validation)}),
+    }
+    if kind == "mipro" and find_spec("optuna") is None:
+        raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
+    make, settings = ours[kind] if kind in ours else (load_object(spec.kind, OPTIMIZERS), {})
+    optimizer, sets = make_optimizer(spec, make, given | settings)
     with dspy.context(**{NAME: (kind, None)}):
         try:
-            proposal = optimizer.compile(trials.student, **sets)
+            proposal = cast("Any", optimizer).compile(trials.student, **sets)
         except AdapterParseError as error:
             raise EngineError(
                 f"the model that writes instructions does not follow their format ({str(error).splitlines()[0]}); "
@@ -140,7 +139,8 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
 
 def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.Example]) -> dspy.Module:
     """Return the program with the training questions that are nearest to each question as its demonstrations."""
-    finder = NearestDemonstrations(train, plan.optimizer.demos, plan.optimizer.encoder)
+    spec = plan.optimization.optimizer
+    finder = NearestDemonstrations(train, spec.demos, spec.encoder)
     finder.fill([example.question for example in trials.validation])
     program: Any = plan.program.reset_copy()
     for predictor in program.predictors():

@@ -167,18 +167,6 @@ class MeteredEngine:
             raise
 
     async def _ask(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
-        try:
-            return await self._call(dialogue, call, request)
-        except (ContextLengthError, lm15.ContextLengthError):
-            raise
-        except CALL_ERRORS:
-            # The engine tried again itself; one more failure ends it, since a program without answers has no score.
-            try:
-                return await self._call(dialogue, call, request)
-            except CALL_ERRORS as error:
-                raise self._meter.stop(f"a call failed twice ({type(error).__name__}: {error})", "failed") from error
-
-    async def _call(self, dialogue: Dialogue, call: ModelCall, request: dict[str, Any]) -> list[Generation]:
         meter, most_tokens = self._meter, _most_tokens(dialogue)
         await meter.begin(self._engine, most_tokens)
         tokens = most_tokens
@@ -187,6 +175,11 @@ class MeteredEngine:
             counts = [count for one in generations for count in (one.prompt_tokens, one.completion_tokens)]
             if None not in counts:
                 tokens = sum(count or 0 for count in counts)
+        except CALL_ERRORS as error:
+            if isinstance(error, ContextLengthError | lm15.ContextLengthError):
+                raise
+            # The engine tried again itself, and a program without answers has no score.
+            raise meter.stop(f"a call failed ({type(error).__name__}: {error})", "failed") from error
         finally:
             # A failed or cancelled call may have cost as much as it could, and is counted so.
             await meter.end(tokens - most_tokens)

@@ -7,8 +7,6 @@ best program with them.
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Protocol
 
 import dspy
 
@@ -17,7 +15,8 @@ from medexam.experiments.optimize.compilers import compile_program
 from medexam.experiments.optimize.meter import Meter, MeteredEngine, StoppedError
 from medexam.experiments.optimize.optimization import PROMPT_MODELS, Optimization
 from medexam.experiments.optimize.plan import OptimizationPlan
-from medexam.experiments.optimize.trials import TrialObserver, Trials
+from medexam.experiments.optimize.progress import TrialProgress
+from medexam.experiments.optimize.trials import Trials
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.store.answerers import MODELS, admit
@@ -25,74 +24,51 @@ from medexam.gc_pause import gc_seldom
 from medexam.programs.lm import build_lm
 from medexam.serve import Engine, build_engine
 from medexam.serve.contract import find_changes
-from medexam.specs import EngineNeeds, ModelSpec
+from medexam.specs import EngineNeeds
 
 _THREADS = 64
 """Questions of a program that wait for a server at once; the engine says how many of them it sends."""
 
 
-class OptimizationObserver(TrialObserver, Protocol):
-    """Watches an optimization, such as a progress bar."""
-
-    def engine_starts(self, model: ModelSpec) -> None:
-        """Take notice that a model is being loaded or a server probed; it may take a while."""
-
-    def optimization_starts(self, plan: OptimizationPlan, meter: Meter) -> None:
-        """Take notice that the optimizer begins; `meter` tells at any time what is spent."""
-
-
-def optimize(plan: OptimizationPlan, observer: OptimizationObserver) -> Optimization:
+def optimize(plan: OptimizationPlan, progress: TrialProgress) -> Optimization:
     """Try what the plan's optimizer proposes, and write the best program; what was done before is not done again.
 
     Raises `EngineError` where a model cannot be had at all, and `RunFolderError` where the folder cannot be written or
     another model gave its replies.
     """
-    plan.folder.create()
-    with plan.folder.locked():
-        before = Optimization.load(plan.folder) if plan.folder.exists() else None
-        if before is not None and before.ending == "complete" and plan.candidates <= before.candidates:
-            return before
-        optimization = Optimization(
-            folder=plan.folder,
-            cell=plan.cell,
-            optimizer=plan.optimizer,
-            description=plan.description,
-            identity=plan.identity,
-            train=len(plan.train.questions),
-            validation=len(plan.validation.question_set.questions),
-            tested=plan.tested,
-            dropped=plan.dropped,
-            candidates=plan.candidates,
-            started_at=before.started_at if before else datetime.now(UTC).isoformat(timespec="seconds"),
-            trials=before.trials if before else (),
-        )
-        meter = Meter(plan.folder.cache, plan.optimizer, before.seconds if before else 0.0)
+    optimization, folder = replace(plan.optimization), plan.optimization.folder
+    folder.create()
+    with folder.locked():
+        before = Optimization.load(folder) if folder.exists() else None
+        if before is not None:
+            if before.ending == "complete" and optimization.candidates <= before.candidates:
+                return before
+            optimization = replace(optimization, started_at=before.started_at, trials=before.trials)
+        meter = Meter(folder.cache, optimization.optimizer, before.seconds if before else 0.0)
         try:
             optimization.keep(meter)
-            run_interruptibly(_optimize(plan, optimization, meter, observer))
+            run_interruptibly(_optimize(plan, optimization, meter, progress))
             optimization.keep(meter)
         finally:
             meter.cache.disk_cache.close()
         return optimization
 
 
-async def _optimize(
-    plan: OptimizationPlan, optimization: Optimization, meter: Meter, observer: OptimizationObserver
-) -> None:
-    model, prompt_model = plan.cell.model, plan.prompt_model
+async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: Meter, progress: TrialProgress) -> None:
+    cell, prompt_model = optimization.cell, plan.prompt_model
     engines: list[Engine] = []
     try:
-        observer.engine_starts(model)
-        extra_needs = EngineNeeds(logprobs=plan.optimizer.metric == "log_probability")
-        engines.append(await build_engine(model, plan.cell.program.engine_needs | extra_needs))
+        progress.engine_starts(cell.model)
+        extra_needs = EngineNeeds(logprobs=optimization.optimizer.metric == "log_probability")
+        engines.append(await build_engine(cell.model, cell.program.engine_needs | extra_needs))
         if prompt_model is not None:
-            observer.engine_starts(prompt_model)
+            progress.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model))
         answerers = [
             # Every program is asked anew under the context of now; a prompt that was cut elsewhere is another call.
             replace(
                 admit(
-                    plan.folder,
+                    optimization.folder,
                     engine.info().identity,
                     answers=meter.spent["replies"],
                     file=file,
@@ -103,15 +79,15 @@ async def _optimize(
             for engine, file in zip(engines, (MODELS, PROMPT_MODELS), strict=False)
         ]
         metered = [MeteredEngine(*pair, meter) for pair in zip(engines, answerers, strict=True)]
-        lm, prompt_lm = build_lm(model, metered[0]), build_lm(prompt_model or model, metered[-1])
+        lm, prompt_lm = build_lm(cell.model, metered[0]), build_lm(prompt_model or cell.model, metered[-1])
         if plan.validation.retrieval is not None:
             questions = [*plan.train.questions, *plan.validation.question_set.questions]
             await asyncio.to_thread(plan.validation.retrieval.fill, questions, None)
-        trials = Trials(plan, optimization, answerers[0], meter, observer)
-        observer.optimization_starts(plan, meter)
+        trials = Trials(plan, optimization, answerers[0], meter, progress)
+        progress.begin(optimization, meter)
         with dspy.context(lm=lm, disable_history=True, num_threads=_THREADS), gc_seldom():
             work = asyncio.ensure_future(asyncio.to_thread(compile_program, plan, trials, prompt_lm))
-            await _follow(work, optimization, meter, observer)
+            await _follow(work, optimization, meter, progress)
         if changes := [change for engine in engines for change in await find_changes(engine)]:
             optimization.ending = "failed"
             optimization.why = (
@@ -123,7 +99,7 @@ async def _optimize(
 
 
 async def _follow(
-    work: "asyncio.Future[None]", optimization: Optimization, meter: Meter, observer: OptimizationObserver
+    work: "asyncio.Future[None]", optimization: Optimization, meter: Meter, progress: TrialProgress
 ) -> None:
     """Wait until the optimizer is through or something ends it."""
 
@@ -149,7 +125,7 @@ async def _follow(
             # Else the next wait, for what is in flight, would be cancelled at once.
             task.uncancel()
         meter.stop("Ctrl-C", "interrupted")
-        observer.stopping(len(meter.in_flight))
+        progress.stopping(len(meter.in_flight))
         optimization.why = "Ctrl-C"
         with suppress(asyncio.CancelledError):
             await asyncio.wait([work], timeout=GRACE_S)

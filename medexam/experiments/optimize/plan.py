@@ -5,9 +5,9 @@ No exam teaches and chooses or is tested, and no question is shown again in othe
 """
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from dspy.teleprompt.teleprompt import Teleprompter
 
 from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.optimize.optimization import OptimizationFolder
+from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.plan.cells import ExamCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
@@ -36,12 +36,8 @@ from medexam.specs.identity import digest
 from medexam.specs.names import OWN_METRICS, short_name
 from medexam.specs.optimizer import OPTIMIZERS, OptimizerSpec
 
-_DESCRIPTIONS = 12
-"""Calls by which DSPy's `MIPROv2` describes the training questions, at most."""
-_STEP = 3
-"""Training questions that DSPy's `GEPA` asks before and after it writes an instruction."""
 _BUDGET = {"max_calls", "max_tokens", "max_minutes"}
-_GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
+GIVEN = ("trainset", "valset", "seed", "max_demos", "prompt_model", "reflection_lm")
 """What an optimizer that is named by its class is given, beside a metric, where it takes it."""
 _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 """What an optimizer's spec names; what is meant by it stands in the identity."""
@@ -51,35 +47,23 @@ _BY_CONTENT = {"train", "validation", "encoder", "prompt_model"}
 class OptimizationPlan:
     """An optimization, ready to begin or to continue."""
 
-    cell: CellSpec
-    """The program as it is written, and the tested questions."""
+    optimization: Optimization
+    """What is asked for, without what was tried before."""
     program: AskingProgram
-    """The same, built."""
-    optimizer: OptimizerSpec
-    description: str
+    """The program as it is written."""
     train: ExamSet
     """The questions that may be shown, without those that are nearly tested or validation questions."""
     validation: ExamCell
     """The program over the questions that candidates are chosen by."""
-    tested: int
-    """Questions that the program is for; none of them is asked or shown."""
-    dropped: tuple[str, ...]
-    """Keys of the training questions that are left out."""
-    identity: dict[str, Any]
-    folder: OptimizationFolder
     prompt_model: ModelSpec | None
     """The model that writes instructions; None if none are written, or the model that answers writes them."""
-    candidates: int
-    """Programs that the budget allows, the one as written included."""
     trial_calls: int
     """Calls of a program that is asked every validation question."""
     most_calls: int
     """Calls that trials and bootstrapping take at most; at least where `is_least` says so."""
-    writing_calls: int
-    """About how many beside these write instructions, and of `gepa` try them further; 0 where none are written."""
     is_least: bool
-    """Whether more may come: how often a module of the user's own asks, or an optimizer that is named by its class, is
-    known when it has."""
+    """Whether more may come: how often a module of the user's own asks, or a model that writes instructions, is known
+    when it has."""
 
 
 def plan_optimization(
@@ -107,13 +91,8 @@ def plan_optimization(
             f"the matrix makes {len(cells)} programs, and one is optimized at a time: choose it with --set, such as "
             "--set program.kind=few_shot"
         )
+    (cell,) = cells
     optimizer = resolve_optimizer(experiment.optimizer, only_look=only_look)
-    return _plan(cells[0], optimizer, experiment.description, runs_dir, fresh=fresh, only_look=only_look)
-
-
-def _plan(
-    cell: CellSpec, optimizer: OptimizerSpec, description: str, runs_dir: Path, *, fresh: bool, only_look: bool
-) -> OptimizationPlan:
     _check_fit(cell, optimizer)
     tested = load_exam_set(cell.dataset)
     train = load_exam_set(optimizer.train.of(cell.dataset))
@@ -132,7 +111,9 @@ def _plan(
     if optimizer.is_class:
         lm = dspy.LM("medexam/run")
         with dspy.context(lm=lm):
-            make_optimizer(optimizer, dict.fromkeys(_GIVEN, lm) | {"metric": score_output})
+            make_optimizer(
+                optimizer, load_object(optimizer.kind, OPTIMIZERS), dict.fromkeys(GIVEN, lm) | {"metric": score_output}
+            )
     if optimizer.metric == "log_probability":
         for _, module in program.named_sub_modules(ExamProgram):
             module.adapter.weighs = True
@@ -147,19 +128,31 @@ def _plan(
         "validation": digest_golds(validation_set),
     }
     words = [cell.name, short_name(optimizer.kind), cell.model.label, cell.program.label, cell.dataset.language]
-    return OptimizationPlan(
+    trial_calls, most = _count_calls(program, optimizer, validation_set.questions, train.questions)
+    candidates = max(count for count, calls in most.items() if calls <= (optimizer.max_calls or calls))
+    optimization = Optimization(
+        folder=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
         cell=cell,
-        program=program,
         optimizer=optimizer,
-        description=description,
-        train=train,
-        validation=validation,
+        description=experiment.description,
+        identity=identity,
+        train=len(train.questions),
+        validation=len(validation_set.questions),
         tested=len(tested.questions),
         dropped=tuple(sorted(dropped)),
-        identity=identity,
-        folder=OptimizationFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh),
+        candidates=candidates,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    may_ask_again = any(part.may_ask_again for _, part in program.named_sub_modules(OwnProgram))
+    return OptimizationPlan(
+        optimization=optimization,
+        program=program,
+        train=train,
+        validation=validation,
         prompt_model=prompt_model,
-        **_estimate(program, optimizer, validation_set.questions, train.questions),
+        trial_calls=trial_calls,
+        most_calls=most[candidates],
+        is_least=optimizer.writes_instructions or may_ask_again,
     )
 
 
@@ -193,16 +186,17 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         )
 
 
-def make_optimizer(optimizer: OptimizerSpec, given: Mapping[str, Any]) -> tuple[Teleprompter, dict[str, Any]]:
-    """Make an optimizer that is named by its class; return it with the arguments of its `compile`.
+def make_optimizer(
+    optimizer: OptimizerSpec, make: Any, given: Mapping[str, Any]
+) -> tuple[Teleprompter, dict[str, Any]]:
+    """Make an optimizer of a class with what it takes of `given`; return it with the arguments of its `compile`.
 
-    Raises `SpecError` where it is none, or improves no program that a file can hold.
+    Raises `SpecError` where the class is none, or improves no program that a file can hold.
     """
     kind = optimizer.kind
-    make: Any = load_object(kind, OPTIMIZERS)
     if not (isinstance(make, type) and issubclass(make, Teleprompter)):
         raise SpecError(f"optimizer.kind {kind} is not a subclass of dspy.teleprompt.Teleprompter")
-    takes = inspect.signature(make.compile).parameters
+    takes = inspect.signature(cast("Any", make).compile).parameters
     if issubclass(make, FinetuneTeleprompter | BetterTogether):
         raise SpecError(f"optimizer.kind {kind} trains the model's weights, which no program.json holds")
     if not {"student", "trainset"} <= takes.keys():
@@ -240,36 +234,23 @@ def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: 
     return identity
 
 
-def _estimate(
+def _count_calls(
     program: AskingProgram, optimizer: OptimizerSpec, validation: Sequence[Question], train: Sequence[Question]
-) -> dict[str, Any]:
-    """Return the fields of a plan that count calls; raises `SpecError` if the budget does not allow two programs."""
-    attempts, limit = min(optimizer.attempts, len(train)), optimizer.max_calls
+) -> tuple[int, dict[int, int]]:
+    """Return the calls of a trial, and by how many programs are tried the most that trials and bootstrapping take.
+
+    Raises `SpecError` if the budget does not allow two programs.
+    """
     trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
-    predictors, candidates, rounds = len(program.predictors()), optimizer.programs, optimizer.asked_rounds
+    predictors, rounds = len(program.predictors()), optimizer.asked_rounds
     if optimizer.kind == "copro" and predictors > 1:
         # Each round tries all instructions of the rounds before again, for one predictor after the other.
         rounds = predictors * rounds * (rounds + 1) // 2
-    attempt = attempts * once if optimizer.bootstraps else 0
-    most = {count: count * rounds * trial + (count - 1) * attempt for count in range(2, candidates + 1)}
-    affordable = [count for count, calls in most.items() if limit is None or calls <= limit]
-    if not affordable:
+    attempt = min(optimizer.attempts, len(train)) * once if optimizer.bootstraps else 0
+    most = {count: count * rounds * trial + (count - 1) * attempt for count in range(2, optimizer.programs + 1)}
+    if optimizer.max_calls is not None and most[2] > optimizer.max_calls:
         raise SpecError(
-            f"optimizer.max_calls {limit} is too small for one round: the program as written and one candidate take "
-            f"up to {most[2]} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
+            f"optimizer.max_calls {optimizer.max_calls} is too small for one round: the program as written and one "
+            f"candidate take up to {most[2]} calls; raise it, or lower optimizer.validation.limit or optimizer.attempts"
         )
-    writing = {
-        # The training questions are described by tens, then summed up.
-        "mipro": min(_DESCRIPTIONS, math.ceil(attempts / 10) + 1) + predictors * max(2, candidates // 2),
-        "copro": predictors * candidates * optimizer.rounds,
-        # It ends after the step in which its budget of answers is spent; each step writes one instruction.
-        "gepa": math.ceil(candidates * len(validation) / (2 * _STEP)) + trial + 2 * _STEP * once,
-    }
-    parts = program.named_sub_modules(OwnProgram)
-    return {
-        "candidates": affordable[-1],
-        "trial_calls": trial,
-        "most_calls": most[affordable[-1]],
-        "writing_calls": writing.get(optimizer.kind, 0),
-        "is_least": optimizer.is_class or any(part.may_ask_again for _, part in parts),
-    }
+    return trial, most

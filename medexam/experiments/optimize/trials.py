@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import dspy
 from dspy.teleprompt.bootstrap_trace import FailedPrediction
@@ -22,14 +22,16 @@ from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.optimize.meter import Meter
 from medexam.experiments.optimize.optimization import Optimization, Trial
 from medexam.experiments.optimize.plan import OptimizationPlan
+from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.optimize.scores import SCORE, score_answer, score_output
-from medexam.experiments.run.scheduler import QuestionObserver, answer
+from medexam.experiments.run.scheduler import answer
 from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
 from medexam.measures.own import load_metric
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.predictions.calls import count_tokens
 from medexam.programs import AskingProgram, save_program
+from medexam.programs.fields import AskedText
 from medexam.programs.loading import PROGRAM, demonstrations
 from medexam.programs.nearest import WithNearest
 from medexam.programs.own import OwnProgram
@@ -41,13 +43,6 @@ NAME = "medexam_trial"
 """Setting of DSPy's context: name and number of the trials that begin there; a number of None is the next."""
 
 
-class TrialObserver(QuestionObserver, Protocol):
-    """Watches the trials of an optimization."""
-
-    def trial_ends(self, trial: Trial) -> None:
-        """Take notice that a program is scored."""
-
-
 class Trials:
     """The programs that optimizers try, called from their threads."""
 
@@ -57,15 +52,15 @@ class Trials:
         optimization: Optimization,
         answerer: Answerer,
         meter: Meter,
-        observer: TrialObserver,
+        progress: TrialProgress,
     ) -> None:
         """Keep what is tried in `optimization`; `answerer` is the model that was admitted."""
         self._plan = plan
         self._optimization = optimization
         self._planned = replace(plan.validation, answerer=answerer)
         self._meter = meter
-        self._observer = observer
-        self._own = load_metric(plan.optimizer.metric) if plan.optimizer.own_metric else None
+        self._progress = progress
+        self._own = load_metric(optimization.optimizer.metric) if optimization.optimizer.own_metric else None
         self._lock = threading.Lock()
         self._answers: defaultdict[str, dict[str, tuple[Prediction, float]]] = defaultdict(dict)
         """Digest of a program -> key of a validation question -> its answer and score."""
@@ -82,7 +77,9 @@ class Trials:
     def _example(self, question: Question, gold: Gold) -> dspy.Example:
         """Return a question in the fields that the program takes, with its right answer."""
         program = self._plan.program
-        fields = program.inputs_of(question) if isinstance(program, OwnProgram) else {"question": question}
+        fields = {"question": AskedText(question.printed, question)}
+        if isinstance(program, OwnProgram):
+            fields = program.inputs_of(question)
         self._questions[_key(fields)] = question, gold
         return dspy.Example(**fields, answer=gold.number).with_inputs(*fields)
 
@@ -116,8 +113,8 @@ class Trials:
 
     def _ask(self, student: Any, kind: Any, entry: tuple[Question, Gold]) -> Any:
         """Ask a question as a run does; return what the module returned, with its score."""
-        (question, gold), outputs, plan = entry, [], self._plan
-        program: Any = copy(plan.program)
+        (question, gold), outputs = entry, []
+        program: Any = copy(self._plan.program)
 
         def call(**fields: Any) -> Any:
             outputs.append(output := kind.__call__(student, **fields))
@@ -134,11 +131,10 @@ class Trials:
             program.module = cast("Any", call)
         else:
             vars(program)["answer"] = call_shipped
-        self._observer.asked()
         prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
-        self._observer.answered(prediction)
+        self._progress.answered()
         try:
-            scored = score_answer(plan.optimizer.metric, self._own, question, gold, prediction)
+            scored = score_answer(self._optimization.optimizer.metric, self._own, question, gold, prediction)
             self._keep(student, prediction, scored.score)
         except MedExamError as fault:
             raise self._meter.stop(str(fault), "failed", fault) from fault
@@ -191,11 +187,10 @@ class Trials:
             self._write(program, predictions, digest)
             self._optimization.trials = _ordered(*trials, trial)
             self._optimization.keep(self._meter)
-        self._observer.trial_ends(trial)
+        self._progress.trial_ends(trial)
 
     def _write(self, program: AskingProgram, predictions: list[Prediction], digest: str) -> None:
-        plan = self._plan
-        folder = RunFolder(plan.folder.programs / digest, digest)
+        cell, folder = self._optimization.cell, RunFolder(self._optimization.folder.programs / digest, digest)
         folder.create()
         # Of a session that was interrupted meanwhile.
         (folder.path / PREDICTIONS).unlink(missing_ok=True)
@@ -204,7 +199,7 @@ class Trials:
                 log.append(prediction.model_copy(update={"spec_digest": digest}))
             log.flush()
         try:
-            save_program(program, folder.path / PROGRAM, plan.cell.program, plan.cell.dataset.language)
+            save_program(program, folder.path / PROGRAM, cell.program, cell.dataset.language)
         except OSError as error:
             raise RunFolderError(
                 f"cannot write {folder.path / PROGRAM}: {error.strerror}; the same command continues"
@@ -213,8 +208,7 @@ class Trials:
 
 def _key(fields: Mapping[str, Any]) -> str:
     """Return what tells the inputs of one question from another's."""
-    question = fields.get("question")
-    return question.key if isinstance(question, Question) else repr(sorted(fields.items()))
+    return getattr(fields.get("question"), "key", None) or repr(sorted(fields.items()))
 
 
 def _ordered(*trials: Trial) -> tuple[Trial, ...]:

@@ -52,6 +52,19 @@ def broken(question, gold, prediction):
 """
 
 
+CLASSES = {
+    "LabeledFewShot": {"k": 2},
+    "BootstrapFewShot": {"max_bootstrapped_demos": 2},
+    "BootstrapFewShotWithRandomSearch": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
+    "BootstrapFewShotWithOptuna": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
+    "MIPROv2": {"auto": None, "num_candidates": 2, "num_trials": 2, "minibatch": False},
+    "COPRO": {"breadth": 2, "depth": 1},
+    "GEPA": {"max_metric_calls": 40},
+    "SIMBA": {"bsize": 4, "num_candidates": 2, "max_steps": 2, "max_demos": 2},
+    "InferRules": {"num_candidates": 2, "num_rules": 2},
+}
+
+
 def answer_fields(number: int) -> str:
     return f"[[ ## note ## ]]\nA note.\n\n[[ ## answer ## ]]\n{number}\n\n[[ ## completed ## ]]"
 
@@ -208,6 +221,15 @@ def test_gepa_reflects_on_the_feedback_of_a_function_of_ones_own(module, learnin
     assert all("right, says my metric." in text for text in reflections)
 
 
+@pytest.mark.parametrize("name", ["MIPROv2", "GEPA", "SIMBA", "InferRules"])
+def test_optimizers_read_questions_of_programs_that_ship_as_texts(writing, learning, optimize, name) -> None:
+    spec = {**writing, "optimizer": {"kind": f"dspy.teleprompt.{name}", "args": CLASSES[name], "attempts": 8}}
+    done = optimize(spec=spec)
+    assert done.record["ending"] == "complete", done.record["why"]
+    told = "\n".join(message["content"] for dialogue in learning.dialogues for message in dialogue.messages)
+    assert not re.search(r"CandidateProgram|Question\(|headqa-v1/|prompt_tokens|non-serializable", told)
+
+
 @pytest.mark.parametrize("kind", ["bootstrap", "dspy.BootstrapFewShot"])
 def test_right_answers_alone_become_demonstrations_whatever_the_metric_gives(
     module, optimize, sample, tmp_path, kind
@@ -250,19 +272,6 @@ def test_what_is_no_optimizer_or_metric_is_said(module, optimize, tmp_path, list
     with pytest.raises(MedExamError, match=says):
         optimize(spec={**module, "optimizer": {**module["optimizer"], **optimizer}})
     assert not engine.dialogues or "compile: KeyError" in says or "for question" in says
-
-
-CLASSES = {
-    "LabeledFewShot": {"k": 2},
-    "BootstrapFewShot": {"max_bootstrapped_demos": 2},
-    "BootstrapFewShotWithRandomSearch": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
-    "BootstrapFewShotWithOptuna": {"num_candidate_programs": 2, "max_bootstrapped_demos": 2},
-    "MIPROv2": {"auto": None, "num_candidates": 2, "num_trials": 2, "minibatch": False},
-    "COPRO": {"breadth": 2, "depth": 1},
-    "GEPA": {"max_metric_calls": 40},
-    "SIMBA": {"bsize": 4, "num_candidates": 2, "max_steps": 2, "max_demos": 2},
-    "InferRules": {"num_candidates": 2, "num_rules": 2},
-}
 
 
 @pytest.mark.parametrize("name", CLASSES)
