@@ -8,7 +8,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 CANCELLING = 2
 """Ctrl-C so often cancels; the next one is a `KeyboardInterrupt`, for work that does not listen."""
+
+_WAKE_S = 0.2
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
@@ -44,8 +46,12 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
 
     is_heard = threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT))
     old_handler = signal.signal(signal.SIGINT, hear) if is_heard else None
+    future = asyncio.run_coroutine_threadsafe(hold(), loop)
     try:
-        return asyncio.run_coroutine_threadsafe(hold(), loop).result()
+        # Some kernels give the signal to another thread, and then this one hears of it when it wakes.
+        while not wait([future], timeout=_WAKE_S).done:
+            pass
+        return future.result()
     except CancelledError:
         raise KeyboardInterrupt from None
     finally:
