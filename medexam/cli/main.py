@@ -7,6 +7,7 @@ called, be it the core's or a package's.
 
 import io
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -182,6 +183,11 @@ def walk_commands() -> Iterator[tuple[str, Any]]:
 
 def run_command() -> None:
     """Run the command line; a `MedExamError` becomes one line on standard error and exit code 2."""
+    # A stream that the shell has closed is none: what it would say goes to the other one, or nowhere.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end
+    sys.stderr = sys.stderr or sys.stdout
+    if sys.stdout is sys.__stdout__ and hasattr(sys.stdout, "buffer"):
+        sys.stdout = _Output(sys.stdout.buffer, sys.stdout.encoding, line_buffering=sys.stdout.line_buffering)
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot hold is shown as an escape: it must not end the command.
         if isinstance(stream, io.TextIOWrapper):
@@ -200,6 +206,26 @@ def run_command() -> None:
         with suppress(OSError):
             sys.stderr.write(f"medexam: {fault}\n")
         sys.exit(USAGE)
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output; once its reader has gone, as `head` does, the rest goes nowhere."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except BrokenPipeError:
+            self._give_up()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except BrokenPipeError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
 class _Record(logging.LogRecord):

@@ -20,6 +20,7 @@ from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
 from medexam.specs.model_words import read_model
 from medexam.specs.names import ENGINES
+from medexam.specs.validation import validate
 
 
 def with_served_name(spec: ModelSpec) -> ModelSpec:
@@ -38,7 +39,7 @@ def find_server(address: str, *, api_key_env: str | None = None, api_key_file: P
     vLLM is asked by its own engine, every other server in OpenAI's API, by the name that it gives its model. Raises
     `EngineError` if nothing answers, or if it serves several models and none is named.
     """
-    spec = ModelSpec.model_validate({**read_model(address), "api_key_env": api_key_env, "api_key_file": api_key_file})
+    spec = validate(ModelSpec, {**read_model(address), "api_key_env": api_key_env, "api_key_file": api_key_file})
     return background_loop().run(look_at_server(spec))[0]
 
 

@@ -1,6 +1,7 @@
 """One clear line for a spec that is wrong: where, what, and the nearest key that exists."""
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ CLOSEST = 3
 LONGEST_VALUE = 100
 """Characters of a value that an error repeats."""
 M = TypeVar("M", bound=BaseModel)
+_MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
+"""How pydantic names the members of a union, which are no part of a place in a spec."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise SpecError("; ".join(_lines(model, error))) from None
+        raise SpecError("; ".join(dict.fromkeys(_lines(model, error)))) from None
 
 
 def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None:
@@ -102,9 +105,14 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
 
 
 def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
+    unions = set[str]()
     for item in error.errors():
-        loc = [part for part in item["loc"] if isinstance(part, str)]
-        where = _place(item["loc"])
+        loc, where = [part for part in item["loc"] if isinstance(part, str)], _place(item["loc"])
+        # Each member of a union complains at the same place: the first one says enough.
+        if loc and _MEMBER.search(loc[-1]):
+            if where in unions:
+                continue
+            unions.add(where)
         if item["type"] == "extra_forbidden":
             names = _known(model, loc[:-1])
             elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
@@ -127,7 +135,7 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
 
 def _place(loc: Sequence[str | int]) -> str:
     """Return a place as a spec has it: steps stand in a program, whatever pydantic calls which of them."""
-    words = [str(part) for part in loc if not str(part).startswith(("(", "literal["))]
+    words = [str(part) for part in loc if not (str(part).startswith(("(", "literal[")) or _MEMBER.search(str(part)))]
     return ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
 
 
@@ -138,6 +146,9 @@ _WANTED: Mapping[str, str] = types.MappingProxyType(
         "int_parsing": "input should be a whole number",
         "float_parsing": "input should be a number",
         "bool_parsing": "input should be true or false",
+        "string_type": "input should be a text",
+        "model_type": "input should be a name, or keys with their values",
+        "dict_type": "input should be keys with their values",
     }
 )
 """What pydantic wants, by the type of its error, in the words of a spec."""
@@ -150,7 +161,7 @@ def _wanted(item: Mapping[str, Any]) -> str:
 
 def _told(value: Any) -> str:
     """Return a value as an error repeats it: in no more than a line."""
-    text = repr(value)
+    text = "null" if value is None else repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} [...]"
 
 

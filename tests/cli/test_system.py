@@ -112,3 +112,15 @@ def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(refused, tmp_pat
     ):
         line = refused(*words.split())
         assert "is a pipe and not a file" in line or "is not there" in line
+
+
+def test_a_reader_that_goes_ends_no_command_and_a_closed_stream_loses_no_word(runs, tmp_path) -> None:
+    command = f"{sys.executable} -m medexam"
+    compared = f"compare {runs[0]} {runs[1]} --fail-if worse:1"
+    for words, code in (("list --runs-dir runs", 0), ("schema", 0), (compared, 1)):
+        line = f"{command} {words} | head -1 > first; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+        assert (done.stdout, "Broken" in done.stderr) == (f"{code}\n", False), (words, done.stderr)
+    line = f"{command} rm nothing 2>&-"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, "no run nothing" in done.stdout) == (2, True)

@@ -50,6 +50,11 @@ def describe_usage(error: Any) -> str:
             message += f": write --set {places[0]}=..."
         elif option in _MEANT:
             message += f": {_MEANT[option]}"
+    # The bounds of a number, as pydantic says them.
+    message = re.sub(r"'?Input should be greater than or equal to ([\d.]+)'?", r"give at least \1", message)
+    message = re.sub(r"'?Input should be less than or equal to ([\d.]+)'?", r"give at most \1", message)
+    if message.startswith("invalid value for"):
+        return message
     context = getattr(error, "ctx", None)
     return f"{message}; `{context.command_path} --help` lists the choices" if context is not None else message
 

@@ -9,6 +9,7 @@ from medexam.experiments.plan.hosted import read_records
 from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
 from medexam.serve.network.event_loop import background_loop
+from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs.identity import distinct_labels
 from medexam.tables import Table
 
@@ -40,10 +41,24 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "owed": len(planned.pending),
             "calls": planned.calls,
             **({"calls_by_model": calls} if (calls := _calls_by_model(planned)) else {}),
-            "warnings": [*planned.warnings, *faults],
+            "warnings": [*planned.warnings, *faults, *_unsaid_form(planned, prompt)],
             "prompt": prompt,
         }
         for planned, program, (prompt, faults) in zip(plan.cells, programs, prompts_and_faults, strict=True)
+    ]
+
+
+def _unsaid_form(planned: AnyCell, prompt: Sequence[Mapping[str, str]]) -> list[str]:
+    """Warn of a prompt of one's own whose reply is read in a form that it does not say; usually empty."""
+    program = planned.cell.program
+    form, file = getattr(program, "answer_form", None), str(getattr(program, "prompt", ""))
+    if form is None or getattr(program, "answer_format", None) != "free" or not file.endswith((".yaml", ".yml")):
+        return []
+    if not prompt or any(answer_opening(form).strip() in turn["content"] for turn in prompt):
+        return []
+    answer = render_answer("n", form)
+    return [
+        f"{file} does not say how to answer, so few replies can be read: put $form, which becomes {answer}, into it"
     ]
 
 

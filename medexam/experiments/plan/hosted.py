@@ -1,12 +1,17 @@
 """What litellm's tables say of the hosted models that a plan would ask; nothing is asked."""
 
+import os
 from collections.abc import Sequence
 
 from medexam.errors import EngineError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.serve.discovery.capabilities import HostedCapabilities
-from medexam.serve.engines.provider_tables import read_tables
+from medexam.serve.engines.provider_tables import nearest_model, read_tables
 
+_USUAL_KEYS = frozenset(
+    f"{provider}_API_KEY" for provider in ("OPENAI", "ANTHROPIC", "GROQ", "MISTRAL", "DEEPSEEK", "OPENROUTER", "XAI")
+)
+"""Variables that hold the key of providers whose name they begin with."""
 _TRAITS = ("guided", "seeds", "thinking", "price")
 """What a line says of a model."""
 
@@ -26,6 +31,15 @@ def read_records(cells: Sequence[AnyCell]) -> dict[str, HostedCapabilities]:
 def check_keys(cells: Sequence[AnyCell]) -> None:
     """Raise `EngineError` for a name of no provider, and for a provider's key that is in no variable."""
     pending = [planned for planned in cells if planned.asks_model and planned.pending]
+    for model in (planned.cell.model for planned in pending if planned.cell.model.is_billed):
+        # litellm, which knows all of them, takes seconds to import.
+        variable = f"{(model.name or '').partition('/')[0].upper()}_API_KEY"
+        needs_it = variable in _USUAL_KEYS and not (model.api_key_env or model.api_key_file or model.endpoints)
+        if needs_it and not os.environ.get(variable):
+            raise EngineError(
+                f"{model.name} needs a key: set {variable} in the environment, or name another variable in "
+                "model.api_key_env"
+            )
     records = read_records(pending)
     for planned in pending:
         model = planned.cell.model
@@ -41,5 +55,7 @@ def describe_records(cells: Sequence[AnyCell]) -> list[str]:
         traits = record.describe()
         if record.needs_key:
             lines.append(f"{record.key_request}.")
+        if (near := nearest_model(name)) is not None:
+            lines.append(f"{name} is not in litellm's list of models: did you mean {near}?")
         lines.append(f"{name}, by litellm's tables: {'; '.join(f'{trait}: {traits[trait]}' for trait in _TRAITS)}.")
     return lines

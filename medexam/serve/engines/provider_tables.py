@@ -57,6 +57,14 @@ def _suggest(model: str) -> str:
     return f"did you mean {' or '.join(meant)}? " if meant else ""
 
 
+def nearest_model(model: str) -> str | None:
+    """Return the model of the same provider that is written nearly like this one; None if that one is listed."""
+    name, provider = find_provider(model)
+    listed = {str(each).removeprefix(f"{provider}/") for each in get_litellm().models_by_provider.get(provider, ())}
+    nearest = [] if name in listed else get_close_matches(name, sorted(listed), n=1, cutoff=0.8)
+    return f"{provider}/{nearest[0]}" if nearest else None
+
+
 def read_tables(model: str, address: str | None = None) -> HostedCapabilities:
     """Return what the tables say of a model; at an `address` of one's own the server alone knows, and all is taken.
 

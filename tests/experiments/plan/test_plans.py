@@ -42,3 +42,14 @@ def test_the_longest_reply_holds_the_thinking_of_the_price(command_line, spec, t
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
     _, out, err = command_line("plan", "spec.yaml")
     assert f"at most {most} with the longest replies" in " ".join((out + err).split())
+
+
+def test_a_prompt_of_ones_own_that_does_not_say_how_to_answer_is_told(command_line, spec, tmp_path) -> None:  # noqa: F811
+    warned = []
+    for words in ("Answer.", "Answer as $form."):
+        (tmp_path / "mine.yaml").write_text(f"en: {{zero_shot: {{instructions: '{words}'}}}}")
+        (tmp_path / "own.yaml").write_text(
+            yaml.safe_dump(spec | {"program": {"kind": "zero_shot", "prompt": str(tmp_path / "mine.yaml")}})
+        )
+        warned.append("put $form" in " ".join(command_line("plan", "own.yaml")[1].split()))
+    assert warned == [True, False]
