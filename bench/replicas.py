@@ -17,11 +17,13 @@ import signal
 import statistics
 import tempfile
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from vllm_speed import make_questions, marked, run_engine
 
-from medexam.serve import ClientAccess, Fleet, ServerSettings, build_engine, make_key, plan_servers
+from medexam.serve import ClientAccess, ServerSettings, VLLMServer, build_engine, make_key, plan_server
 from medexam.specs import EngineNeeds, ModelSpec
 
 LOAD_S = 900.0
@@ -40,14 +42,14 @@ async def rate(addresses: tuple[str, ...], questions: int, mark: str) -> float:
         await engine.aclose()
 
 
-async def rate_of_a_death(fleet: Fleet, victim: int, questions: int, after_s: float) -> float:
+async def rate_of_a_death(addresses: tuple[str, ...], victim: int, questions: int, after_s: float) -> float:
     """Seconds of a round in which one server is killed after so many of them."""
 
     async def kill() -> None:
         await asyncio.sleep(after_s)
         os.killpg(victim, signal.SIGKILL)
 
-    engine = await build_engine(ModelSpec(engine="vllm", endpoints=fleet.addresses), EngineNeeds(guided=True))
+    engine = await build_engine(ModelSpec(engine="vllm", endpoints=addresses), EngineNeeds(guided=True))
     try:
         await run_engine(engine, marked(make_questions(16), "warm death"))
         started = time.perf_counter()
@@ -67,18 +69,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     os.environ["VLLM_API_KEY"] = key = make_key()
-    launches = plan_servers("smollm2-cpu", ServerSettings(python=options.python, replicas=2))
+    launches = [plan_server("smollm2-cpu", ServerSettings(python=options.python)) for _ in range(2)]
     logs = Path(tempfile.mkdtemp(prefix="medexam-replicas-"))
-    with Fleet(launches, logs=logs, access=ClientAccess(key), restarts=0) as fleet:
-        fleet.wait_healthy()
+    with ExitStack() as stack:
+        servers = []
+        for launch, core in zip(launches, sorted(os.sched_getaffinity(0)), strict=False):
+            bound = replace(launch, environment={**launch.environment, "VLLM_CPU_OMP_THREADS_BIND": str(core)})
+            servers.append(stack.enter_context(VLLMServer(bound, logs=logs, access=ClientAccess(key), restarts=0)))
+        for server in servers:
+            server.wait_healthy()
+        addresses = tuple(server.address for server in servers)
         one, both = [], []
         for number in range(options.rounds):
-            one.append(asyncio.run(rate(fleet.addresses[:1], options.questions, f"one {number}")))
-            both.append(asyncio.run(rate(fleet.addresses, options.questions, f"both {number}")))
+            one.append(asyncio.run(rate(addresses[:1], options.questions, f"one {number}")))
+            both.append(asyncio.run(rate(addresses, options.questions, f"both {number}")))
         alone, together = statistics.median(one), statistics.median(both)
         after_s = options.questions / 2 / together
-        victim = fleet._servers[1].pid
-        seconds = asyncio.run(rate_of_a_death(fleet, victim, options.questions, after_s))
+        victim = servers[1].pid
+        seconds = asyncio.run(rate_of_a_death(addresses, victim, options.questions, after_s))
         expected = after_s + options.questions / 2 / alone
     death = {"seconds": round(seconds, 1), "without_loss": round(expected, 1), "cost": round(seconds - expected, 1)}
     document = {

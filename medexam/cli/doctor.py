@@ -95,7 +95,7 @@ def _examine_nodes(endpoints: Sequence[str], model: str | None, container: str |
     from medexam.serve.cluster.node import JobNode
     from medexam.serve.discovery.registry import local_registry
     from medexam.serve.launch.command import ServerSettings
-    from medexam.serve.launch.own_servers import vllm_python
+    from medexam.serve.launch.own_server import vllm_python
     from medexam.specs.model import REGISTRY
 
     registries = [endpoint.removeprefix(REGISTRY) for endpoint in endpoints if endpoint.startswith(REGISTRY)]

@@ -8,7 +8,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry
     from medexam.serve.launch.command import Launch, ServerSettings
-    from medexam.serve.launch.fleet import ClientAccess
+    from medexam.serve.launch.server import ClientAccess
 
 _JOB = "Slurm"
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
@@ -39,17 +39,16 @@ def serve(
     ] = None,
     list_profiles: Annotated[bool, typer.Option("--list", help="List the profiles and the GPUs they take.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the command, or the job's script.")] = False,
-    replicas: Annotated[int, typer.Option(help="Servers of the same model, each with its own GPUs.", min=1)] = 1,
     python: Annotated[
         Path | None, typer.Option(help="The Python that has vLLM; $MEDEXAM_VLLM_PYTHON or this one by default.")
     ] = None,
     container: Annotated[str | None, typer.Option(help="Run vLLM from an image by Apptainer.", metavar="IMAGE")] = None,
     host: Annotated[str, typer.Option(help="Address to serve on; 0.0.0.0 is every one.")] = "127.0.0.1",
     port: Annotated[
-        int | None, typer.Option(help="Port of the first server; by default a free one from 8000 on.", min=1, max=65535)
+        int | None, typer.Option(help="Its port; by default a free one from 8000 on.", min=1, max=65535)
     ] = None,
     registry: Annotated[
-        Path | None, typer.Option(help="File in which runs find the servers; this machine's own by default.")
+        Path | None, typer.Option(help="File in which runs find servers; this machine's own by default.")
     ] = None,
     folder: Annotated[Path, typer.Option(help="Folder for logs, and for a job's script.")] = Path(),
     slurm: Annotated[bool, typer.Option("--slurm", help="Submit a Slurm job.", rich_help_panel=_JOB)] = False,
@@ -73,17 +72,17 @@ def serve(
 ) -> None:
     """Start vLLM, wait until it is healthy, and stop it on Ctrl-C. Words after `--` go to vLLM as they are.
 
-    Runs with `model.engine=vllm` find it by themselves. The servers ask for a key: $VLLM_API_KEY, or one made for the
+    Runs with `model.engine=vllm` find it by themselves. The server asks for a key: $VLLM_API_KEY, or one made for the
     occasion that lies beside the registry, for you alone.
 
     For example:
         medexam serve --list
-        medexam serve llama-3.1-8b --replicas 4 -- --max-model-len 8192
+        medexam serve llama-3.1-8b -- --data-parallel-size 4 --max-model-len 8192
         medexam serve llama-3.1-70b --slurm --nodes 2 --span --print
     """
     from medexam.serve.cluster.job import Job
     from medexam.serve.launch.command import ServerSettings
-    from medexam.serve.launch.own_servers import vllm_python
+    from medexam.serve.launch.own_server import vllm_python
 
     if list_profiles:
         refuse_others(context, {"list_profiles"}, "--list shows the profiles and serves nothing: leave it out")
@@ -95,7 +94,7 @@ def serve(
         refuse(context, {"python"}, "the container has a Python of its own: leave out one of the two")
     else:
         python = python or vllm_python()
-    servers = ServerSettings(replicas, python, container, host, port)
+    settings = ServerSettings(python, container, host, port)
     words = tuple(flags or ())
     if not slurm and not in_job:
         refuse(context, {"nodes", "span", "slurm_option"}, "this belongs to a Slurm job: add --slurm, or leave it out")
@@ -103,13 +102,13 @@ def serve(
             refuse(
                 context, {"folder", "registry"}, "--print shows vLLM's command, which has no such option: leave it out"
             )
-            sys.stdout.writelines(f"{launch}\n" for launch in _plan(model, servers, words, printing=True))
+            sys.stdout.write(f"{_plan(model, settings, words, printing=True)}\n")
         else:
             sys.stderr.write(f"preparing {model} ...\n")
-            _serve_here(_plan(model, servers, words), host, registry, folder)
+            _serve_here(_plan(model, settings, words), host, registry, folder)
         return
     refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
-    job = Job(model, servers, words, registry, folder, nodes, span, tuple(slurm_option or ()))
+    job = Job(model, settings, words, registry, folder, nodes, span, tuple(slurm_option or ()))
     if in_job:
         refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
         _serve_on_node(job)
@@ -130,39 +129,38 @@ def _print_profiles() -> None:
         profile = load_profile(name)
         fits = [None if profile.on_cpu else next(list_fits(profile, least), None) for least in CARDS.values()]
         cells = [f"{fit.layout.gpus} x {fit.layout.max_context // 1024}k" if fit else "" for fit in fits]
-        variants = " ".join(f":{variant}" for variant in profile.variants)
         model = f"{profile.model}{' (gated)' if profile.gated else ''}"
-        rows.append((name, model, variants, f"{profile.weights_gb:g} GB", *cells))
-    headers = ("Profile", "Model", "Variants", "Weights", *(f"{size} GB" for size in CARDS))
+        rows.append((name, model, f"{profile.weights_gb:g} GB", *cells))
+    headers = ("Profile", "Model", "Weights", *(f"{size} GB" for size in CARDS))
     console = Terminal() if sys.stdout.isatty() else Terminal(width=200)
     legend = (
         "GPUs that one server takes, by the memory of a card, and the thousands of tokens of its context. A profile "
-        "without any runs on the processor. A variant, such as llama-3.1-8b:awq, has quantised weights."
+        "without any runs on the processor; fp8 and awq have quantised weights."
     )
-    print_blocks(console, [Table("", headers, tuple(rows), text_columns=3, caption=legend)])
+    print_blocks(console, [Table("", headers, tuple(rows), text_columns=2, caption=legend)])
 
 
-def _plan(model: str, servers: "ServerSettings", flags: Sequence[str], **settings: Any) -> "Sequence[Launch]":
-    """Plan the servers as `plan_servers` does, and print what is to be known of them."""
-    from medexam.serve.launch.command import plan_servers
+def _plan(model: str, settings: "ServerSettings", flags: tuple[str, ...], **place: Any) -> "Launch":
+    """Plan the server as `plan_server` does, and print what is to be known of it."""
+    from medexam.serve.launch.command import plan_server
 
-    launches = plan_servers(model, servers, flags, **settings)
-    sys.stderr.writelines(f"{note}\n" for note in dict.fromkeys(note for launch in launches for note in launch.notes))
-    return launches
+    launch = plan_server(model, settings, flags, **place)
+    sys.stderr.writelines(f"{note}\n" for note in launch.notes)
+    return launch
 
 
-def _serve_here(launches: "Sequence[Launch]", listens: str, registry: Path | None, logs: Path) -> None:
+def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Path) -> None:
     """Serve on this machine until a signal."""
     from medexam.files import host_name
     from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.fleet import ClientAccess
+    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.network.keys import make_key, read_key_variable
 
     found_in = Registry(registry) if registry else local_registry()
-    key_file = found_in.path.parent / "keys" / f"{launches[0].port}-{os.getpid()}.key"
+    key_file = found_in.path.parent / "keys" / f"{launch.port}-{os.getpid()}.key"
     host = host_name() if registry and listens in _EVERY_ADDRESS else None
     access = ClientAccess(read_key_variable("VLLM_API_KEY") or make_key(), key_file, found_in, host=host)
-    _serve_until_signal(launches, access, logs, _run_command(found_in if registry else None), "Ctrl-C")
+    _serve_until_signal(launch, access, logs, _run_command(found_in if registry else None), "Ctrl-C")
 
 
 def _serve_as_job(job: "Job", *, show: bool) -> None:
@@ -189,7 +187,7 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.files import host_name
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
-    from medexam.serve.launch.fleet import ClientAccess
+    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.launch.ports import next_free
     from medexam.serve.network.keys import make_key
 
@@ -198,14 +196,14 @@ def _serve_on_node(job: "Job") -> None:
     node = job_node.meet(job.folder) if job.span else None
     host = _EVERY_ADDRESS[0]
     port = None if node is not None and node.rank else next_free(host, job_node.first_port)
-    launches = _plan(job.model, replace(job.servers, host=host, port=port), job.flags, node=node)
+    launch = _plan(job.model, replace(job.settings, host=host, port=port), job.flags, node=node)
     key_file = found_in.path.parent / "keys" / f"{job_node.job}-{job_node.rank}.key"
     answers = node is None or node.rank == 0
     access = ClientAccess(make_key(), key_file, found_in if answers else None, job_node.job, host_name())
     logs = job_node.folder(job.folder) / job_node.name
     # One node cannot restart a server that spans several.
     settings = {"restarts": 0} if job.span else {}
-    _serve_until_signal(launches, access, logs, _run_command(found_in), f"scancel {job_node.job}", **settings)
+    _serve_until_signal(launch, access, logs, _run_command(found_in), f"scancel {job_node.job}", **settings)
 
 
 def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
@@ -221,13 +219,13 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
 
 
 def _serve_until_signal(
-    launches: "Sequence[Launch]", access: "ClientAccess", logs: Path, command: str, stopped_by: str, **settings: Any
+    launch: "Launch", access: "ClientAccess", logs: Path, command: str, stopped_by: str, **settings: Any
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM; once all is healthy, print the addresses, `command`, and what stops it."""
+    """Serve until Ctrl-C or SIGTERM; once it is healthy, print the address, `command`, and what stops it."""
     from rich.markup import escape
 
     from medexam.experiments.entry.terminal import Terminal
-    from medexam.serve.launch.fleet import Fleet
+    from medexam.serve.launch.server import VLLMServer
     from medexam.serve.network.keys import kept_key
 
     assert access.key is not None and access.key_file is not None  # noqa: S101, PT018 - servers ask for a key
@@ -235,20 +233,20 @@ def _serve_until_signal(
     with (
         _stopped_by_signals(),
         kept_key(access.key_file, access.key),
-        Fleet(launches, logs=logs, access=access, notify=_write_error, **settings) as fleet,
+        VLLMServer(launch, logs=logs, access=access, notify=_write_error, **settings) as server,
     ):
-        log_names = escape(", ".join(map(str, fleet.logs)))
-        console.print(f"starting vLLM with {escape(launches[0].model)}; its log is {log_names}", soft_wrap=True)
+        words = f"starting vLLM with {launch.model}; its log is {server.log}"
+        console.print(escape(words), soft_wrap=True)
         with console.status("starting") as status:
             width = max(console.width - 24, 20)
-            fleet.wait_healthy(
+            server.wait_healthy(
                 lambda seconds, line: status.update(f"{seconds:4.0f} s  [dim]{escape(line[-width:])}[/dim]")
             )
-        if any(fleet.addresses):
-            sys.stdout.write("".join(f"{line}\n" for line in (*fleet.addresses, command)))
+        if server.address:
+            sys.stdout.write(f"{server.address}\n{command}\n")
             sys.stdout.flush()
             _write_error(f"healthy; runs find the key in {access.key_file}; {stopped_by} stops it")
-        fleet.watch()
+        server.watch()
 
 
 def _write_error(line: str) -> None:

@@ -108,7 +108,7 @@ def server_row(name: str, record: dict[str, Any]) -> str:
         if record["spec"]["engine"] == "vllm"
         else f"engine litellm: {record['guided_by']}",
         "likelihood": ", ".join(record.get("reads", ())) or "no",
-        "samples": "one request" if record.get("several_replies") else "a request each",
+        "samples": "one request" if str(record.get("server_version")).startswith("vllm") else "a request each",
         "seeds": "sent",
         "thinking": "as the chat template",
         "pictures": "yes" if record["sees"] else "by model",

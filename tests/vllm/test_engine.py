@@ -129,10 +129,7 @@ def test_doctor_says_what_is_honoured(endpoint: str, capsys: pytest.CaptureFixtu
     with command.make_context("doctor", [endpoint, "--json"]) as context:
         command.invoke(context)
     (document,) = json.loads(capsys.readouterr().out)["endpoints"]
-    honoured = (
-        *("renders", "allowed_token_ids", "structured_outputs", "list_prompts", "names_tokens", "tokenizes"),
-        *("system_turn", "several_replies"),
-    )
+    honoured = ("renders", "allowed_token_ids", "structured_outputs", "names_tokens", "tokenizes", "system_turn")
     assert {name: document[name] for name in honoured} == dict.fromkeys(honoured, True)
     assert (document["guided_by"], document["reads"]) == ("prefill", ["echo", "label"])
     assert (document["thinks"], document["advice"]) == (False, [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from medexam.serve import Launch, Node, load_profile, plan_servers, profile_names
+from medexam.serve import Launch, Node, load_profile, plan_server, profile_names
 
 PYTHON = os.environ.get("MEDEXAM_VLLM_PYTHON")
 
@@ -50,7 +50,7 @@ print("told:" + json.dumps(told))
 def plans() -> Iterator[tuple[Any, Launch, Node | None]]:
     for name in profile_names():
         for node in (None, Node(0, 2, "10.0.0.1"), Node(1, 2, "10.0.0.1")):
-            yield load_profile(name), plan_servers(name, printing=True, node=node)[0], node
+            yield load_profile(name), plan_server(name, printing=True, node=node), node
 
 
 def test_vllm_takes_the_command_of_every_profile() -> None:

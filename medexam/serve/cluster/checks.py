@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from medexam.errors import EngineError, MedExamError
 from medexam.serve.cluster.node import JobNode
-from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.command import ServerSettings, plan_server
 from medexam.serve.launch.flags import Node
 from medexam.serve.launch.gpus import find_gpus
 from medexam.serve.launch.model_files import find_folder, find_snapshot, weight_files
@@ -31,10 +31,10 @@ class NodeFinding:
     """What was seen if nothing is wrong."""
 
 
-def check_node(job_node: JobNode, model: str | None, folder: Path, servers: ServerSettings) -> Iterator[NodeFinding]:
+def check_node(job_node: JobNode, model: str | None, folder: Path, settings: ServerSettings) -> Iterator[NodeFinding]:
     """Check what one node can see by itself, then whether the nodes reach each other.
 
-    `model` None: nothing of a model is looked at. `servers` say where vLLM is: in a Python or in a container.
+    `model` None: nothing of a model is looked at. `settings` say where vLLM is: in a Python or in a container.
     """
     looks: dict[str, Callable[[], str]] = {
         "folder": lambda: _folder(folder),
@@ -43,7 +43,7 @@ def check_node(job_node: JobNode, model: str | None, folder: Path, servers: Serv
     }
     if model is not None:
         looks["model"] = lambda: _model_files(model)
-        looks["server"] = lambda: _server(model, servers, job_node.count)
+        looks["server"] = lambda: _server(model, settings, job_node.count)
     if job_node.count > 1:
         looks["nodes"] = lambda: _meet(job_node, folder)
     for subject, look in looks.items():
@@ -106,13 +106,13 @@ def _model_files(model: str) -> str:
     return f"{files}, {len(weights)} files of weights"
 
 
-def _server(model: str, servers: ServerSettings, nodes: int) -> str:
-    """Check that its servers could start here, by the sum of their memory: on each node, or as one over all nodes."""
+def _server(model: str, settings: ServerSettings, nodes: int) -> str:
+    """Check that its server could start here, by the sum of their memory: on each node, or as one over all nodes."""
     try:
-        launch, label = plan_servers(model, servers)[0], ""
+        launch, label = plan_server(model, settings), ""
     except EngineError as error:
         try:
-            launch = plan_servers(model, servers, node=Node(0, nodes, "FIRST_NODE"))[0]
+            launch = plan_server(model, settings, node=Node(0, nodes, "FIRST_NODE"))
         except EngineError:
             raise error from None
         label = f"as one server over {nodes} nodes (--span): "

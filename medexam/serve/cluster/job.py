@@ -17,7 +17,7 @@ from pathlib import Path
 from medexam.errors import EngineError
 from medexam.files import host_name, write_whole
 from medexam.serve.discovery.registry import Registry, local_registry
-from medexam.serve.launch.command import ServerSettings, plan_servers
+from medexam.serve.launch.command import ServerSettings, plan_server
 from medexam.serve.launch.flags import Node
 from medexam.serve.launch.profile import names_file
 
@@ -75,7 +75,7 @@ class Job:
     """Servers of one model that run as a job."""
 
     model: str
-    servers: ServerSettings
+    settings: ServerSettings
     """Address and port are chosen on each node."""
     flags: tuple[str, ...] = ()
     """vLLM's own."""
@@ -100,8 +100,7 @@ class Job:
     @property
     def name(self) -> str:
         """The model's name in file names and in Slurm's queue."""
-        name = Path(self.model).stem if names_file(self.model) else Path(self.model).name
-        return name.replace(":", "-")
+        return Path(self.model).stem if names_file(self.model) else Path(self.model).name
 
     @property
     def script(self) -> Path:
@@ -120,15 +119,15 @@ def job_script(job: Job) -> str:
     if job.span and job.nodes == 1:
         raise EngineError("--span needs several nodes; say how many with --nodes")
     node = Node(0, job.nodes, "FIRST_NODE") if job.span else None
-    launches = plan_servers(job.model, job.servers, job.flags, node=node, printing=True)
-    layout = f"one server over {job.nodes} nodes" if job.span else f"{len(launches)} on each node"
-    summary = f"{launches[0].model} behind vLLM, {layout}; runs find it in {job.found_in.path}"
+    launch = plan_server(job.model, job.settings, job.flags, node=node, printing=True)
+    layout = f"one server over {job.nodes} nodes" if job.span else "one server on each node"
+    summary = f"{launch.model} behind vLLM, {layout}; runs find it in {job.found_in.path}"
     return _SCRIPT.format(
         comments="\n".join(
             textwrap.fill(text, 110, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
-            for text in (summary, *launches[0].notes)
+            for text in (summary, *launch.notes)
         ),
-        directives="\n".join(_directives(job, sum(len(launch.gpus) for launch in launches))),
+        directives="\n".join(_directives(job, len(launch.gpus))),
         requeues=0 if "no-requeue" in job.options else _REQUEUES,
         # A server over several nodes cannot live without one of them; servers of their own can.
         together=int(job.span),
@@ -230,10 +229,9 @@ def _command(job: Job) -> list[list[str]]:
     program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
     model = Path(job.model).expanduser()
     name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
-    servers = job.servers
+    settings = job.settings
     lines = [[*program, "serve", name, "--in-job", *(["--span"] if job.span else [])]]
     lines += [["--folder", str(job.folder)], ["--registry", str(job.found_in.path)]]
-    lines += [["--replicas", str(servers.replicas)]] if servers.replicas > 1 else []
-    lines += [["--python", str(servers.python)]] if servers.python is not None else []
-    lines += [["--container", servers.container]] if servers.container is not None else []
+    lines += [["--python", str(settings.python)]] if settings.python is not None else []
+    lines += [["--container", settings.container]] if settings.container is not None else []
     return [*lines, ["--", *job.flags]] if job.flags else lines

@@ -51,16 +51,9 @@ class Diagnosis(FrozenModel):
     @property
     def advice(self) -> tuple[str, ...]:
         """What to change, or to know, a line each."""
-        return tuple(_advise(self.record)) if self.record is not None and self.fault is None else ()
-
-
-def is_hosted(name: str) -> bool:
-    """Return whether a text names a hosted model, as PROVIDER/MODEL, and not a server's address."""
-    match = _PROVIDER.fullmatch(name)
-    # litellm, which knows the providers, takes seconds to load: what opens as an address does is none.
-    if match is None or {".", ":"} & {*match[1]}:
-        return False
-    return match[1] in {str(getattr(provider, "value", provider)) for provider in get_litellm().provider_list}
+        if self.record is None or self.fault is not None:
+            return ()
+        return tuple(_advise(self.record) if isinstance(self.record, Capabilities) else _advise_hosted(self.record))
 
 
 def find_targets(
@@ -80,7 +73,7 @@ def find_targets(
 
     def add(place: str, name: str | None, key_file: Path | None = None) -> None:
         key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
-        if is_hosted(place):
+        if _is_hosted(place):
             specs[place] = validate(ModelSpec, {"engine": "litellm", "name": place, **key})
             return
         fields = {"engine": "vllm", "name": name, "endpoints": (place,), "ca_bundle": ca_bundle, **key}
@@ -103,10 +96,18 @@ def find_targets(
     return tuple(specs.values())
 
 
+def _is_hosted(name: str) -> bool:
+    """Return whether a text names a hosted model, as PROVIDER/MODEL, and not a server's address."""
+    match = _PROVIDER.fullmatch(name)
+    # litellm, which knows the providers, takes seconds to load: what opens as an address does is none.
+    if match is None:
+        return False
+    return match[1] in {str(getattr(provider, "value", provider)) for provider in get_litellm().provider_list}
+
+
 async def diagnose(targets: Sequence[ModelSpec]) -> list[Diagnosis]:
     """Find out everything about each target; raises the first one's fault if none can be asked."""
-    diagnoses = await asyncio.gather(*(background_loop().run_async(_examine(target)) for target in targets))
-    return list(diagnoses)
+    return list(await asyncio.gather(*(background_loop().run_async(_examine(target)) for target in targets)))
 
 
 def compare_servers(diagnoses: Sequence[Diagnosis]) -> list[str]:
@@ -121,21 +122,31 @@ def compare_servers(diagnoses: Sequence[Diagnosis]) -> list[str]:
 
 def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
     """Write the shell line that asks a few questions of the first that can be asked; None if none can be."""
-    usable = [diagnosis for diagnosis in diagnoses if diagnosis.fault is None]
+    usable = [diagnosis for diagnosis in diagnoses if diagnosis.fault is None and diagnosis.record is not None]
     if not usable:
         return None
-    record, model, settings = usable[0].record, dict(usable[0].spec), list[str]()
+    record, model = usable[0].record, dict(usable[0].spec)
+    assert record is not None  # noqa: S101
+    settings = [f"program.answer_format={'guided' if record.guided_by else 'free'}"]
     if isinstance(record, Capabilities):
-        alike = (one for one in usable if isinstance(one.record, Capabilities) and one.record.model == record.model)
-        model["endpoints"] = [one.place for one in alike]
-    elif record is not None and record.fixed_temperature is not None:
+        model["endpoints"] = [one.place for one in usable if getattr(one.record, "endpoint", None)]
+        if not record.chat:
+            settings = ["program.kind=likelihood", "program.chat_template=false"]
+    elif record.fixed_temperature is not None:
         model["temperature"] = record.fixed_temperature
-    if isinstance(record, Capabilities) and not record.chat:
-        settings += ["program.kind=likelihood", "program.chat_template=false"]
-    else:
-        settings += [f"program.answer_format={'guided' if record is not None and record.guided_by else 'free'}"]
     words = [f"model={json.dumps(model)}", *settings]
     return " ".join(["medexam run", SAMPLE.name, "--limit 5", *(f"--set {shlex.quote(word)}" for word in words)])
+
+
+def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
+    """Return a diagnosis as JSON: its record's own fields, what they mean in words, the fault and the advice."""
+    record = diagnosis.record
+    fields = {} if record is None else record.model_dump(mode="json")
+    words: dict[str, Any] = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
+    rest = diagnosis.model_dump(mode="json", exclude={"record"})
+    if isinstance(record, Capabilities):
+        words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
+    return {**fields, **words, **rest, "advice": list(diagnosis.advice)}
 
 
 async def _examine(target: ModelSpec) -> Diagnosis:
@@ -184,20 +195,22 @@ async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
     return engine.record, fault
 
 
-def _advise(record: Capabilities | HostedCapabilities) -> Iterator[str]:
-    if not record.guided_by and getattr(record, "chat", True):
-        upgrade = isinstance(record, Capabilities) and record.is_vllm
-        way_out = "upgrade to vLLM 0.12 or later, or " if upgrade else ""
-        yield f"no choice can be enforced: {way_out}set program.answer_format to free"
-    if isinstance(record, HostedCapabilities):
-        if record.unlimited:
-            yield UNLIMITED.format("it")
-        if record.thinks and record.variables == ():
-            yield "it thinks unasked, so replies take long: model.thinking: off asks it not to"
-        return
+def _advise_hosted(record: HostedCapabilities) -> Iterator[str]:
+    if not record.guided_by:
+        yield "no choice can be enforced: set program.answer_format to free"
+    if record.unlimited:
+        yield UNLIMITED.format("it")
+    if record.thinks and record.variables == ():
+        yield "it thinks unasked, so replies take long: model.thinking: off asks it not to"
+
+
+def _advise(record: Capabilities) -> Iterator[str]:
     if not record.chat:
         yield "for information: it has no chat template, so it reads and continues plain text alone"
-    elif record.limit is None:
+    elif not record.guided_by:
+        way_out = "upgrade to vLLM 0.12 or later, or " if record.is_vllm else ""
+        yield f"no choice can be enforced: {way_out}set program.answer_format to free"
+    if record.chat and record.limit is None:
         yield UNLIMITED.format("it")
     if not record.tokenizes:
         yield (
@@ -205,28 +218,15 @@ def _advise(record: Capabilities | HostedCapabilities) -> Iterator[str]:
             "texts are possible: ask the vLLM server itself, or let the gateway pass /tokenize and /detokenize on"
         )
         return
-    lacking = {
+    costs = {
         "allowed_token_ids": (record.allowed_token_ids, "guided answers need a slower grammar"),
         "echo": (record.echo_logprobs is not None, "no log-probabilities of texts can be read"),
         "logprob_token_ids": (record.names_tokens, "option numbers are not read at one place"),
     }
-    for field, (honoured, cost) in lacking.items():
+    for field, (honoured, cost) in costs.items():
         if not honoured:
             refusal = record.refusals.get(field)
             manner = f"refused ({refusal})" if refusal else "ignored"
             yield f"{field} is {manner}, so {cost}: upgrade to vLLM 0.29 or later"
     if record.guided_by == "prefill" and not record.structured_outputs:
         yield "only choices that are single tokens can be enforced: upgrade to vLLM 0.12 or later"
-    if not record.list_prompts:
-        yield "it answers one prompt of a list, so each is sent alone: if vLLM is behind it, ask vLLM itself"
-
-
-def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    """Return a diagnosis as JSON: its record's own fields, what they mean in words, the fault and the advice."""
-    record = diagnosis.record
-    fields = {} if record is None else record.model_dump(mode="json")
-    words: dict[str, Any] = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
-    rest = diagnosis.model_dump(mode="json", exclude={"record"})
-    if isinstance(record, Capabilities):
-        words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
-    return {**fields, **words, **rest, "advice": list(diagnosis.advice)}

@@ -49,10 +49,6 @@ class Capabilities(FrozenModel):
     """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
     allowed_token_ids: bool
     structured_outputs: bool
-    list_prompts: bool
-    """One completions request may hold many prompts."""
-    several_replies: bool = False
-    """`n` brings as many replies to one prompt, the second of them under the next seed."""
     neutral: dict[str, int | float] = Field(default_factory=dict)
     """Sampling fields that each request states unless it has values of its own, with the value that changes nothing."""
     limit: str | None = "max_tokens"
@@ -81,7 +77,10 @@ class Capabilities(FrozenModel):
 
     @property
     def is_vllm(self) -> bool:
-        """Whether it says that it is vLLM, whose advice is its own."""
+        """Whether it says that it is vLLM.
+
+        A request of vLLM's may hold many prompts, and `n` brings replies under the next seeds; others are asked apart.
+        """
         return is_vllm(self.server_version)
 
     @property
@@ -113,8 +112,8 @@ class Capabilities(FrozenModel):
         """The methods by which log-probabilities can be read here."""
         if not self.tokenizes:
             return frozenset()
-        methods: dict[ReadBy, bool] = {"echo": self.echo_logprobs is not None, "label": self.names_tokens}
-        return frozenset(method for method, honoured in methods.items() if honoured)
+        echo: set[ReadBy] = {"echo"} if self.echo_logprobs is not None else set()
+        return frozenset(echo | ({"label"} if self.names_tokens else set()))
 
     @property
     def sampling(self) -> str:
@@ -139,7 +138,7 @@ class Capabilities(FrozenModel):
             "system turn": "kept" if self.system_turn else _MERGED,
             "guided": f"by {self.guided_by}" if self.guided_by else f"no{self._refusal('structured_outputs')}",
             "likelihood": ", ".join(sorted(self.reads)) or f"no{self._refusal('echo')}",
-            "samples": "yes, one request" if self.several_replies else "yes, a request each",
+            "samples": "yes, one request" if self.is_vllm else "yes, a request each",
             "thinking": YES[self.thinks],
             "pictures": f"{YES[self.sees]}{self._refusal('pictures')}",
             "sampling left out": self.sampling,

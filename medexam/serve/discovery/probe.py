@@ -6,7 +6,7 @@ on a server that is not busy. This module knows what is asked; `server_calls` as
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,11 +33,9 @@ from medexam.serve.network.http_calls import MISFORMED
 from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
-_PROMPTS = ["Two and two make", "The capital of France is"]
-_SEED = 11
-"""Under this seed two replies are asked for."""
+_PROMPT = "Two and two make"
 _LETTER = "Q"
-"""No model continues the prompts with this unless it is made to."""
+"""No model continues the prompt with this unless it is made to."""
 _WORD = "zyzzyva"
 _NAMED = 9
 """Tokens that are named beside the letter: as many as an exam has options, and vLLM allows twenty."""
@@ -120,32 +118,30 @@ class _Probe:
         calls = self.calls
         cards = await calls.models(name)
         card = calls.choose_card(cards, name)
-        calls.model = str(card["id"])
+        calls.model = card["id"]
         version, letter = await _together(calls.version(card), self._letter())
         vllm = is_vllm(version)
         calls.limit = limit = LIMITS[0] if vllm else await find_limit(calls.chat)
-        system, repeats, empty, renders, (allowed, list_prompts) = await _together(
+        system, repeats, empty, renders, allowed, echo, names_tokens, greeting, dialogue, behaviour = await _together(
             self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
             self._accepts([{"role": "system", "content": ""}, _user(_SYSTEM)]),
             self._renders(),
             self._obeys_allowed_tokens(letter),
-        )
-        echo, names_tokens, greeting = await _together(
-            self._echo_alternatives(),
+            self._echoes(vllm),
             self._names_tokens(letter),
             calls.chat({"messages": [_user("Say hello.")], "temperature": 0, "max_tokens": _GREETING_TOKENS}),
+            self._dialogue(),
+            self._behaviour(),
         )
-        dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
         chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)]))
         if not cards and not chat and behaviour is None:
             raise calls.no_server("no models")
         forms = await find_native_forms(calls.chat) if tools else None
-        draw = self._draws_plain if behaviour is not None else self._draws_in_chat
         return Capabilities(
             endpoint=calls.endpoint.base,
             server_version=version,
-            models=tuple(str(entry["id"]) for entry in cards),
+            models=tuple(entry["id"] for entry in cards),
             model=calls.model,
             source=card.get("root") or None,
             max_context=card.get("max_model_len"),
@@ -156,9 +152,7 @@ class _Probe:
             renders=renders,
             allowed_token_ids=allowed,
             structured_outputs=await self._obeys_structured_outputs(renders),
-            list_prompts=list_prompts,
-            several_replies=await self._offers_several(chat),
-            neutral=await find_neutral(draw, vllm=vllm),
+            neutral=await find_neutral(partial(self._draws, plain=behaviour is not None), vllm=vllm),
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
@@ -187,17 +181,12 @@ class _Probe:
 
     async def _dialogue(self) -> str | None:
         body = {"messages": DIALOGUE, "return_token_strs": True}
-        return hash_dialogue(await self._insist(f"{self.calls.endpoint.root}/tokenize", body, "tokens"))
+        return hash_dialogue(await self.calls.insist(f"{self.calls.endpoint.root}/tokenize", body, "tokens"))
 
     async def _behaviour(self) -> Behaviour | None:
         """Ask twice, since what a server itself does not repeat is no difference."""
         address = f"{self.calls.endpoint.base}/completions"
-        return read_behaviour(await _together(*(self._insist(address, TEXT_FIELDS, "choices") for _ in "12")))
-
-    async def _insist(self, address: str, body: Mapping[str, Any], part: str) -> dict[str, Any]:
-        """Ask for the reply's object; if it lacks its main part without being a refusal, ask once more."""
-        reply = await self.calls.post(address, body)
-        return reply if not reply or reply.get(part) else await self.calls.post(address, body)
+        return read_behaviour(await _together(*(self.calls.insist(address, TEXT_FIELDS, "choices") for _ in "12")))
 
     async def _letter(self) -> int | None:
         """Return the token of the letter that no prompt asks for; None if the server does not tokenise."""
@@ -226,51 +215,30 @@ class _Probe:
             {"prompt": await self.calls.text(ids), "add_special_tokens": False}
         )
 
-    async def _obeys_allowed_tokens(self, letter: int | None) -> tuple[bool, bool]:
-        """Return whether an impossible token was chosen, and whether both prompts of the list were answered."""
-        constraint = {} if letter is None else {"allowed_token_ids": [letter]}
-        choices = await self.calls.complete(_PROMPTS, "several prompts", max_tokens=1, **constraint)
-        takes_lists = len(choices) == len(_PROMPTS)
-        if constraint and not choices:
-            choices = await self.calls.complete(_PROMPTS[0], "allowed_token_ids", max_tokens=1, **constraint)
-        texts = [str(choice.get("text", "")).strip() for choice in choices]
-        return letter is not None and bool(texts) and set(texts) == {_LETTER}, takes_lists
-
-    async def _offers_several(self, chat: bool) -> bool:
-        """Return whether `n: 2` brings two replies, the second as under the next seed; in a chat too, if it chats.
-
-        What is drawn at a temperature may differ by rounding, so the seeds are compared at the likeliest half.
-        """
-        sampling: dict[str, Any] = {"temperature": 1.0, "top_p": 0.5, "max_tokens": 4}
-        choices = await self.calls.complete(_PROMPTS[0], "n", **sampling, seed=_SEED, n=2)
-        next_choices = await self.calls.complete(_PROMPTS[0], **sampling, seed=_SEED + 1)
-        if len(choices) != 2 or not next_choices or choices[1].get("text") != next_choices[0].get("text"):
+    async def _obeys_allowed_tokens(self, letter: int | None) -> bool:
+        """Return whether an impossible token was chosen."""
+        if letter is None:
             return False
-        if not chat:
-            return True
-        fields = {"messages": [_user("Hello")], **sampling, "seed": _SEED, "n": 2}
-        reply = await self.calls.chat(fields, feature="n")
-        return len(reply.get("choices") or ()) == 2
+        choice = await self.calls.complete(_PROMPT, "allowed_token_ids", max_tokens=1, allowed_token_ids=[letter])
+        return str(choice.get("text", "")).strip() == _LETTER
 
-    async def _draws_plain(self, fields: dict[str, Any]) -> bool:
-        """Return whether a plain text may be asked to be continued with these fields."""
-        return bool(await self.calls.complete(_PROMPTS[0], **fields))
-
-    async def _draws_in_chat(self, fields: dict[str, Any]) -> bool:
-        """Return whether a dialogue may be asked with these fields."""
+    async def _draws(self, fields: dict[str, Any], *, plain: bool) -> bool:
+        """Return whether a plain text may be continued, else a dialogue be asked, with these fields."""
+        if plain:
+            return bool(await self.calls.complete(_PROMPT, **fields))
         return bool((await self.calls.chat({"messages": [_user("Hello")], **fields})).get("choices"))
 
-    async def _echo_alternatives(self) -> int | None:
-        """Find the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is."""
-        ids = tuple(await self.calls.ids({"prompt": _PROMPTS[0], "add_special_tokens": False}))
-        for alternatives in (0, 1) if ids else ():
-            choices = await self.calls.complete([list(ids)], "echo", **echo_fields(alternatives))
-            try:
-                if choices and read_echo(choices[0], ids):
-                    return alternatives
-            except LogprobsUnavailableError:
-                continue
-        return None
+    async def _echoes(self, vllm: bool) -> int | None:
+        """Return the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is.
+
+        vLLM gives them with none; for others none means no probabilities at all.
+        """
+        ids, alternatives = tuple(await self.calls.ids({"prompt": _PROMPT, "add_special_tokens": False})), int(not vllm)
+        choice = await self.calls.complete([[*ids]], "echo", **echo_fields(alternatives)) if ids else None
+        try:
+            return alternatives if choice and read_echo(choice, ids) else None
+        except LogprobsUnavailableError:
+            return None
 
     async def _names_tokens(self, letter: int | None) -> bool:
         """Return whether a request may name tokens, and is told their log-probabilities."""
@@ -278,19 +246,17 @@ class _Probe:
             return False
         named = [letter, *range(max(letter - _NAMED, 0), letter)]
         fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
-        choices = await self.calls.complete(_PROMPTS[0], "logprob_token_ids", max_tokens=1, **fields)
+        choice = await self.calls.complete(_PROMPT, "logprob_token_ids", max_tokens=1, **fields)
         try:
-            return bool(choices) and bool(read_label(choices[0], None, named))
+            return bool(choice) and bool(read_label(choice, None, named))
         except LogprobsUnavailableError:
             return False
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         """Ask on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
         if renders:
-            choices = await self.calls.complete(
-                _PROMPTS[0], _STRUCTURED, max_tokens=16, structured_outputs={"choice": [_WORD]}
-            )
-            return bool(choices) and choices[0].get("text") == _WORD
+            constraint: dict[str, Any] = {"structured_outputs": {"choice": [_WORD]}}
+            return (await self.calls.complete(_PROMPT, _STRUCTURED, max_tokens=16, **constraint)).get("text") == _WORD
         fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
         constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
         reply = await self.calls.chat({**fields, **constraint}, _STRUCTURED)
@@ -299,16 +265,15 @@ class _Probe:
 
 
 async def _together(*calls: Any) -> Any:
-    """Await calls that run beside each other; if one fails, the others end before its fault is raised."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        # The others are waited for, since a connection whose opening is cancelled stays open until it is garbage.
-        await asyncio.wait(tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    return [task.result() for task in tasks]
+    """Await calls that run beside each other; if one fails, the others end before its fault is raised.
+
+    A connection whose opening is cancelled would stay open until it is garbage.
+    """
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return outcomes
 
 
 def _user(content: str) -> ChatMessage:

@@ -7,9 +7,8 @@ a server may load it first. This module speaks plain HTTP and knows where OpenAI
 import asyncio
 import logging
 import re
-import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +32,6 @@ _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
 """What servers say that answer HTTP 503 until their model is there."""
-_MOST_TOKENS = 2**31
-"""No server has a vocabulary or a context of as many."""
 _MESSAGE_CHARS = 600
 """Characters of a refusal that are kept."""
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
@@ -57,31 +54,29 @@ class ServerCalls:
     refusals: dict[str, str] = field(default_factory=dict)
     """What was refused -> what the server said."""
     answered: bool = False
-    replied: bool = False
-    """Whether its model has written something."""
-    _told: bool = False
+    notice: asyncio.TimerHandle | None = None
+    """Says that the first reply of the model takes long, unless it comes."""
     lost: str = ""
     """What was asked when the connection was lost for good; empty if it was not."""
 
     async def version(self, card: Mapping[str, Any]) -> str | None:
         """Ask for the server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
-        owner = _OWNERS.get(str(card.get("owned_by")))
+        owned_by = card.get("owned_by")
+        owner = _OWNERS.get(str(owned_by))
         version = _object(await self._get(f"{self.endpoint.root}/version")).get("version")
-        if version and owner is None and card.get("owned_by") is not None:
-            return f"version {version}"
         if version:
-            return f"{owner or 'vllm'} {version}"
+            return f"{owner or ('vllm' if owned_by is None else 'version')} {version}"
         ollama = None if owner else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
         return f"ollama {ollama}" if ollama else owner
 
     async def models(self, name: str | None) -> list[dict[str, Any]]:
         """Ask for the entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
-        address, deadline = f"{self.endpoint.base}/models", time.monotonic() + self.wait_s
-        with self._noticing():
+        address, loop = f"{self.endpoint.base}/models", asyncio.get_running_loop()
+        end = loop.time() + self.wait_s
+        reply = await self.client.get(address)
+        while reply.status_code in LOADING and _LOADS.search(reply.text) and loop.time() < end:
+            await asyncio.sleep(TIMING.poll_s)
             reply = await self.client.get(address)
-            while reply.status_code in LOADING and _LOADS.search(reply.text) and time.monotonic() < deadline:
-                await asyncio.sleep(TIMING.poll_s)
-                reply = await self.client.get(address)
         self.answered = True
         if reply.status_code in (401, 403):
             raise EndpointUnreachableError(
@@ -90,12 +85,11 @@ class ServerCalls:
             )
         if reply.status_code in LOADING:
             raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
-        redirect = redirect_fault(reply)
-        if redirect is not None:
+        if (redirect := redirect_fault(reply)) is not None:
             raise EndpointUnreachableError(redirect)
         cards = _object(reply).get("data")
         if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
-            return [_card(card) for card in cards]
+            return [{**card, "id": str(card["id"])} for card in cards]
         if name is None:
             raise self.no_server(f"HTTP {reply.status_code}", ", or name its model in model.name (doctor: --model)")
         return []
@@ -112,21 +106,18 @@ class ServerCalls:
 
         A server that lists no models is taken to serve the one that is named.
         """
-        model_names = [str(card["id"]) for card in cards]
-        if name is None and len(cards) == 1:
-            return cards[0]
+        names = ", ".join(card["id"] for card in cards)
+        if name is None and len(cards) != 1:
+            raise EndpointUnreachableError(
+                f"{self.endpoint.base} serves {len(cards)} models ({names or 'none'}); name one in model.name"
+            )
         if name is not None and not cards:
             return {"id": name}
         for card in cards:
-            if card["id"] == name:
+            if name in (None, card["id"]):
                 return card
-        if name is None:
-            raise EndpointUnreachableError(
-                f"{self.endpoint.base} serves {len(model_names)} models ({', '.join(model_names) or 'none'}); "
-                "name one in model.name"
-            )
         raise EndpointUnreachableError(
-            f"{self.endpoint.base} serves {', '.join(model_names)}, not {name}; "
+            f"{self.endpoint.base} serves {names}, not {name}; "
             "correct model.name or model.endpoints, or leave model.name out to take the only one"
         )
 
@@ -136,13 +127,14 @@ class ServerCalls:
 
         `feature` is asked for; if it is refused, it stands in `refusals`.
         """
+        writes = address.endswith("/completions")
+        silence_s = max(self.timeout_s, self.wait_s) if writes else self.timeout_s
 
         async def attempt() -> dict[str, Any]:
             try:
-                timeout = httpx.Timeout(**{**self.client.timeout.as_dict(), "read": silence_s})
-                with self._noticing():
-                    call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
-                    return _sound(await reply_object(call, address))
+                timeout = httpx.Timeout(self.timeout_s, read=silence_s)
+                call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                return await reply_object(call, address)
             except CallError as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
@@ -151,46 +143,29 @@ class ServerCalls:
                     self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
                 return {}
 
-        writes = address.endswith("/completions")
-        silence_s = max(self.timeout_s, self.wait_s) if writes else self.timeout_s
         try:
             reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
         except TransportError:
             self.lost = feature or address.removeprefix(self.endpoint.root)
             raise
-        self.replied = self.replied or (writes and bool(reply))
+        if writes and reply and self.notice is not None:
+            self.notice.cancel()
         return reply
-
-    @contextmanager
-    def _noticing(self) -> Iterator[None]:
-        """Say once that the first reply takes long, and how long one is waited for."""
-
-        def tell() -> None:
-            self._told = True
-            tell_of_wait(self.endpoint.base, self.wait_s)
-
-        waits = not self.replied and not self._told and self.wait_s > self.timeout_s
-        timer = asyncio.get_running_loop().call_later(TIMING.notice_s, tell) if waits else None
-        try:
-            yield
-        finally:
-            if timer is not None:
-                timer.cancel()
 
     async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
         """Post as `post` does, to where dialogues are answered."""
         return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), feature)
 
-    async def complete(self, prompt: str | list[str] | list[list[int]], feature: str = "", **body: Any) -> list[Any]:
-        """Ask for completions and return the choices; if some are missing, ask once more."""
+    async def complete(self, prompt: str | list[list[int]], feature: str = "", **body: Any) -> dict[str, Any]:
+        """Ask for a completion and return its choice, empty if there is none."""
         fields = {"prompt": prompt, "temperature": 0, **body}
-        choices: list[Any] = []
-        for _ in range(2):
-            reply = await self.post(f"{self.endpoint.base}/completions", fields, feature)
-            choices = reply.get("choices") or []
-            if not reply or len(choices) >= (len(prompt) if isinstance(prompt, list) else 1):
-                break
-        return choices
+        reply = await self.insist(f"{self.endpoint.base}/completions", fields, "choices", feature)
+        return next(iter(reply.get("choices") or ()), {})
+
+    async def insist(self, address: str, body: Mapping[str, Any], part: str, feature: str = "") -> dict[str, Any]:
+        """Post as `post` does; if the reply lacks its main part without being a refusal, ask once more."""
+        reply = await self.post(address, body, feature)
+        return reply if not reply or reply.get(part) else await self.post(address, body, feature)
 
     async def ids(self, body: Mapping[str, Any]) -> list[int]:
         """Tokenise a prompt or messages by `/tokenize`; empty if it refuses."""
@@ -226,55 +201,31 @@ async def open_calls(endpoint: Endpoint, timeout_s: float, wait_s: float = 0.0) 
     """
     async with open_client(endpoint, timeout_s) as client:
         calls = ServerCalls(client, endpoint, timeout_s, wait_s)
+        if wait_s > timeout_s:
+            calls.notice = asyncio.get_running_loop().call_later(TIMING.notice_s, tell_of_wait, endpoint.base, wait_s)
         try:
             yield calls
         except (httpx.TransportError, *CURABLE) as error:
-            raise _lost_server(calls, error) from error
-
-
-def _sound(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply without main parts that are not as the protocol has them."""
-    choices, tokens = reply.get("choices"), reply.get("tokens")
-    fits = {
-        "choices": isinstance(choices, list)
-        and all(isinstance(choice, dict) and isinstance(choice.get("message") or {}, dict) for choice in choices),
-        "tokens": isinstance(tokens, list)
-        and all(type(token) is int and 0 <= token < _MOST_TOKENS for token in tokens),
-    }
-    return {name: value for name, value in reply.items() if fits.get(name, True)}
-
-
-def _card(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of `/models` without what is not as the protocol has it."""
-    context, root = entry.get("max_model_len"), entry.get("root")
-    fields = {
-        "max_model_len": context if type(context) is int and 0 < context < _MOST_TOKENS else None,
-        "root": root if isinstance(root, str) else None,
-    }
-    return {**entry, **fields, "id": str(entry["id"])}
-
-
-def _lost_server(calls: ServerCalls, error: Exception) -> EndpointUnreachableError:
-    """Build the error for a connection that failed: `EndpointSilentError` unless its certificate is not believed."""
-    endpoint = calls.endpoint
-    fault = certificate_fault(error)
-    if fault is not None:
-        ca_note = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
-        return EndpointUnreachableError(
-            f"the certificate of {endpoint.base} is not {ca_note} ({fault}); name a file with the certificate of its "
-            "CA in model.ca_bundle"
-        )
-    reason = str(error) or type(error).__name__
-    if calls.answered:
-        occasion = f" when it was asked for {calls.lost}" if calls.lost else ""
-        return EndpointSilentError(
-            f"the server at {endpoint.base} answered, then stopped answering{occasion} ({reason}); look into its "
-            "log, and start it again"
-        )
-    return EndpointSilentError(
-        f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
-        "wait until it is healthy, or correct the endpoint"
-    )
+            if (fault := certificate_fault(error)) is not None:
+                ca_note = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
+                raise EndpointUnreachableError(
+                    f"the certificate of {endpoint.base} is not {ca_note} ({fault}); name a file with the certificate "
+                    "of its CA in model.ca_bundle"
+                ) from error
+            reason = str(error) or type(error).__name__
+            if not calls.answered:
+                raise EndpointSilentError(
+                    f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
+                    "wait until it is healthy, or correct the endpoint"
+                ) from error
+            occasion = f" when it was asked for {calls.lost}" if calls.lost else ""
+            raise EndpointSilentError(
+                f"the server at {endpoint.base} answered, then stopped answering{occasion} ({reason}); look into its "
+                "log, and start it again"
+            ) from error
+        finally:
+            if calls.notice is not None:
+                calls.notice.cancel()
 
 
 def _object(reply: httpx.Response) -> dict[str, Any]:

@@ -55,16 +55,16 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
     if not spec.start:
         endpoints, finder = await find_endpoints(spec, prefer_host)
         return await _connect(endpoints, finder, spec, needs, sharers)
-    from medexam.serve.launch.own_servers import start_servers
+    from medexam.serve.launch.own_server import start_server
 
-    servers = await start_servers(spec)
+    own = await start_server(spec)
     try:
-        finder = ServerFinder(servers.registry, spec)
+        finder = ServerFinder(own.registry, spec)
         engine = await _connect(await finder.wait(0.0), finder, spec, needs)
     except BaseException:
-        await servers.stop()
+        await own.stop()
         raise
-    engine.pool.run_in_background(servers.supervise())
+    engine.pool.run_in_background(own.supervise())
     return engine
 
 

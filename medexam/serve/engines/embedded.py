@@ -34,18 +34,18 @@ from medexam.specs.programs.needs import NO_NEEDS
 
 _LIMITS = {
     ("cpu", read): (2_048, 32),
-    ("cpu", write): (32_768, 16),
+    ("cpu", write): (8_192, 16),
     ("cuda", read): (16_384, 1_024),
     ("cuda", write): (262_144, 256),
 }
 """Tokens of a batch, padding included, and its rows.
 
 On a CPU, reading prompts is bound by arithmetic: larger batches gain nothing and no longer fit into its caches. Writing
-is bound by loading the weights, which a step does once for all its rows."""
+is bound by loading the weights, which a step does once for all its rows; its tokens bound the keys and values, which
+are 46 KB a token for SmolLM2 in 32 bits."""
 _QUIET_S = 0.004
-"""Requests are answered together when nothing has arrived for this long, in which callers send their next ones."""
-_IDLE_S = 0.1
-"""The thread ends when nothing has arrived for this long, so that an engine that nobody holds frees its model."""
+"""Requests are answered together when nothing has arrived for this long, in which callers send their next ones. If
+there is none, the thread ends, so that an engine that nobody holds frees its model."""
 
 _Job = ChoiceJob | ScoreJob | ReplyJob
 
@@ -151,15 +151,14 @@ class EmbeddedEngine:
     def _collect(self) -> list[_Request]:
         """Collect what is to be answered together; none ends the thread."""
         requests: list[_Request] = []
-        while not requests:
-            with suppress(queue.Empty):
-                while len(requests) < self.concurrency:
-                    requests.append(self._queue.get(timeout=_QUIET_S if requests else _IDLE_S))
-            with self._lock:
-                if not requests and self._queue.empty():
-                    self._thread = None
-                    break
-        return requests
+        with suppress(queue.Empty):
+            while len(requests) < self.concurrency:
+                requests.append(self._queue.get(timeout=_QUIET_S))
+        with self._lock:
+            if not requests and self._queue.empty():
+                self._thread = None
+                return []
+        return requests or self._collect()
 
     def _answer(self, requests: Sequence[_Request]) -> None:
         """Settle every request; runs on the thread that owns the model."""

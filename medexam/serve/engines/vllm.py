@@ -104,7 +104,7 @@ class VLLMEngine(HostedEngine):
         self._enforced, self._read = Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
-        self._lists = all(server.list_prompts for server in capabilities)
+        self._lists = all(server.is_vllm for server in capabilities)
         batcher: Any = partial(Batcher, busy_at=lambda: pool.limit.value // 2)
         self._choices: Batcher[str, list[_Written]] = batcher(self._complete, self._most_prompts)
         self._replies: Batcher[str, list[_Written]] = batcher(
@@ -136,7 +136,7 @@ class VLLMEngine(HostedEngine):
     @property
     def shares_prompts(self) -> bool:
         """Whether one request brings several replies to its prompt."""
-        return all(server.several_replies for server in self.capabilities)
+        return all(server.is_vllm for server in self.capabilities)
 
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""

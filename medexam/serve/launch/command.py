@@ -1,4 +1,4 @@
-"""The command lines that start a model's servers with vLLM: of a profile, a hub id, a folder, or SmolLM2.
+"""The command line that starts a model's server with vLLM: of a profile, a hub id, a folder, or SmolLM2.
 
 It writes for vLLM 0.29 and later, and starts nothing. Code from a model's repository is never allowed to run, and a key
 never stands in a command.
@@ -14,16 +14,9 @@ from pathlib import Path
 import httpx
 
 from medexam.errors import EngineError
-from medexam.serve.launch.flags import (
-    Node,
-    given_values,
-    listen_flags,
-    model_flags,
-    processor_environment,
-    refused_flag,
-)
+from medexam.serve.launch.flags import PROCESSOR, Node, given_values, listen_flags, model_flags, refused_flag
 from medexam.serve.launch.gpus import find_gpus
-from medexam.serve.launch.memory import Placement, place_profile, place_unknown
+from medexam.serve.launch.memory import Placement, place
 from medexam.serve.launch.model_files import find_folder, find_snapshot, has_cpu_build, profile_of
 from medexam.serve.launch.ports import FIRST_PORT, next_free, take_port
 from medexam.serve.launch.profile import Profile, find_profile, model_name, names_file
@@ -43,10 +36,8 @@ _CPU_COMMAND_LINE = (
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """How the servers of one model are started."""
+    """How the server of a model is started."""
 
-    replicas: int = 1
-    """Servers of the same model, each with its own port and GPUs."""
     python: Path | None = None
     """The Python that has vLLM; None: this one."""
     container: str | None = None
@@ -54,7 +45,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     """Address to serve on; 0.0.0.0 is every one."""
     port: int | None = None
-    """Port of the first server; None: the first free ones from 8000 on."""
+    """Its port; None: the first free one from 8000 on."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +79,18 @@ class Launch:
         return httpx.URL(self.address).port if self.address else None
 
 
-def plan_servers(
+def plan_server(
     model: str,
     settings: ServerSettings = ServerSettings(),
     flags: Sequence[str] = (),
     *,
     node: Node | None = None,
     printing: bool = False,
-) -> tuple[Launch, ...]:
-    """Plan one command a replica for a profile's name or YAML file, a hub id, a local folder, or `smollm2`.
+) -> Launch:
+    """Plan the command for a profile's name or YAML file, a hub id, a local folder, or `smollm2`.
 
     `flags` go to vLLM unchanged, after everything else. `node` is for a model over several machines. `printing` asks
-    for the command alone: neither vLLM nor a GPU nor a free port needs to be here. Raises `EngineError` if the servers
+    for the command alone: neither vLLM nor a GPU nor a free port needs to be here. Raises `EngineError` if the server
     could not start.
     """
     if (refused := refused_flag(flags)) is not None:
@@ -110,60 +101,51 @@ def plan_servers(
     folder = find_folder(source)
     files = None if profile is not None else folder or find_snapshot(source)
     facts = profile or (None if files is None else profile_of(source, files))
-    if node is not None and (facts is None or settings.replicas > 1):
+    if node is not None and facts is None:
         raise EngineError(
             "a model over several nodes needs a profile, or files in a folder or the hub's cache that give its size"
         )
     cpu = _runs_on_cpu(name, profile, settings, printing)
+    placement = Placement()
     if cpu or (profile is not None and profile.on_cpu):
-        placement = Placement(None, ((),) * settings.replicas)
+        placement = Placement(gpus=())
     # Without a card that nvidia-smi knows, a model without a profile is left to vLLM, which may find others.
     elif facts is not None and (profile is not None or printing or find_gpus()):
-        nodes = 1 if node is None else node.count
-        placement = place_profile(name, facts, settings.replicas, flags, nodes=nodes, printing=printing)
-    else:
-        placement = place_unknown(settings.replicas, flags, printing=printing)
+        placement = place(name, facts, flags, nodes=1 if node is None else node.count, printing=printing)
     notes = [placement.note] if placement.note else []
     if profile is not None and profile.gated and folder is None:
-        notes.insert(
-            0,
-            f"{source} is gated ({profile.licence}): accept its terms at https://huggingface.co/{source} and set "
-            "HF_TOKEN, unless it is in the hub's cache already",
-        )
+        gate = f"accept its terms at https://huggingface.co/{source} and set HF_TOKEN, unless it is in the hub's cache"
+        notes.insert(0, f"{source} is gated ({profile.licence}): {gate} already")
     given = given_values(flags)
+    target, gpus, host = str(folder or source), placement.gpus, _reached(settings.host)
     served = given.get("--served-model-name") or (profile.name if profile else model_name(model))
-    target = str(folder or source)
-    launches = []
-    for replica, port in enumerate(_ports(settings, printing)):
-        if node is None and "--api-server-count" not in given:
-            arguments = [*_SERVER, "--model", target]
-        else:
-            arguments = [*(_CPU_COMMAND_LINE if cpu and settings.container is None else _COMMAND_LINE), target]
-        if "--served-model-name" not in given:
-            arguments += ["--served-model-name", served]
-        if profile is not None and profile.revision is not None and folder is None:
-            arguments += ["--revision", profile.revision, "--tokenizer-revision", profile.revision]
-        arguments += listen_flags(settings.host, port, node)
-        arguments += [*model_flags(profile, placement, flags, node, cpu=cpu), *flags]
-        gpus, host = placement.gpus[replica], _reached(settings.host)
-        start = (_python(settings),) if settings.container is None else _apptainer(settings.container, folder, gpus)
-        launches.append(
-            Launch(
-                (*start, *arguments),
-                f"http://{f'[{host}]' if ':' in host else host}:{port}/v1" if node is None or node.rank == 0 else "",
-                _environment(folder, gpus, processor_environment(replica, settings.replicas) if cpu else {}, node),
-                served,
-                gpus or (),
-                () if replica else tuple(notes),
-            )
-        )
-    return tuple(launches)
+    port = settings.port or (FIRST_PORT if printing else next_free(host))
+    if settings.port is not None and not printing:
+        take_port(host, port)
+    if node is None and "--api-server-count" not in given:
+        arguments = [*_SERVER, "--model", target]
+    else:
+        arguments = [*(_CPU_COMMAND_LINE if cpu and settings.container is None else _COMMAND_LINE), target]
+    if "--served-model-name" not in given:
+        arguments += ["--served-model-name", served]
+    if profile is not None and profile.revision is not None and folder is None:
+        arguments += ["--revision", profile.revision, "--tokenizer-revision", profile.revision]
+    arguments += [*listen_flags(settings.host, port, node), *model_flags(profile, placement, flags, node, cpu=cpu)]
+    start = (_python(settings),) if settings.container is None else _apptainer(settings.container, folder, gpus)
+    return Launch(
+        (*start, *arguments, *flags),
+        f"http://{f'[{host}]' if ':' in host else host}:{port}/v1" if node is None or node.rank == 0 else "",
+        _environment(folder, gpus, PROCESSOR if cpu else {}, node),
+        served,
+        gpus or (),
+        tuple(notes),
+    )
 
 
 def _environment(
     folder: Path | None, gpus: Sequence[int] | None, of_processor: Mapping[str, str], node: Node | None
 ) -> dict[str, str]:
-    """Return the variables that are not set yet, and the replica's own GPUs."""
+    """Return the variables that are not set yet, and the server's own GPUs."""
     variables = {**({} if folder is None else {"HF_HUB_OFFLINE": "1"}), **of_processor}
     environment = {name: value for name, value in variables.items() if name not in os.environ}
     # Even where the job's environment has them: one value cannot be right on several machines.
@@ -208,18 +190,6 @@ def _runs_on_cpu(name: str, profile: Profile | None, settings: ServerSettings, p
             "profile smollm2-cpu"
         )
     return cpu and (profile is None or for_cpu)
-
-
-def _ports(settings: ServerSettings, printing: bool) -> list[int]:
-    """Choose a port for each replica; those that the settings name must be free."""
-    host = _reached(settings.host)
-    if settings.port is None and not printing:
-        return [next_free(host) for _ in range(settings.replicas)]
-    start = FIRST_PORT if settings.port is None else settings.port
-    ports = list(range(start, start + settings.replicas))
-    for port in () if printing else ports:
-        take_port(host, port)
-    return ports
 
 
 def _reached(host: str) -> str:

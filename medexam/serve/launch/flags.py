@@ -1,12 +1,10 @@
 """vLLM's flags: those that a user gives, and those for a profile, a layout, a processor and a group of machines."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from medexam.errors import EngineError
 from medexam.serve.local_model.dtypes import multiplies_bfloat16
 
 if TYPE_CHECKING:
@@ -35,8 +33,8 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
 _SHORTEST = len("--x")
 _LARGE_GB = 70
 """Memory of a card from which larger steps are worth it."""
-_CACHE_GIB = "2"
-"""GiB of keys and values for one server on the processor."""
+PROCESSOR: Mapping[str, str] = MappingProxyType({"VLLM_CPU_KVCACHE_SPACE": "2"})
+"""Variables of a server on the processor: GiB of keys and values."""
 _CPU_CONTEXT = 2_048
 """Tokens of prompt and reply of a profile that is made for the processor."""
 
@@ -162,20 +160,3 @@ def _of_processor() -> dict[str, str | None]:
     """
     flags: dict[str, str | None] = {"--block-size": "32", "--no-enable-chunked-prefill": None}
     return flags | ({} if multiplies_bfloat16() else {"--dtype": "float32"})
-
-
-def processor_environment(replica: int, replicas: int) -> dict[str, str]:
-    """Return the variables for one of several servers, each with cores of its own; a single one takes all.
-
-    Raises `EngineError` if there are fewer cores than servers.
-    """
-    variables = {"VLLM_CPU_KVCACHE_SPACE": _CACHE_GIB}
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < replicas:
-        raise EngineError(
-            f"{replicas} servers on {len(cores)} cores: use at most {len(cores)} replicas on the processor"
-        )
-    if replicas > 1:
-        share = cores[replica * len(cores) // replicas : (replica + 1) * len(cores) // replicas]
-        variables["VLLM_CPU_OMP_THREADS_BIND"] = ",".join(map(str, share))
-    return variables

@@ -1,4 +1,4 @@
-"""Whether a model fits on the cards that there are, by a sum that an error can print, and which server gets which card.
+"""Whether a model fits on the cards that there are, by a sum that an error can print, and which cards it gets.
 
 On each GPU lie its part of the weights, what vLLM computes in, and the keys and values of what is in flight, of which
 at least one whole context must fit; a margin stays free, since the parts are estimates.
@@ -110,12 +110,12 @@ class MemoryFit:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a model's servers run on this machine."""
+    """Where a model's server runs on this machine."""
 
-    layout: Layout | None
+    layout: Layout | None = None
     """None: nothing says how to lay the model out, or it runs on the processor."""
-    gpus: tuple[tuple[int, ...] | None, ...]
-    """A server each: the indices of its cards, () for the processor, None if vLLM takes the cards it sees."""
+    gpus: tuple[int, ...] | None = None
+    """The indices of its cards, () for the processor, None if vLLM takes the cards it sees."""
     card: str = ""
     """What the driver calls the cards."""
     card_gb: float = 0.0
@@ -156,82 +156,50 @@ def list_fits(profile: Profile, card_gb: float, flags: Sequence[str] = (), nodes
                 break
 
 
-def place_profile(
-    name: str, profile: Profile, replicas: int, flags: Sequence[str], *, nodes: int = 1, printing: bool = False
-) -> Placement:
-    """Choose the layout for the cards of this machine, and each server's share of them: the largest cards first.
+def place(name: str, profile: Profile, flags: Sequence[str], *, nodes: int = 1, printing: bool = False) -> Placement:
+    """Choose the layout for the cards of this machine: the largest cards first, and the fewest of them.
 
     Printing needs no card. Raises `EngineError` with the sum of the memory if the model does not fit.
     """
     cards = [replace(card, free_gb=card.total_gb) if printing else card for card in find_gpus()]
     if not cards and printing:
         size = CARDS[_ASSUMED_GB]
-        cards = [Gpu(index, f"{_ASSUMED_GB} GB", size, size) for index in range(_COUNTS[-1] * replicas)]
+        cards = [Gpu(index, f"{_ASSUMED_GB} GB", size, size) for index in range(_COUNTS[-1])]
     if not cards:
         raise EngineError(
             f"{name} needs a GPU, and nvidia-smi finds none here that CUDA_VISIBLE_DEVICES allows: run this where "
             "one is, submit it with --slurm, look at the command with --print, or try the profile smollm2-cpu"
         )
-    share = _said_by(profile, flags).get("memory_share", Layout.memory_share)
-    free = sorted((card for card in cards if card.free_gb >= card.total_gb * share), key=lambda card: -card.total_gb)
+    fixed = _said_by(profile, flags)
+    share = fixed.get("memory_share", Layout.memory_share)
+    free = [card for card in cards if card.free_gb >= card.total_gb * share]
     for size in sorted({card.total_gb for card in free}, reverse=True):
         able = [card for card in free if card.total_gb >= size]
         for fit in list_fits(profile, size, flags, nodes):
-            count = fit.layout.gpus // nodes * replicas
+            count = fit.layout.gpus // nodes
             if count <= len(able):
-                chosen = sorted(able[:count], key=cards.index)
                 note = (
-                    f"{name} on {fit.layout.gpus} x {chosen[0].name}, per GPU: {fit}; the cache holds "
+                    f"{name} on {fit.layout.gpus} x {able[0].name}, per GPU: {fit}; the cache holds "
                     f"{fit.contexts:.1f} whole contexts at once"
                 )
-                indices = [card.index for card in chosen]
-                return Placement(fit.layout, _shares(indices, replicas), chosen[0].name, size, note)
-    raise EngineError(_explain(name, profile, cards, free, replicas, flags, nodes))
-
-
-def place_unknown(replicas: int, flags: Sequence[str], *, printing: bool = False) -> Placement:
-    """Leave the cards of one server to vLLM, and give each of several as many as `flags` say."""
-    if replicas == 1:
-        return Placement(None, (None,))
-    values = given_values(flags)
-    sizes = [values.get(flag) or "" for flag in ("--tensor-parallel-size", "--pipeline-parallel-size")]
-    count = math.prod(int(size) if size.isdigit() else 1 for size in sizes) * replicas
-    cards = list(range(count)) if printing else [card.index for card in find_gpus()]
-    if len(cards) < count:
-        raise EngineError(
-            f"{replicas} replicas need {count} GPUs, and this machine has {len(cards)}; use fewer replicas"
-        )
-    return Placement(None, _shares(cards[:count], replicas))
-
-
-def _explain(
-    name: str,
-    profile: Profile,
-    cards: Sequence[Gpu],
-    free: Sequence[Gpu],
-    replicas: int,
-    flags: Sequence[str],
-    nodes: int,
-) -> str:
-    """Say why a model does not fit: by the sum where the user's flags decide, else by the cards that it takes."""
-    fixed, per_server = _said_by(profile, flags), len(free) // replicas
-    if per_server and fixed.keys() & {"max_context", "tensor_parallel"}:
-        count = int(fixed.get("tensor_parallel") or max(n for n in _COUNTS if n <= per_server))
-        layout = replace(Layout(_CONTEXTS[-1], count, nodes), **fixed)  # type: ignore[arg-type]
+                return Placement(fit.layout, tuple(card.index for card in able[:count]), able[0].name, size, note)
+    if free and fixed.keys() & {"max_context", "tensor_parallel"}:
+        tensor = int(fixed.get("tensor_parallel") or max(count for count in _COUNTS if count <= len(free)))
+        layout = replace(Layout(_CONTEXTS[-1], tensor, nodes), **fixed)  # type: ignore[arg-type]
         fit = estimate_memory(profile, layout, min(card.total_gb for card in free))
         if fit.contexts < 1:
             tokens = int(fit.contexts * layout.max_context)
             shorter = f"a context of at most {tokens} tokens (-- --max-model-len {tokens}), " if tokens else ""
-            return (
+            raise EngineError(
                 f"{name} does not fit: {fit}; take {shorter}more GPUs (-- --tensor-parallel-size N), larger ones, or a "
                 "smaller model"
             )
     fewest = {size: next(list_fits(profile, least, flags, nodes), None) for size, least in CARDS.items()}
-    ways = [f"{fit.layout.gpus // nodes * replicas} x {size} GB" for size, fit in fewest.items() if fit]
-    return (
+    ways = [f"{fit.layout.gpus // nodes} x {size} GB" for size, fit in fewest.items() if fit]
+    raise EngineError(
         f"{name} takes {' or '.join(ways) or 'more than eight GPUs'}, free of other programs, and here are "
-        f"{', '.join(map(str, cards))}: stop what else runs there, take fewer replicas or quantised weights, or say "
-        "how to split it with -- --tensor-parallel-size N"
+        f"{', '.join(map(str, cards))}: stop what else runs there, take quantised weights, or say how to split it with "
+        "-- --tensor-parallel-size N"
     )
 
 
@@ -251,8 +219,3 @@ def _said_by(profile: Profile, flags: Sequence[str]) -> dict[str, float]:
             "ask for fewer with --max-model-len"
         )
     return fixed
-
-
-def _shares(cards: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
-    share = len(cards) // replicas
-    return tuple(tuple(cards[number * share : (number + 1) * share]) for number in range(replicas))

@@ -6,7 +6,7 @@ The number of cards and the command follow from the facts by arithmetic. A profi
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -21,7 +21,7 @@ from medexam.text import nearest
 SMOLLM2_MODEL = "smollm2"
 """A profile's model that comes from a wheel and from no hub."""
 _SHIPPED = resources.files("medexam") / "serve" / "profiles"
-_SUFFIXES = (".yaml", ".yml")
+_LIST = "see the shipped ones with `medexam serve --list`"
 
 
 class Profile(Spec):
@@ -57,8 +57,6 @@ class Profile(Spec):
     """More of vLLM's flags."""
     flags_over_nodes: tuple[str, ...] | None = None
     """Those instead if one server spans several machines; None: the same."""
-    variants: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Quantised weights by name, such as fp8 or awq, served as `PROFILE:NAME`: the fields that differ."""
 
     @field_validator("flags", "flags_over_nodes")
     @classmethod
@@ -94,51 +92,40 @@ def find_profile(model: str) -> Profile | None:
 
     Raises `EngineError` for a plain name that no profile has: a hub id names its organisation.
     """
-    base = _split_variant(model)[0]
     plain = "/" not in model and not model.startswith(("~", ".")) and not Path(model).is_dir()
-    named = base.endswith(_SUFFIXES) or base in profile_names() or (plain and model.lower() != SMOLLM2_MODEL)
-    return load_profile(model) if named else None
+    return load_profile(model) if names_file(model) or (plain and model.lower() != SMOLLM2_MODEL) else None
 
 
 def names_file(name: str) -> bool:
     """Return whether this names a profile in a YAML file."""
-    return _split_variant(name)[0].endswith(_SUFFIXES)
+    return name.endswith((".yaml", ".yml"))
 
 
 def load_profile(name: str | Path) -> Profile:
-    """Load the shipped profile of that name, or the one in a YAML file; `PROFILE:NAME` is one of its variants.
+    """Load the shipped profile of that name, or the one in a YAML file.
 
     Raises `EngineError` for a name that no profile has, and `SpecError` for a file that says something else.
     """
-    base, variant = _split_variant(str(name))
-    if base.endswith(_SUFFIXES):
-        source = base
+    source = str(name)
+    if names_file(source):
         try:
-            text = read_regular(Path(base).expanduser()).decode()
+            text = read_regular(Path(source).expanduser()).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise EngineError(f"{base}: the profile cannot be read: {error}; {_list_them()}") from None
-    elif base in profile_names():
-        source = f"profile {base}"
-        text = (_SHIPPED / f"{base}.yaml").read_text(encoding="utf-8")
+            raise EngineError(f"{source}: the profile cannot be read: {error}; {_LIST}") from None
+    elif source in profile_names():
+        text = (_SHIPPED / f"{source}.yaml").read_text(encoding="utf-8")
     else:
-        near = nearest(base.lower(), profile_names(), most=3)
+        near = nearest(source.lower(), profile_names(), most=3)
         hint = f", perhaps {near} was meant" if near else ""
         raise EngineError(
-            f"no profile {base}{hint}; name a YAML file with one of your own or a hub id such as Qwen/Qwen3-8B, or "
-            f"{_list_them()}"
+            f"no profile {source}{hint}; name a YAML file with one of your own or a hub id such as Qwen/Qwen3-8B, or "
+            f"{_LIST}"
         )
     document = parse_yaml(text, source)
     if not isinstance(document, Mapping):
         raise SpecError(f"{source}: a profile is a mapping of keys to values, and this is {type(document).__name__}")
     try:
-        profile = validate(Profile, document)
-        if variant is None:
-            return profile
-        if variant not in profile.variants:
-            have = ", ".join(f"{base}:{name}" for name in profile.variants) or "none"
-            raise EngineError(f"{base} has no variant {variant}; it has {have}")
-        unpinned: dict[str, Any] = {"revision": None, "dtype": "auto", "gated": False, "variants": {}}
-        return validate(Profile, {**document, **unpinned, **profile.variants[variant]})
+        return validate(Profile, document)
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None
 
@@ -150,14 +137,3 @@ def with_profile(model: ModelSpec) -> ModelSpec:
     profile = load_profile(model.profile)
     changes = {"name": model.name or profile.name, "revision": model.revision or profile.revision}
     return model.model_copy(update=changes)
-
-
-def _split_variant(name: str) -> tuple[str, str | None]:
-    """Split `PROFILE:NAME` into the profile and the variant that it names; None: the profile's own weights."""
-    base, colon, variant = name.rpartition(":")
-    of_profile = colon and (base in profile_names() or base.endswith(_SUFFIXES))
-    return (base, variant) if of_profile else (name, None)
-
-
-def _list_them() -> str:
-    return "see the shipped ones with `medexam serve --list`"

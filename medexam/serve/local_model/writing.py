@@ -23,7 +23,7 @@ from medexam.errors import ContextLengthError
 from medexam.model_calls import Generation, Sampling
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.thinking import CLOSING, OPENING, find_thinking, is_open, whole_reply
+from medexam.serve.thinking import find_thinking, is_open, whole_reply
 
 _DEFAULT_BUDGET = 512
 """Tokens that a reply may have if the request does not say."""
@@ -103,28 +103,15 @@ def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int], number: int) 
         tokens = tokens[: end + 1]
     text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.sampling.stop)
     if stopped:
-        tokens = tokens[: _count_until(model, job, tokens, job.sampling.stop)]
-    thinking = _count_thinking(model, job, tokens, text)
+        texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
+        whole = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, job.sampling.stop)[1])
+        tokens = tokens[: next(whole, len(tokens))]
+    block = find_thinking(text, opened=job.opened)
+    thinking = None if block is None else len(model.encode([block[0]])[0])
     reason = "stop" if stopped or end is not None else "length"
     prompt_tokens = 0 if number else len(job.prompt)
     reply = whole_reply(text, opened=job.opened)
     return Generation(reply, reason, model.label, prompt_tokens, len(tokens), thinking)
-
-
-def _count_thinking(model: LocalModel, job: ReplyJob, tokens: list[int], text: str) -> int | None:
-    """Count the tokens of a reply's thinking, without the marks around it; None if it does not think."""
-    block = find_thinking(text, opened=job.opened)
-    if block is None:
-        return None
-    marks = [*([] if job.opened else [OPENING]), *([CLOSING] if block[1] else [])]
-    count = _count_until(model, job, tokens, (CLOSING,)) if block[1] else len(tokens)
-    return max(count - sum(map(len, model.encode(marks))) if marks else count, 0)
-
-
-def _count_until(model: LocalModel, job: ReplyJob, tokens: list[int], marks: Sequence[str]) -> int:
-    """Count the tokens that it takes until one of these marks is complete."""
-    texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
-    return next((count for count, text in enumerate(texts, start=1) if cut_at_stop(text, marks)[1]), len(tokens))
 
 
 def _drawing_steps(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[Any]:

@@ -1,14 +1,13 @@
 """vLLM's command lines, out of a profile, a hub id, a folder and SmolLM2, without vLLM."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_vllm import free_port
 
 from medexam.errors import EngineError
-from medexam.serve import Launch, Node, ServerSettings, plan_servers
+from medexam.serve import Launch, Node, ServerSettings, plan_server
 from table_cases import read_table
 
 
@@ -18,23 +17,23 @@ def value(launch: Launch, flag: str) -> str:
 
 def test_a_folder(model: Path) -> None:
     port = free_port()
-    (launch,) = plan_servers(str(model), ServerSettings(port=port), flags=["--max-model-len", "512"])
+    launch = plan_server(str(model), ServerSettings(port=port), flags=["--max-model-len", "512"])
     assert str(launch) == (
         f"HF_HUB_OFFLINE=1 {sys.executable} -m vllm.entrypoints.openai.api_server --model {model} "
         f"--served-model-name Tiny-1B --host 127.0.0.1 --port {port} --generation-config vllm "
         "--max-model-len 512"
     )
-    (own,) = plan_servers(str(model), flags=["--generation-config=auto"])
+    own = plan_server(str(model), flags=["--generation-config=auto"])
     assert "--generation-config" not in own.command, "what the user says is said once"
     assert (launch.address, launch.model, launch.gpus) == (f"http://127.0.0.1:{port}/v1", "Tiny-1B", ())
 
 
 def test_a_hub_id_keeps_its_name_and_may_be_fetched(model: Path) -> None:
-    (launch,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="0.0.0.0"), ["--served-model-name", "qwen"])
+    launch = plan_server("Qwen/Qwen3-8B", ServerSettings(host="0.0.0.0"), ["--served-model-name", "qwen"])
     assert (launch.environment, launch.model) == ({}, "qwen")
     assert launch.command[4:6] == ("Qwen/Qwen3-8B", "--host")
     assert launch.health == f"http://127.0.0.1:{value(launch, '--port')}/health"
-    (sixth,) = plan_servers("Qwen/Qwen3-8B", ServerSettings(host="::1", port=free_port()))
+    sixth = plan_server("Qwen/Qwen3-8B", ServerSettings(host="::1", port=free_port()))
     assert sixth.address.startswith("http://[::1]:")
 
 
@@ -45,7 +44,7 @@ def four_cards(cards) -> None:
 
 @pytest.mark.usefixtures("four_cards")
 def test_a_profile() -> None:
-    (launch,) = plan_servers("llama-3.1-70b", ServerSettings(port=free_port()))
+    launch = plan_server("llama-3.1-70b", ServerSettings(port=free_port()))
     command = launch.command
     assert value(launch, "--model") == launch.model == "meta-llama/Llama-3.1-70B-Instruct"
     assert value(launch, "--revision") == value(launch, "--tokenizer-revision")
@@ -62,22 +61,18 @@ def test_a_profile() -> None:
 
 
 @pytest.mark.usefixtures("four_cards")
-def test_replicas_have_ports_and_cards_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cards_that_cuda_shows_are_taken_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1,2")
-    settings = ServerSettings(replicas=3, port=41_200)
-    launches = plan_servers("qwen3-8b", settings, printing=True)  # so no port needs to be free
-    assert [launch.environment["CUDA_VISIBLE_DEVICES"] for launch in launches] == ["3", "1", "2"]
-    assert [value(launch, "--port") for launch in launches] == ["41200", "41201", "41202"]
-    found = plan_servers("qwen3-8b", replace(settings, port=None))
-    assert len({value(launch, "--port") for launch in found}) == 3
-    assert value(launches[0], "--reasoning-parser") == "qwen3"
-    assert [len(launch.notes) for launch in launches] == [1, 0, 0]
+    launch = plan_server("qwen3-8b", flags=["--data-parallel-size", "2"])
+    assert launch.environment["CUDA_VISIBLE_DEVICES"] == "3,1"
+    assert value(launch, "--reasoning-parser") == "qwen3"
+    assert len(launch.notes) == 1
 
 
 @pytest.mark.usefixtures("four_cards")
 def test_what_the_user_says_is_said_once() -> None:
     flags = ["-tp", "2", "--max_model_len=4096", "--no-enable-prefix-caching", "--dtype", "float16"]
-    (launch,) = plan_servers("qwen3-32b", ServerSettings(port=free_port()), flags=flags)
+    launch = plan_server("qwen3-32b", ServerSettings(port=free_port()), flags=flags)
     assert launch.gpus == (0, 1)
     assert launch.command[-len(flags) :] == tuple(flags)
     ours = launch.command[: -len(flags)]
@@ -89,16 +84,16 @@ def test_what_the_user_says_is_said_once() -> None:
 )
 def test_prompts_are_read_in_large_steps(cards, name: str, gib: float, tokens: str) -> None:
     cards(gib, name=name)
-    (launch,) = plan_servers("llama-3.1-8b")
+    launch = plan_server("llama-3.1-8b")
     assert value(launch, "--max-num-batched-tokens") == tokens
     assert "vllm.entrypoints.openai.api_server" in launch.command
-    (launch,) = plan_servers("llama-3.1-8b", flags=["-asc", "4", "--max_num_batched_tokens=2048"])
+    launch = plan_server("llama-3.1-8b", flags=["-asc", "4", "--max_num_batched_tokens=2048"])
     assert launch.command[2:4] == ("vllm.entrypoints.cli.main", "serve"), "which alone knows several processes"
     assert "--max-num-batched-tokens" not in launch.command
 
 
 def test_a_group_of_machines(model: Path) -> None:
-    head, other = (plan_servers("llama-3.1-70b", node=Node(rank, 2, "10.0.0.1"), printing=True)[0] for rank in (0, 1))
+    head, other = (plan_server("llama-3.1-70b", node=Node(rank, 2, "10.0.0.1"), printing=True) for rank in (0, 1))
     assert head.command[2:5] == ("vllm.entrypoints.cli.main", "serve", "meta-llama/Llama-3.1-70B-Instruct")
     assert value(other, "--node-rank") == "1"
     assert value(other, "--master-addr") == "10.0.0.1"
@@ -110,31 +105,20 @@ def test_a_group_of_machines(model: Path) -> None:
     assert (bool(head.address), other.address, other.port) == (True, "", None)
     assert head.gpus == other.gpus == (0, 1)
     with pytest.raises(EngineError, match="needs a profile"):
-        plan_servers("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
+        plan_server("Org/Model", node=Node(0, 2, "10.0.0.1"), printing=True)
 
 
 def test_the_cpu_build_gets_its_cache_and_block_size(cpu_build: Path) -> None:
-    (launch,) = plan_servers(str(cpu_build))
+    launch = plan_server(str(cpu_build))
     assert launch.environment["VLLM_CPU_KVCACHE_SPACE"] == "2"
     assert "VLLM_CPU_OMP_THREADS_BIND" not in launch.environment
     assert " --block-size 32" in str(launch)
-    (own,) = plan_servers(str(cpu_build), flags=["--block-size=64"])
+    own = plan_server(str(cpu_build), flags=["--block-size=64"])
     assert "--block-size" not in own.command
 
 
-@pytest.mark.parametrize(("cores", "bound"), [({0, 1}, ["0", "1"]), ({2, 3, 5, 7, 8}, ["2,3", "5,7,8"])])
-def test_servers_on_the_processor_share_its_cores(
-    cpu_build: Path, monkeypatch: pytest.MonkeyPatch, cores: set[int], bound: list[str]
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _process: cores)
-    launches = plan_servers(str(cpu_build), ServerSettings(replicas=2))
-    assert [launch.environment["VLLM_CPU_OMP_THREADS_BIND"] for launch in launches] == bound
-    with pytest.raises(EngineError, match=r"9 servers on \d cores"):
-        plan_servers(str(cpu_build), ServerSettings(replicas=9))
-
-
 def test_a_processor_without_bfloat16_computes_in_float32(cpu_build: Path) -> None:
-    (launch,) = plan_servers(str(cpu_build))
+    launch = plan_server(str(cpu_build))
     features = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     expected = () if features & {"avx512_bf16", "amx_bf16"} else ("--dtype", "float32")
     assert launch.command[launch.command.index("--no-enable-chunked-prefill") + 1 :] == expected
@@ -142,19 +126,19 @@ def test_a_processor_without_bfloat16_computes_in_float32(cpu_build: Path) -> No
 
 def test_a_profile_for_cards_on_the_processor(cpu_build: Path) -> None:
     with pytest.raises(EngineError, match="build for processors: name another with --python, or try the profile"):
-        plan_servers("qwen3-8b")
-    (launch,) = plan_servers("qwen3-8b", printing=True)
+        plan_server("qwen3-8b")
+    launch = plan_server("qwen3-8b", printing=True)
     assert "VLLM_CPU_KVCACHE_SPACE" not in launch.environment
 
 
 @pytest.mark.usefixtures("four_cards")
 def test_apptainer(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (launch,) = plan_servers(str(model), ServerSettings(container="vllm.sif"), printing=True)
+    launch = plan_server(str(model), ServerSettings(container="vllm.sif"), printing=True)
     assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", str(model), "vllm.sif", "python3")
     monkeypatch.setenv("HF_HOME", "/scratch/hf")
-    first, second = plan_servers("qwen3-8b", ServerSettings(2, container="vllm.sif"), printing=True)
-    assert first.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
-    assert second.environment["CUDA_VISIBLE_DEVICES"] == "1"
+    launch = plan_server("qwen3-8b", ServerSettings(container="vllm.sif"), printing=True)
+    assert launch.command[:7] == ("apptainer", "exec", "--nv", "--bind", "/scratch/hf", "vllm.sif", "python3")
+    assert launch.environment["CUDA_VISIBLE_DEVICES"] == "0"
     own = Node(0, 2, "10.0.0.1", address="10.0.0.1", interface="ib0").environment
     assert own == {"VLLM_HOST_IP": "10.0.0.1", "NCCL_SOCKET_IFNAME": "=ib0", "GLOO_SOCKET_IFNAME": "ib0"}
 
@@ -165,20 +149,20 @@ def test_models_that_cannot_start(model: Path, tmp_path: Path, name: str, messag
     (tmp_path / "hollow").mkdir()
     (tmp_path / "hollow" / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(EngineError, match=message):
-        plan_servers(name.format(here=tmp_path))
+        plan_server(name.format(here=tmp_path))
 
 
 @pytest.mark.parametrize(*read_table("refused_flags"))
 def test_what_is_refused(model: Path, flags: list[str], message: str) -> None:
     with pytest.raises(EngineError, match=message) as caught:
-        plan_servers(str(model), flags=flags)
+        plan_server(str(model), flags=flags)
     assert "canary" not in str(caught.value)
 
 
 def test_a_python_without_vllm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(EngineError, match=r"pip install 'vllm>=0\.29'.*--python.*--container"):
-        plan_servers("Qwen/Qwen3-8B")
+        plan_server("Qwen/Qwen3-8B")
     with pytest.raises(EngineError, match="name another with --python"):
-        plan_servers("Qwen/Qwen3-8B", ServerSettings(python=tmp_path / "none"))
-    assert plan_servers("Qwen/Qwen3-8B", printing=True)[0].command[2].startswith("vllm.")
+        plan_server("Qwen/Qwen3-8B", ServerSettings(python=tmp_path / "none"))
+    assert plan_server("Qwen/Qwen3-8B", printing=True).command[2].startswith("vllm.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from medexam.errors import EngineError
-from medexam.serve import Launch, ServerSettings, load_profile, plan_servers, profile_names
+from medexam.serve import Launch, ServerSettings, load_profile, plan_server, profile_names
 from table_cases import read_table
 
 A100, H100, H200 = 40.0, 79.65, 140.4
@@ -25,9 +25,9 @@ def test_cuda_visible_devices(cards, monkeypatch, visible: str, gpus: list[int] 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     if gpus is None:
         with pytest.raises(EngineError, match=r"needs a GPU|here are"):
-            plan_servers("qwen3-32b", ServerSettings(replicas=1))
+            plan_server("qwen3-32b", ServerSettings())
     else:
-        (launch,) = plan_servers("qwen3-32b", flags=["-tp", "2", "--max-model-len", "16384"], printing=True)
+        launch = plan_server("qwen3-32b", flags=["-tp", "2", "--max-model-len", "16384"], printing=True)
         assert [*launch.gpus] == gpus
 
 
@@ -36,7 +36,7 @@ def test_a_driver_that_fails_is_no_card(cards, tmp_path: Path, says: str) -> Non
     cards(A100)
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
     with pytest.raises(EngineError, match=r"needs a GPU.*--slurm.*--print.*smollm2-cpu"):
-        plan_servers("qwen3-8b")
+        plan_server("qwen3-8b")
 
 
 PER_GPU = re.compile(
@@ -55,7 +55,7 @@ def memory(launch: Launch) -> list[float]:
 
 def test_the_sum(cards) -> None:
     cards(*[A100] * 4)
-    weights, computing, context, tokens, margin, needed, usable, contexts = memory(plan_servers("llama-3.1-70b")[0])
+    weights, computing, context, tokens, margin, needed, usable, contexts = memory(plan_server("llama-3.1-70b"))
     gb = A100 * 2**30 / 1e9
     expected = (141.1 / 4, 256 * 128_256 * 40 / 1e9 + 0.8 + 1.0, 2 * 80 * 8 / 4 * 128 * 2 * 8192 / 1e9, 0.02 * gb)
     assert (weights, computing, context, margin) == pytest.approx(expected, abs=0.051)
@@ -63,10 +63,10 @@ def test_the_sum(cards) -> None:
     assert usable == pytest.approx(0.95 * gb, abs=0.051)
     assert contexts == pytest.approx((0.95 * gb - sum(expected)) / expected[2] + 1, abs=0.051)
     cards(*[H100] * 4)
-    many = memory(plan_servers("llama-3.1-70b", flags=["-tp", "4", "--max-model-len", "8192"])[0])
+    many = memory(plan_server("llama-3.1-70b", flags=["-tp", "4", "--max-model-len", "8192"]))
     assert many[1] == pytest.approx(1024 * 128_256 * 40 / 1e9 + 1.8, abs=0.051), "vLLM computes more on large cards"
     cards(*[A100] * 16)
-    copied = memory(plan_servers("llama-3.1-70b", flags=["-tp", "16", "--max-model-len", "8192"])[0])
+    copied = memory(plan_server("llama-3.1-70b", flags=["-tp", "16", "--max-model-len", "8192"]))
     assert copied[2] == pytest.approx(2 * 80 * 1 * 128 * 2 * 8192 / 1e9, abs=0.051), "a head is not cut"
 
 
@@ -74,38 +74,35 @@ def test_the_sum(cards) -> None:
 def test_what_fits_by_a_hair(cards, gib: float, fits: bool) -> None:
     cards(*[gib] * 4)
     if fits:
-        assert plan_servers("llama-3.1-70b")[0].gpus == (0, 1, 2, 3)
+        assert plan_server("llama-3.1-70b").gpus == (0, 1, 2, 3)
     else:
         with pytest.raises(EngineError, match=r"llama-3\.1-70b takes 8 x 24 GB"):
-            plan_servers("llama-3.1-70b")
+            plan_server("llama-3.1-70b")
 
 
 @pytest.mark.parametrize(*read_table("layouts_of_cards"))
 def test_the_layout_for_what_is_here(
-    cards, name: str, sizes: list[float], replicas: int, parallel: int, context: int
+    cards, name: str, sizes: list[float], copies: int, parallel: int, context: int
 ) -> None:
     cards(*sizes)
-    launches = plan_servers(name, ServerSettings(replicas=replicas), printing=True)
-    assert [launch.gpus for launch in launches] == [
-        tuple(range(at * parallel, (at + 1) * parallel)) for at in range(replicas)
-    ]
-    for launch in launches:
-        assert value(launch, "--max-model-len") == str(context)
-        assert (value(launch, "--tensor-parallel-size") or "1") == str(parallel)
+    launch = plan_server(name, flags=["-dp", str(copies)], printing=True)
+    assert launch.gpus == tuple(range(copies * parallel))
+    assert value(launch, "--max-model-len") == str(context)
+    assert (value(launch, "--tensor-parallel-size") or "1") == str(parallel)
 
 
 @pytest.mark.parametrize("name", profile_names())
 def test_every_shipped_profile_has_a_layout_on_cards_of_each_size(cards, name: str) -> None:
     for gib in (22.5, A100, H100, H200):
         cards(*[gib] * 8)
-        (launch,) = plan_servers(name, printing=True)
+        launch = plan_server(name, printing=True)
         assert load_profile(name).on_cpu or launch.gpus
 
 
 def test_too_few_cards_are_told_in_one_line(cards) -> None:
     cards(A100, A100)
     with pytest.raises(EngineError) as caught:
-        plan_servers("llama-3.1-70b")
+        plan_server("llama-3.1-70b")
     text = str(caught.value)
     assert text.startswith("llama-3.1-70b takes 8 x 24 GB or 4 x 40 GB or 2 x 80 GB or 2 x 141 GB, free")
     assert "here are GPU 0 (NVIDIA A100, 42.9 of 42.9 GB free), GPU 1" in text
@@ -117,48 +114,44 @@ def test_what_does_not_fit_is_refused_with_the_sum_and_the_longest_context(cards
     with pytest.raises(
         EngineError, match=r"= 50\.0 GB > 40\.8 GB \(95% of 42\.9 GB\); take .* at most \d+ tokens"
     ) as told:
-        plan_servers("llama-3.1-70b", flags=["--max-model-len", "131072"])
+        plan_server("llama-3.1-70b", flags=["--max-model-len", "131072"])
     tokens = str(told.value).partition("--max-model-len ")[2].partition(")")[0]
-    (launch,) = plan_servers("llama-3.1-70b", flags=["--max-model-len", tokens])
+    launch = plan_server("llama-3.1-70b", flags=["--max-model-len", tokens])
     assert launch.command[-2:] == ("--max-model-len", tokens)
     with pytest.raises(EngineError, match="takes at most 131072 tokens, not 200000"):
-        plan_servers("llama-3.1-70b", flags=["--max-model-len", "200000"])
+        plan_server("llama-3.1-70b", flags=["--max-model-len", "200000"])
 
 
-def test_each_replica_has_cards_of_its_own(cards, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cards_that_others_use_are_left_alone(cards, monkeypatch: pytest.MonkeyPatch) -> None:
     cards(*[A100] * 3, used={0: 30_000})
-    launches = plan_servers("llama-3.1-8b", ServerSettings(replicas=2))
-    assert [launch.gpus for launch in launches] == [(1,), (2,)], "another process has most of card 0"
-    assert any("the cache holds 2.5 whole contexts at once" in note for note in launches[0].notes)
+    launch = plan_server("llama-3.1-8b")
+    assert launch.gpus == (1,)
+    assert memory(launch)[-1] == 2.5
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(EngineError, match=r"free of other programs, and here are GPU 0 .*: stop what else runs"):
-        plan_servers("llama-3.1-8b")
+        plan_server("llama-3.1-8b")
 
 
 def test_flags_change_the_layout(cards) -> None:
     cards(*[H100] * 8)
     flags = ["--tensor-parallel-size=8", "--gpu_memory_utilization", "0.9"]
-    (launch,) = plan_servers("llama-3.1-70b", flags=flags, printing=True)
+    launch = plan_server("llama-3.1-70b", flags=flags, printing=True)
     assert launch.gpus == tuple(range(8))
     assert launch.command[launch.command.index("--max-model-len") + 1] == "131072"
     with pytest.raises(EngineError, match="--tensor-parallel-size many: not a number"):
-        plan_servers("llama-3.1-70b", flags=["-tp", "many"])
+        plan_server("llama-3.1-70b", flags=["-tp", "many"])
 
 
 @pytest.mark.usefixtures("site")
 def test_printing_needs_no_card() -> None:
-    launches = plan_servers("llama-3.1-70b", ServerSettings(replicas=2), printing=True)
-    assert [launch.gpus for launch in launches] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert any("llama-3.1-70b on 4 x 40 GB, per GPU: 35.3" in note for note in launches[0].notes)
+    launch = plan_server("llama-3.1-70b", printing=True)
+    assert launch.gpus == (0, 1, 2, 3)
+    assert any("llama-3.1-70b on 4 x 40 GB, per GPU: 35.3" in note for note in launch.notes)
 
 
-def test_a_model_of_unknown_size(cards) -> None:
+def test_a_model_of_unknown_size_is_left_to_vllm(cards) -> None:
     cards(A100, A100)
-    for replicas, gpus in ((1, [()]), (2, [(0,), (1,)])):
-        launches = plan_servers("Org/Model", ServerSettings(replicas=replicas), printing=True)
-        assert [launch.gpus for launch in launches] == gpus
-    with pytest.raises(EngineError, match="2 replicas need 4 GPUs, and this machine has 2"):
-        plan_servers("Org/Model", ServerSettings(replicas=2), ["-tp", "2"])
+    assert plan_server("Org/Model", printing=True).gpus == ()
 
 
 LLAMA_70B = {
@@ -191,7 +184,7 @@ def test_a_folder_is_laid_out_by_its_own_files_as_its_profile_is(cards, tmp_path
     nested = write_model(tmp_path / "nested", {"text_config": LLAMA_70B}, *[47_033_333_333] * 3)
     for sizes, gpus in (([A100] * 4, (0, 1, 2, 3)), ([H200] * 4, (0, 1)), ([22.5] * 8, tuple(range(8)))):
         cards(*sizes)
-        ours, same, profile = (plan_servers(str(one))[0] for one in (folder, nested, "llama-3.1-70b"))
+        ours, same, profile = (plan_server(str(one)) for one in (folder, nested, "llama-3.1-70b"))
         assert ours.gpus == same.gpus == profile.gpus == gpus
         sums = [
             next(note for note in one.notes if "of weights" in note).partition("per GPU: ")[2] for one in (ours, same)
@@ -206,10 +199,10 @@ def test_the_hubs_cache_is_looked_into_for_the_revision_that_is_named(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     stored = tmp_path / "hub" / "models--Org--Large"
     write_model(stored / "snapshots" / "abc", LLAMA_70B, 141_100_000_000)
-    assert plan_servers("Org/Large", printing=True)[0].gpus == ()
+    assert plan_server("Org/Large", printing=True).gpus == ()
     (stored / "refs").mkdir()
     (stored / "refs" / "main").write_text("abc", encoding="ascii")
-    (launch,) = plan_servers("Org/Large", printing=True)
+    launch = plan_server("Org/Large", printing=True)
     assert (launch.gpus, value(launch, "--tensor-parallel-size")) == ((0, 1, 2, 3), "4"), "as its profile"
     (stored / "snapshots" / "abc" / "config.json").write_text('{"num_hidden_layers": "many"}')
-    assert plan_servers("Org/Large", printing=True)[0].gpus == (), "files that say too little"
+    assert plan_server("Org/Large", printing=True).gpus == (), "files that say too little"

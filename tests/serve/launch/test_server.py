@@ -1,7 +1,6 @@
-"""A fleet of servers, with a package that calls itself vllm and serves nothing but `/health`."""
+"""A server that is kept running, with a package that calls itself vllm and serves nothing but `/health`."""
 
 import os
-import re
 import socket
 import stat
 import subprocess
@@ -16,7 +15,7 @@ from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import host_name
-from medexam.serve import TIMING, ClientAccess, Fleet, Launch, Registry, ServerSettings, group_lives, plan_servers
+from medexam.serve import TIMING, ClientAccess, Launch, Registry, ServerSettings, VLLMServer, group_lives, plan_server
 from waiting import BACKSTOP_S, until
 
 FOR_EVER = ("--loads-until", "/no such file")
@@ -54,47 +53,44 @@ def running(folder: Path) -> list[int]:
     return found
 
 
-def test_each_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
-    seen: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
-    quick, slow = plan(), plan("--loads-until", str(tmp_path / "seen"))
+def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, registry: Registry) -> None:
+    launch = plan("--loads-until", str(tmp_path / "seen"))
 
     def progress(_seconds: float, line: str) -> None:
-        answering, loading = registry.read(), registry.read_loading()
-        seen.append((tuple(one.address for one in answering), tuple(one.address for one in loading)))
-        if seen[-1] == ((quick.address,), (slow.address,)) and line.startswith(f"{slow.address}: loading"):
+        addresses = [one.address for one in registry.read_loading()]
+        if (registry.read(), addresses) == ((), [launch.address]) and line.startswith("loading"):
             (tmp_path / "seen").touch()
 
     key_file = tmp_path / "8000.key"
     access = ClientAccess("s3cret", key_file, registry, "17")
-    with Fleet([quick, slow], logs=tmp_path / "logs", access=access) as fleet:
-        fleet.wait_healthy(progress)
-        assert fleet.addresses == (quick.address, slow.address)
-        entries = registry.read()
-        assert [(one.address, one.model, one.host) for one in entries] == [
-            (launch.address, "tiny", host_name()) for launch in (quick, slow)
-        ]
-        assert {(one.job, one.key_file) for one in entries} == {("17", key_file)}
-        assert httpx.get(quick.health, trust_env=False).status_code == 200
-        # The key is in the servers' environment alone.
+    with VLLMServer(launch, logs=tmp_path / "logs", access=access) as server:
+        server.wait_healthy(progress)
+        assert server.address == launch.address
+        (entry,) = registry.read()
+        assert (entry.address, entry.model, entry.host) == (launch.address, "tiny", host_name())
+        assert (entry.job, entry.key_file) == ("17", key_file)
+        assert httpx.get(launch.health, trust_env=False).status_code == 200
+        # The key is in the server's environment alone.
         pids = running(tmp_path)
         assert not [pid for pid in pids if b"s3cret" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
-        assert "s3cret" not in f"{quick}{quick!r}"
+        assert "s3cret" not in f"{launch}{launch!r}"
         assert "VLLM_API_KEY" not in os.environ
-    assert (tmp_path / "seen").exists(), seen
+    assert (tmp_path / "seen").exists()
     assert len(pids) > 2
     assert registry.read() == registry.read_loading() == ()
     assert not running(tmp_path)
-    assert [path.name for path in fleet.logs] == [f"vllm-{httpx.URL(one).port}.log" for one in fleet.addresses]
-    assert "with a key" in fleet.logs[0].read_text()
-    assert stat.S_IMODE(fleet.logs[0].stat().st_mode) == 0o600
+    assert server.log.name == f"vllm-{launch.port}.log"
+    assert "with a key" in server.log.read_text()
+    assert stat.S_IMODE(server.log.stat().st_mode) == 0o600
 
 
-def test_a_server_that_dies_while_loading_takes_the_others_along(tmp_path: Path, registry: Registry) -> None:
+def test_one_that_dies_while_loading_says_why(tmp_path: Path, registry: Registry) -> None:
     port = free_port()
-    fleet = Fleet([plan(*FOR_EVER), plan("--die", f"{port}:disk full", port=port)], logs=tmp_path)
-    with pytest.raises(EngineError, match=r"no weights: .*disk full"), fleet:
-        fleet.wait_healthy()
+    access = ClientAccess(registry=registry)
+    server = VLLMServer(plan("--die", f"{port}:disk full", port=port), logs=tmp_path, access=access)
+    with pytest.raises(EngineError, match=r"no weights: .*disk full"), server:
+        server.wait_healthy()
     assert registry.read() == ()
     assert not running(tmp_path)
 
@@ -103,14 +99,14 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(EngineError, match="choose another with --port, or stop what listens there"):
-            plan_servers("Qwen/Qwen3-8B", ServerSettings(port=port))
+            plan_server("Qwen/Qwen3-8B", ServerSettings(port=port))
     # While another process's server loads, its port belongs to it.
-    code = f"from medexam.serve import *; plan_servers('Qwen/Qwen3-8B', ServerSettings(port={port})); input()"
+    code = f"from medexam.serve import *; plan_server('Qwen/Qwen3-8B', ServerSettings(port={port})); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         told = f"port {port} belongs to another server.*--port"
         until(lambda: other.poll() is not None or port_is_claimed(port), "its claim")
         with pytest.raises(EngineError, match=told):
-            plan_servers("Qwen/Qwen3-8B", ServerSettings(port=port))
+            plan_server("Qwen/Qwen3-8B", ServerSettings(port=port))
         other.communicate(b"\n")
 
 
@@ -119,7 +115,7 @@ def port_is_claimed(port: int) -> bool:
 
 
 def test_two_plans_at_once_choose_different_ports(tmp_path: Path) -> None:
-    first, second = (plan_servers("Qwen/Qwen3-8B")[0] for _ in range(2))
+    first, second = (plan_server("Qwen/Qwen3-8B") for _ in range(2))
     assert first.port != second.port
 
 
@@ -127,9 +123,9 @@ def test_one_that_loads_too_long_and_will_not_stop_is_killed(tmp_path: Path, mon
     monkeypatch.setattr(TIMING, "load_s", 0.4)
     with (
         pytest.raises(EndpointUnreachableError, match=r"not healthy after 0 s; the last lines"),
-        Fleet([plan(), plan(*FOR_EVER, "--stubborn", "1")], logs=tmp_path) as fleet,
+        VLLMServer(plan(*FOR_EVER, "--stubborn", "1"), logs=tmp_path) as server,
     ):
-        fleet.wait_healthy()
+        server.wait_healthy()
     assert not running(tmp_path)
 
 
@@ -137,27 +133,27 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
     tmp_path: Path, registry: Registry
 ) -> None:
     sign = tmp_path / "crash"
-    steady, crashing = plan(), plan("--crash-once-on", str(sign))
+    crashing = plan("--crash-once-on", str(sign))
     told: list[tuple[str, list[str]]] = []
 
     def notify(line: str) -> None:
         told.append((line, [one.address for one in registry.read()]))
 
     access = ClientAccess(registry=registry)
-    with Fleet([steady, crashing], logs=tmp_path / "logs", access=access, notify=notify) as fleet:
-        fleet.wait_healthy()
+    with VLLMServer(crashing, logs=tmp_path / "logs", access=access, notify=notify) as server:
+        server.wait_healthy()
         sign.touch()
-        watching = threading.Thread(target=fleet.watch)
+        watching = threading.Thread(target=server.watch)
         watching.start()
         until(lambda: len(told) == 2)
-        fleet.stop()
+        server.stop()
         watching.join(BACKSTOP_S)
         assert not watching.is_alive()
     (crash, meanwhile), again = told
     assert "ended with exit code 13; it is started again in 0 s, 2 more times after that" in crash
-    assert meanwhile == [steady.address]
-    assert again == (f"{crashing.address} answers again", [steady.address, crashing.address])
-    assert "CUDA error" in fleet.logs[1].with_suffix(".1.log").read_text()
+    assert meanwhile == []
+    assert again == (f"{crashing.address} answers again", [crashing.address])
+    assert "CUDA error" in server.log.with_suffix(".1.log").read_text()
     assert registry.read() == ()
     assert not running(tmp_path)
 
@@ -167,11 +163,11 @@ def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Regist
     sign = tmp_path / "crash"
     access = ClientAccess(registry=registry)
     crashing = plan("--crash-on", str(sign))
-    with Fleet([crashing], logs=tmp_path, access=access, restarts=1, notify=told.append) as fleet:
-        fleet.wait_healthy()
+    with VLLMServer(crashing, logs=tmp_path, access=access, restarts=1, notify=told.append) as server:
+        server.wait_healthy()
         sign.touch()
         with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
-            fleet.watch()
+            server.watch()
     assert sum("started again" in line for line in told) == 1
     assert len(list(tmp_path.glob("vllm-*.log"))) == 2, "each start has a log"
     assert registry.read() == ()
@@ -179,17 +175,17 @@ def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Regist
 
 def test_servers_have_the_name_by_which_other_machines_reach_them(tmp_path: Path, registry: Registry) -> None:
     launch = plan()
-    with Fleet([launch], logs=tmp_path, access=ClientAccess(registry=registry, host="node7")) as fleet:
-        fleet.wait_healthy()
+    with VLLMServer(launch, logs=tmp_path, access=ClientAccess(registry=registry, host="node7")) as server:
+        server.wait_healthy()
         assert [one.address for one in registry.read()] == [launch.address.replace("127.0.0.1", "node7")]
 
 
 def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     access = ClientAccess(registry=Registry(tmp_path / "file" / "servers.json"))
-    with pytest.raises(EngineError, match="cannot be written"), Fleet([plan()], logs=tmp_path, access=access):
+    with pytest.raises(EngineError, match="cannot be written"), VLLMServer(plan(), logs=tmp_path, access=access):
         pass
-    with pytest.raises(EngineError, match="another folder with --folder"), Fleet([plan()], logs=tmp_path / "file"):
+    with pytest.raises(EngineError, match="another folder with --folder"), VLLMServer(plan(), logs=tmp_path / "file"):
         pass
     assert not running(tmp_path)
 
@@ -197,14 +193,14 @@ def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) 
 SUPERVISOR = """
 import sys
 from pathlib import Path
-from medexam.serve import ClientAccess, Fleet, Launch, Registry
+from medexam.serve import ClientAccess, Launch, Registry, VLLMServer
 port, folder = int(sys.argv[1]), Path(sys.argv[2])
 command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
 launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"http://127.0.0.1:{port}/v1", model="tiny")
-with Fleet([launch], logs=folder, access=ClientAccess(registry=Registry(folder / "servers.json"))) as fleet:
-    fleet.wait_healthy()
+with VLLMServer(launch, logs=folder, access=ClientAccess(registry=Registry(folder / "servers.json"))) as server:
+    server.wait_healthy()
     print("healthy", flush=True)
-    fleet.watch()
+    server.watch()
 """
 
 
@@ -222,6 +218,6 @@ def test_servers_do_not_outlive_a_supervisor_that_is_killed(tmp_path: Path, regi
 
 def test_a_node_that_only_computes_is_not_waited_for(tmp_path: Path) -> None:
     launch = Launch((sys.executable, "-c", "import time; time.sleep(600)"), "")
-    with Fleet([launch], logs=tmp_path) as fleet:
-        fleet.wait_healthy()
-        assert not re.search("http", " ".join(fleet.addresses))
+    with VLLMServer(launch, logs=tmp_path) as server:
+        server.wait_healthy()
+        assert not server.address

@@ -1,0 +1,263 @@
+"""One vLLM server of this machine, kept running: started behind a guard, registered, restarted, and stopped.
+
+It has a Python of its own, because vLLM rarely shares an environment with other packages, and a process group of its
+own, because it starts workers that must not outlive it. It leaves nothing behind: it leaves the registry before it is
+stopped, and if this process is killed, its guard ends it. This module plans no command and sends no questions.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import httpx
+
+from medexam.errors import EndpointUnreachableError, EngineError
+from medexam.files import host_name
+from medexam.serve.discovery.registry import RegisteredServer, Registry
+from medexam.serve.launch.command import Launch
+from medexam.serve.timing import TIMING
+
+RESTARTS = 3
+"""How often a server that crashed is started again."""
+_GUARD = str(Path(__file__).with_name("guard.py"))
+_POLL_S = 0.05
+_TAIL_LINES = 12
+
+
+@dataclass(frozen=True)
+class ClientAccess:
+    """How clients find a server and which key they send."""
+
+    key: str | None = field(default=None, repr=False)
+    """What clients must send; None: the server asks for none."""
+    key_file: Path | None = None
+    """Where clients find the key."""
+    registry: Registry | None = None
+    """Where clients find the server; None: they are told the address."""
+    job: str | None = None
+    """Id of the server's Slurm job."""
+    host: str | None = None
+    """The name by which other machines reach this one; None: the address as planned."""
+
+
+class VLLMServer:
+    """A running server: `with VLLMServer(launch, logs=folder) as server: server.wait_healthy(); server.watch()`.
+
+    One thread may watch while another stops it.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        logs: Path,
+        access: ClientAccess = ClientAccess(),
+        restarts: int = RESTARTS,
+        notify: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        """Set up the server; nothing starts before the `with` block.
+
+        `logs` is a folder; only its owner can read the log. The key is passed in the server's environment alone.
+        `notify` is called with each event while it runs.
+        """
+        self.launch = launch
+        self.log = logs / f"vllm-{launch.port or 'worker'}.log"
+        self.address = launch.address
+        """Base address as clients reach it; empty for a node that only computes."""
+        if access.host is not None and launch.address:
+            self.address = str(httpx.URL(launch.address).copy_with(host=access.host))
+        self._access = access
+        self._restarts_left = restarts
+        self._restarts = 0
+        self._notify = notify
+        self._lock = threading.RLock()
+        """Held for each look, so that `stop`, in another thread, never ends the server while it is started."""
+        self._stopping = threading.Event()
+        self._healthy = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the guard, which is also the group's of guard and server; None while it does not run."""
+        return None if self._process is None else self._process.pid
+
+    def __enter__(self) -> Self:
+        try:
+            # A registry that cannot be written is reported now, before minutes of loading.
+            if self._access.registry is not None:
+                self._access.registry.add()
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wait_healthy(self, progress: Callable[[float, str], None] | None = None) -> None:
+        """Return once it answers, or is stopped; it is registered as soon as it answers.
+
+        `progress` is called with the seconds that passed and the last line of the log. Raises `EngineError` with the
+        log's last lines if it ends or takes longer than `TIMING.load_s`; then leave the `with` block.
+        """
+        started = time.monotonic()
+        while not self._stopping.is_set():
+            self._look()
+            if self._healthy:
+                return
+            waited = time.monotonic() - started
+            if waited >= TIMING.load_s:
+                raise EndpointUnreachableError(
+                    f"the server was not healthy after {waited:.0f} s; the last lines of {self.log}:\n{self._tail()}"
+                )
+            if progress is not None:
+                progress(waited, self._tail(1))
+            self._stopping.wait(TIMING.tick_s)
+
+    def watch(self) -> None:
+        """Keep it running until `stop` is called.
+
+        If it ends by itself, it is started again after a pause, and is not in the registry meanwhile. Raises
+        `EngineError` with the log's last lines if it ends more often than `restarts`.
+        """
+        while not self._stopping.is_set():
+            try:
+                if self._look():
+                    self._notify(f"{self.address} answers again")
+                self._stopping.wait(TIMING.tick_s)
+            except EngineError as error:
+                self._end()
+                if not self._restarts_left:
+                    raise
+                self._restarts_left -= 1
+                self._restarts += 1
+                # The next start makes a new log, and this one says why it crashed.
+                with contextlib.suppress(OSError):
+                    self.log.replace(self.log.with_suffix(f".{self._restarts}.log"))
+                pause_s = TIMING.first_pause_s * 2.0 ** (self._restarts - 1)
+                self._notify(
+                    f"{self.address}: {str(error).partition(';')[0]}; it is started again in {pause_s:.0f} s, "
+                    f"{self._restarts_left} more times after that"
+                )
+                self._stopping.wait(pause_s)
+                self._start()
+
+    def stop(self) -> None:
+        """Take it out of the registry and end it with all that it started. Stopping twice is harmless."""
+        self._stopping.set()
+        self._end()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            try:
+                self.log.parent.mkdir(parents=True, exist_ok=True)
+                self.log.unlink(missing_ok=True)
+                number = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise EngineError(
+                    f"{self.log}: the log cannot be written: {error.strerror}; name another folder with --folder"
+                ) from None
+            key = {} if self._access.key is None else {"VLLM_API_KEY": self._access.key}
+            with os.fdopen(number, "wb") as stream:
+                self._process = subprocess.Popen(  # noqa: S603 - the command is the user's own
+                    (sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *self.launch.command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **self.launch.environment, **key},
+                    # A group of its own: Ctrl-C reaches this process alone, and `stop` reaches the workers of vLLM.
+                    start_new_session=True,
+                )
+            self._register(self._process.pid)
+
+    def _look(self) -> bool:
+        """Return whether it answers since this look; raises `EngineError` with the log's last lines if it ended."""
+        with self._lock:
+            if self._process is None:
+                return False
+            if (code := self._process.poll()) is not None:
+                raise EngineError(
+                    f"the server ended with exit code {code}; the last lines of {self.log}:\n{self._tail()}"
+                )
+            if self._healthy or not self._answers():
+                return False
+            self._healthy = True
+            self._register(self._process.pid)
+            return True
+
+    def _answers(self) -> bool:
+        if not self.launch.address:  # a node that only computes
+            return True
+        with contextlib.suppress(httpx.TransportError):
+            # Without the environment's proxies: the server is on this machine.
+            return httpx.get(self.launch.health, timeout=2.0, trust_env=False).status_code == httpx.codes.OK
+        return False
+
+    def _end(self) -> None:
+        """End the whole group: asked first, killed after `TIMING.grace_s` seconds."""
+        with self._lock:
+            # First, so that no run sends questions to a server that is about to end.
+            self._write(lambda registry: registry.remove(self.address))
+            process, self._process, self._healthy = self._process, None, False
+            if process is None:
+                return
+            for sign, wait_s in ((signal.SIGTERM, TIMING.grace_s), (signal.SIGKILL, 5.0)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, sign)
+                deadline = time.monotonic() + wait_s
+                # Workers may outlive the process that started them, with a GPU's memory. Unreaped it would stay a
+                # zombie, whose number counts as a running server's.
+                while (alive := process.poll() is None or group_lives(process.pid)) and time.monotonic() < deadline:
+                    time.sleep(_POLL_S)
+                if not alive:
+                    return
+
+    def _register(self, pid: int) -> None:
+        access = self._access
+        entry = RegisteredServer(
+            address=self.address,
+            model=self.launch.model,
+            host=host_name(),
+            pid=pid,
+            job=access.job,
+            key_file=access.key_file,
+            ready=self._healthy,
+        )
+        self._write(lambda registry: registry.add(entry))
+
+    def _write(self, change: Callable[[Registry], None]) -> None:
+        """Change the registry; if it cannot be written now, that is told, and the server still serves."""
+        if self._access.registry is not None:
+            try:
+                change(self._access.registry)
+            except EngineError as error:
+                self._notify(str(error))
+
+    def _tail(self, lines: int = _TAIL_LINES) -> str:
+        """Return the last lines of the log."""
+        with contextlib.suppress(OSError), self.log.open("rb") as stream:
+            stream.seek(max(stream.seek(0, os.SEEK_END) - 16_384, 0))
+            text = [line for line in stream.read().decode(errors="replace").splitlines() if line.strip()]
+            return "\n".join(text[-lines:])
+        return ""
+
+
+def group_lives(group: int) -> bool:
+    """Return whether a process of the group still runs; a zombie does not count."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, member_of = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(member_of) == group and state not in "ZX":
+                return True
+    return False
