@@ -187,8 +187,8 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.files import host_name
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
-    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.launch.ports import next_free
+    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.network.keys import make_key
 
     job_node, found_in = JobNode.find(), job.found_in

@@ -35,7 +35,7 @@ class Timing:
     load_s: float = 7200.0
     """What a server that was started here may take to load, download included; one that ends is noticed at once."""
     tick_s: float = 0.25
-    """Between two looks at the servers of a fleet."""
+    """Between two looks at a server that was started here."""
     first_pause_s: float = 5.0
     """Before a server that crashed is started again, doubled with each further crash."""
     grace_s: float = 20.0
