@@ -50,8 +50,32 @@ def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
     Raises `RunFolderError` where the folder cannot be written.
     """
     if record.keeps_items:
-        _write_items(folder.path, replace(items, files_digest=digest_data(items, record.cell.dataset)))
+        items = replace(items, files_digest=digest_data(items, record.cell.dataset))
+        if not _are_written(folder, record, items):
+            _write_items(folder.path, items)
     folder.write_record(record)
+
+
+def _are_written(folder: RunFolder, record: RunRecord, items: AnySet) -> bool:
+    """Return whether the folder holds these questions whole: to read 100,000 takes less than to write them."""
+    try:
+        before = folder.read_record()
+        with open_parquet(folder.path / ITEMS) as file:
+            described = (file.schema_arrow.metadata or {}).get(_SET)
+            rows = sum(batch.num_rows for batch in file.iter_batches())
+    except (RunFolderError, ValueError, OSError):
+        return False
+    same = (before.questions, before.dataset_golds, before.dataset_fingerprint)
+    return same == (record.questions, record.dataset_golds, record.dataset_fingerprint) and (
+        (described, rows) == (_describe(items), len(items.questions))
+    )
+
+
+def _describe(items: AnySet) -> bytes:
+    """Describe what the questions are a part of, and whether they have options or are answered in words."""
+    described = {each.name: getattr(items, each.name) for each in fields(items)}
+    del described["questions"], described["golds"]
+    return json.dumps({"form": "words" if items.in_words else "choice", **described}).encode()
 
 
 def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
@@ -134,15 +158,11 @@ def _write_items(folder: Path, items: AnySet) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    form = "words" if items.in_words else "choice"
-    item_type, gold_type = _FORMS[form]
+    item_type, gold_type = _FORMS["words" if items.in_words else "choice"]
     to_row: Callable[..., dict[str, Any]] = TypeAdapter(item_type).dump_python
     to_gold: Callable[..., dict[str, Any]] = TypeAdapter(gold_type).dump_python
-    described = {
-        field.name: getattr(items, field.name) for field in fields(items) if field.name not in ("questions", "golds")
-    }
     columns = {**_types_of(item_type), **{_GOLD + name: kind for name, kind in _types_of(gold_type).items()}}
-    schema = pa.schema(list(columns.items()), metadata={_SET: json.dumps({"form": form, **described})})
+    schema = pa.schema(list(columns.items()), metadata={_SET: _describe(items)})
     pictures: dict[str, str] = {}
 
     def to_columns(item: Any) -> dict[str, Any]:
