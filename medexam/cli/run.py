@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 _ASKED = "What is asked (repeat a flag, or put commas between values: a run for each)"
 
 
-def _number_of_workers(text: str) -> int | Literal["auto"]:
-    if text == "auto":
-        return "auto"
-    if text.isdecimal() and int(text):
-        return int(text)
-    raise SpecError(f"--workers {text}: give auto, or a number of at least 1")
-
-
 @dataclass(frozen=True)
 class PlanSettings:
     """What is planned, beside the spec."""
@@ -148,10 +140,9 @@ class RunSettings(PlanSettings):
         Literal["local", "ray"], typer.Option(help="local: this machine asks. ray: the machines of a cluster do.")
     ] = "local"
     workers: Annotated[
-        str | None,
+        int | None,
         typer.Option(
-            metavar="N|auto",
-            help="local: N processes, or auto; 1 by default. ray: N shards; one on each machine by default.",
+            metavar="N", min=1, help="local: N processes; 1 by default. ray: N shards; one on each machine by default."
         ),
     ] = None
     ray_address: RayAddressOption = None
@@ -177,7 +168,6 @@ def run(
     """
     if settings.executor != "ray" and settings.ray_address is not None:
         raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
-    workers = None if settings.workers is None else _number_of_workers(settings.workers)
     if settings.resume is not None:
         plan = _plan_pending(settings.resume, specs, settings)
     elif specs:
@@ -194,7 +184,7 @@ def run(
         return
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
-    _carry_out(plan, settings, workers, " ".join(specs or []), as_json=as_json)
+    _carry_out(plan, settings, " ".join(specs or []), as_json=as_json)
 
 
 @settings_as_flags
@@ -287,9 +277,7 @@ def _say_language(specs: list[str], settings: RunSettings, plan: "Plan") -> None
             print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
 
 
-def _carry_out(
-    plan: "Plan", settings: RunSettings, workers: int | Literal["auto"] | None, spec: str, *, as_json: bool
-) -> None:
+def _carry_out(plan: "Plan", settings: RunSettings, spec: str, *, as_json: bool) -> None:
     """Ask the pending questions, show the runs, and send them to MLflow; exit code 3 if any is still pending."""
     from medexam.experiments.entry.carry_out import carry_out
     from medexam.experiments.run.spending import Limits
@@ -309,7 +297,7 @@ def _carry_out(
     )
     runs_dir, track = plan.runs_dir, settings.tracking_uri or True
     ray = (settings.ray_address or "") if settings.executor == "ray" else None
-    runs, stop, expenses = carry_out(plan, limits=limits, workers=workers, ray=ray, track=track)
+    runs, stop, expenses = carry_out(plan, limits=limits, workers=settings.workers, ray=ray, track=track)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
     runs = [run for run in runs if not run.folder.is_repeat]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -233,7 +233,7 @@ def run(
     accept_refusals: bool = False,
     keep_items: bool = True,
     limits: Limits = NO_LIMITS,
-    workers: int | Literal["auto"] | None = None,
+    workers: int | None = None,
     ray: str | None = None,
     progress: bool = True,
     track: bool | str = True,
@@ -249,7 +249,7 @@ def run(
     in other orders: `compare` then knows how far answers vary by themselves. `accept_refusals` counts questions as
     unanswered that a server refused in three runs in a row. `keep_items` False leaves the questions out of the folders,
     where a licence forbids them. `limits` end the asking, such as
-    `medexam.Limits(minutes=10)`. `workers` processes of this machine ask, `"auto"` is as many as help; with `ray`, such
+    `medexam.Limits(minutes=10)`. `workers` processes of this machine ask; with `ray`, such
     as `"10.0.0.1:6379"`, the machines of that Ray cluster ask, and empty starts one here. `track` is an MLflow store;
     True: the one beside the runs; False: none. An interrupt (Ctrl-C, the stop button) keeps every answer.
     Raises `MedExamError` for whatever a user can cure.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, SpecError, TrackingError
 from medexam.experiments.entry.named_parts import ask_addresses, read_spec
@@ -99,14 +99,14 @@ def carry_out(
     plan: Plan,
     *,
     limits: Limits = NO_LIMITS,
-    workers: int | Literal["auto"] | None = None,
+    workers: int | None = None,
     ray: str | None = None,
     progress: bool = True,
     track: bool | str = False,
 ) -> "tuple[list[StoredRun], Stop | None, str]":
     """Ask the plan's pending questions; return the runs, why asking ended early, and what was spent, in words.
 
-    `workers` processes of this machine ask, `auto` is as many as help; with `ray`, the address of a cluster's head or
+    `workers` processes of this machine ask; with `ray`, the address of a cluster's head or
     empty for one on this machine, as many shards, by default one on each machine. What no model can be asked for is
     recorded in `track`, which is that of `send_to_mlflow`.
     """
@@ -133,19 +133,15 @@ def carry_out(
 
 
 @contextmanager
-def _executor(
-    workers: int | Literal["auto"] | None, ray: str | None, cells: list[AnyCell]
-) -> "Iterator[Executor | None]":
+def _executor(workers: int | None, ray: str | None, cells: list[AnyCell]) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
-    from medexam.experiments.run.spread import ProcessExecutor, choose_number
-
-    if not cells:
+    if not cells or (ray is None and workers in (None, 1)):
         yield None
     elif ray is None:
-        number, reason = choose_number(cells, workers)
-        if reason:
-            write_notice(f"{number} process{'es' * (number > 1)} of this machine ask{'s' * (number == 1)}: {reason}")
-        yield None if number == 1 else ProcessExecutor(number)
+        from medexam.experiments.run.spread import ProcessExecutor, check_spreadable
+
+        check_spreadable(cells)
+        yield ProcessExecutor(workers or 1)
     else:
         engines = (one.cell.model.engine for one in cells if one.cell.model.ask_engine("works_in_folder"))
         if engine := next(engines, None):
@@ -155,7 +151,7 @@ def _executor(
         write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
         loads_weights = any(planned.cell.model.loads_weights for planned in cells)
         with open_cluster(ray or None) as cluster:
-            yield RayExecutor(cluster, None if workers == "auto" else workers, loads_weights=loads_weights)
+            yield RayExecutor(cluster, workers, loads_weights=loads_weights)
 
 
 def send_to_mlflow(

@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from medexam import errors
 from medexam.errors import EngineError, MedExamError, RunFolderError, SpecError
@@ -33,8 +33,6 @@ _STARTS = 3
 """How often the process of a part is started, if it dies."""
 _OURS = "medexam: "
 """How a line of standard error begins that is meant for the user."""
-QUESTIONS_EACH = 10_000
-"""Questions that make a process worth its start: it takes 3 s, in which one that is there asks as many."""
 _log = logging.getLogger(__name__)
 
 
@@ -42,44 +40,17 @@ class ShardLostError(Exception):
     """The process of a shard died."""
 
 
-def choose_number(cells: Sequence[AnyCell], workers: int | Literal["auto"] | None) -> tuple[int, str]:
-    """Choose how many processes ask the cells, and say why; 1 stands for this process.
-
-    `auto` is as many as help, None is 1. Raises `SpecError` if several are wanted and a cell can have one alone.
-    """
-    if workers is None or workers == 1:
-        return 1, ""
-    pending = sum(len(planned.pending) for planned in cells)
-    reason = next(filter(None, (_why_one(planned, spares=workers == "auto") for planned in cells)), "")
-    if workers != "auto":
+def check_spreadable(cells: Sequence[AnyCell]) -> None:
+    """Raise `SpecError` if a cell has what several processes cannot share."""
+    for planned in cells:
+        reason = "program.reader reads passages in one process" if planned.cell.program.local_reader else ""
+        for model in planned.models:
+            if model.ask_engine("works_in_folder") or model.loads_weights:
+                reason = f"engine {model.engine} works in one process"
+            elif model.start:
+                reason = "model.start starts a server for one process; several need one of `medexam serve`"
         if reason:
-            raise SpecError(f"--workers {workers}: {reason}; leave --workers out")
-        return min(workers, pending), "as --workers says"
-    if reason:
-        return 1, reason
-    cores, helpful = _usable_cores(), max(1, pending // QUESTIONS_EACH)
-    if helpful < cores:
-        return helpful, f"one for each {QUESTIONS_EACH:,} of {pending:,} questions"
-    return cores, f"one for each of {cores} cores"
-
-
-def _why_one(planned: AnyCell, *, spares: bool) -> str:
-    """Name what a cell has that several processes cannot share or, if one `spares`, would each hold; empty if
-    nothing.
-    """
-    for model in planned.models:
-        if model.ask_engine("works_in_folder"):
-            return f"engine {model.engine} submits and waits in one process"
-        if model.loads_weights:
-            return "engine embedded holds the model in the process that asks"
-        if model.start:
-            return "model.start starts a server for one process; several processes need one of `medexam serve`"
-        if spares and model.is_own:
-            return "an engine of your own may hold the model"
-    if planned.cell.program.local_reader:
-        return "program.reader reads passages in the process that asks"
-    retrieval = planned.retrieval if spares else None
-    return "each process would open the index" if retrieval and retrieval.settings.query == "written" else ""
+            raise SpecError(f"--workers: {reason}; leave --workers out")
 
 
 def _usable_cores() -> int:
