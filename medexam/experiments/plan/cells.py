@@ -250,10 +250,10 @@ def join_plans(plans: Sequence[Plan]) -> Plan:
 
 
 def take_stock(
-    folder: RunFolder, items: AnySet, benchmark: Benchmark[Any, Any], *, with_shards: bool = True
+    folder: RunFolder, items: AnySet, benchmark: Benchmark[Any, Any]
 ) -> tuple[tuple[Question | Task, ...], int, int]:
     """Read the pending questions in the data set's order, how many others are right, and all answers of the folder."""
-    outcomes = folder.read_outcomes(with_shards=with_shards) if folder.exists() else {}
+    outcomes = folder.read_outcomes() if folder.exists() else {}
     questions: dict[str, Question | Task] = {question.key: question for question in items.questions}
     pending_keys = pending(questions, outcomes)
     done = questions.keys() - set(pending_keys)

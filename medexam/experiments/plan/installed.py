@@ -1,7 +1,6 @@
 """What the cells of a plan need to be installed: looked at before anything is asked, and nothing is imported."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from importlib import util
 
 from medexam.errors import SpecError
@@ -20,7 +19,7 @@ def check_installed(cells: Sequence[AnyCell]) -> None:
     for planned in cells:
         for extra in _extras_of(planned):
             missing = [package for module, package in _MODULES[extra].items() if util.find_spec(module) is None]
-            if missing and (extra == "local" or _looks_up(planned)):
+            if missing:
                 raise SpecError(
                     f"{planned.run_id} needs {', '.join(missing)}, so nothing is asked: pip install 'medexam[{extra}]'"
                 )
@@ -34,12 +33,3 @@ def _extras_of(planned: AnyCell) -> Iterator[str]:
         yield "bm25"
     if planned.nearest or (retriever is not None and (retriever.uses_vectors or retriever.rerank is not None)):
         yield "retrieval"
-
-
-def _looks_up(planned: AnyCell) -> bool:
-    """Return whether anything is to be found that is not known from before."""
-    retrieval = planned.retrieval
-    if retrieval is None or retrieval.settings.query == "written":
-        return True
-    # What is read here is not held.
-    return planned.nearest is not None or bool(replace(retrieval, _hits={}).recall(planned.pending))

@@ -68,12 +68,12 @@ def plan_experiment(
     return Plan(experiment.name, (*planned, *repeats), runs_dir, _news(planned), fresh=fresh)
 
 
-def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = (), with_shards: bool = True) -> Plan:
+def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
     """Plan what continuing one run would do: its own cell and its own questions, as its folder keeps them.
 
     `run` is a run's folder, or its id in `runs_dir`. Code that the run's spec names is run. Raises `RunFolderError` if
     there is no such run, or if what its answers depend on has changed, the texts of its data included and the keys in
-    `but` left out, and `DatasetError` if its data cannot be read. What lies in shards is pending unless `with_shards`.
+    `but` left out, and `DatasetError` if its data cannot be read.
     """
     folder = find_run(run, runs_dir)
     record = folder.read_record()
@@ -98,7 +98,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = (), with_sha
         )
     prepared = replace(prepared, question_set=as_asked(record, data))
     described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
-    planned = _planned(prepared, folder, with_shards=with_shards, **described)
+    planned = _planned(prepared, folder, **described)
     return Plan(record.cell.name, (planned,), folder.path.parent, _news([planned]))
 
 
@@ -119,12 +119,12 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(prepared: Prepared, folder: RunFolder, *, with_shards: bool = True, **described: Any) -> AnyCell:
+def _planned(prepared: Prepared, folder: RunFolder, **described: Any) -> AnyCell:
     cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
     spec_digest = digest(prepared.identity)
     folder = replace(folder, spec_digest=spec_digest)
     benchmark = find_benchmark(cell.dataset)
-    pending, right, answered = take_stock(folder, data, benchmark, with_shards=with_shards)
+    pending, right, answered = take_stock(folder, data, benchmark)
     reading = None if reader is None else ReadAhead(reader, pending, retrieval)
     context = ProgramContext(
         max_tokens=cell.model.max_tokens,

@@ -6,8 +6,7 @@ from typing import Any
 from medexam.distributions import WILSON
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.store.answerers import describe_answerers, read_models
-from medexam.experiments.store.refusals import TIMES, find_refused
-from medexam.experiments.store.stored_run import StoredRun
+from medexam.experiments.store.stored_run import TIMES, StoredRun, find_refused
 from medexam.measures.shown import show_measure
 from medexam.plugins import load_added
 from medexam.tables import NONE, Table, amount, flatten

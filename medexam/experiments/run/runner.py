@@ -24,9 +24,8 @@ from medexam.experiments.store.answerers import admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.logs import PredictionLog
-from medexam.experiments.store.refusals import TIMES, find_refused
 from medexam.experiments.store.run_folder import ENVIRONMENT
-from medexam.experiments.store.stored_run import StoredRun
+from medexam.experiments.store.stored_run import TIMES, StoredRun, find_refused
 from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
 from medexam.predictions import Prediction, Reason, Status

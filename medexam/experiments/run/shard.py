@@ -1,4 +1,4 @@
-"""One shard of a run: every PARTS-th pending question is asked, and the answers go to a log of the shard's own.
+"""One shard of a run: the pending questions that fall to it by their keys are asked, and the answers go to its own log.
 
     python -m medexam.experiments.run.shard FOLDER PART PARTS
 
@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from medexam.errors import EngineError, MedExamError, RunFolderError
 from medexam.experiments.entry.progress import RunProgress
@@ -26,7 +27,6 @@ from medexam.experiments.store.logs import open_log
 from medexam.experiments.store.run_folder import SHARDS, RunFolder
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
-from medexam.predictions import Status
 
 JOB = "job.json"
 """What a shard may spend, and which repeat of the run is asked; without a driver, nothing is limited."""
@@ -48,10 +48,9 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     try:
         with quiet_dspy(), RunFolder(folder).hold_shard(part) as path:
             end_path.unlink(missing_ok=True)
-            planned = plan_resume(str(folder), runs_dir=folder.parent, with_shards=False).cells[0]
+            planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
             # Shards that begin later divide the questions alike.
-            answered = {line.question for line in planned.folder.scan_shards() if line.status is not Status.FAILED}
-            pending = [question for question in planned.pending[part::parts] if question.key not in answered]
+            pending = [question for question in planned.pending if crc32(question.key.encode()) % parts == part]
             job: dict[str, Any] = {"limits": {}, "repeat": 0}
             with suppress(FileNotFoundError):
                 job = json.loads((folder / SHARDS / JOB).read_bytes())

@@ -298,8 +298,8 @@ class RunFolder(WorkFolder):
         predictions = {each.question: each for each in self.scan_predictions() if keys is None or each.question in keys}
         return predictions | {key: each for key, each in self._unmerged().items() if keys is None or key in keys}
 
-    def read_outcomes(self, *, with_shards: bool = True) -> dict[str, Outcome]:
-        """Read how each question last came out, by key, shards that are not merged yet included if `with_shards`.
+    def read_outcomes(self) -> dict[str, Outcome]:
+        """Read how each question last came out, by key, in shards that are not merged yet too.
 
         Raises as `read_predictions` does.
         """
@@ -308,7 +308,7 @@ class RunFolder(WorkFolder):
         for prediction in self.scan_predictions():
             outcome = Outcome(prediction.status, prediction.answer)
             outcomes[prediction.question] = pool.setdefault(outcome, outcome)
-        for prediction in self.scan_shards() if with_shards else ():
+        for prediction in self.scan_shards():
             earlier = outcomes.get(prediction.question)
             if earlier is None or earlier.status is Status.FAILED:
                 outcomes[prediction.question] = Outcome(prediction.status, prediction.answer)

@@ -20,7 +20,7 @@ from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.measures.results import Scores
 from medexam.model_identity import ModelIdentity
-from medexam.predictions import Prediction
+from medexam.predictions import Failure, Prediction
 from medexam.specs.experiment import is_entry
 from medexam.specs.names import short_name
 
@@ -40,6 +40,11 @@ _COMPARED = 80
 _MOST_KINDS = 5
 """Kinds of failure of one class of error that are counted apart; the others are one more."""
 _OTHERS = "others"
+TIMES = 3
+"""Runs in a row in which a question must have been refused to be closed."""
+_REFUSING = ("LMInvalidRequestError", "LMProviderError", "LMServerError")
+"""Errors by which a server says something of the question. One that is out of reach or busy, wants another key or wants
+to be paid says nothing of it, and what the user's own code raises is there to be mended."""
 _FOUND_NOTHING = 0.1
 """The share of questions that may be asked without a passage before it is said."""
 
@@ -258,6 +263,23 @@ def count_failures(predictions: Iterable[Prediction], questions: Collection[str]
         FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind, shape])
         for (kind, shape), count in counts.most_common()
     )
+
+
+def find_refused(folder: RunFolder, questions: Collection[str]) -> dict[str, Failure]:
+    """Find the `questions` that a server refused in the last `TIMES` runs that asked them: key -> the last failure.
+
+    Asking them again would not change that. Raises `RunFolderError` where a line of the folder is damaged.
+    """
+    times: Counter[str] = Counter()
+    last: dict[str, Failure] = {}
+    for prediction in folder.scan_predictions():
+        failure = prediction.failure
+        if failure is not None and failure.kind in _REFUSING:
+            times[prediction.question] += 1
+            last[prediction.question] = failure
+        else:
+            times[prediction.question] = 0
+    return {key: last[key] for key, count in times.items() if count >= TIMES and key in questions}
 
 
 def run_document(run: StoredRun) -> dict[str, Any]:
