@@ -147,7 +147,8 @@ class RayExecutor(SpreadExecutor):
 
     def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers, as that machine said."""
-        return self._infos.get(planned.cell.models[name] if name else planned.cell.model)
+        model = planned.cell.models[name] if name else planned.cell.model
+        return self._infos.get(model) if planned.asks_model else None
 
     async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard as a task."""
