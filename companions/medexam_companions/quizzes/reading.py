@@ -14,7 +14,7 @@ def read_quiz(path: Path) -> RawTable | None:
         return RawTable("a quiz in XML", (), read_quiz_xml(path))
     if suffix not in (".txt", ".gift"):
         return None
-    text = open_text(path)[0].read()
+    text = open_text(path).read()
     if is_anki(text):
         return read_anki(text)
     if is_aiken(text.splitlines()):

@@ -16,7 +16,7 @@ from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
-from medexam.datasets.own.json_shapes import Cells, rows_of_document, split_case
+from medexam.datasets.own.json_shapes import Cells, is_wrapper, rows_of_document, split_case
 from medexam.datasets.own.names import rank
 from medexam.datasets.own.texts import normalise
 from medexam.inputs import (
@@ -35,7 +35,6 @@ from medexam.plugins import load_added
 
 FORMATS = "medexam.formats"
 """The group in which packages add formats: functions that read a path as a `RawTable`, None if it is not theirs."""
-_INSTEAD = {".apkg": "export its notes as plain text", **dict.fromkeys((".xls", ".ods"), "save it as .xlsx or CSV")}
 _DELIMITERS = (",", ";", "\t", "|")
 _SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
 """A number as Excel shows it."""
@@ -45,13 +44,6 @@ _LOOKED_AT = 20
 """Filled rows that say what the columns are."""
 _LONGEST_NAME, _LONGEST_WORDS = 6, 3
 """Words of a column's name; and of one that may be unknown."""
-_SMALL = "a-záéíóúüñçàèìòùâêîôûëïöäßãõœæ"
-_LETTERS, _AROUND = _SMALL[3:] + _SMALL[3:].upper(), "¿¡«»°€£§©®±²³¹×÷¼½¾"  # noqa: RUF001
-_UNLIKELY = re.compile(
-    f"[^\t\r\n -~{_LETTERS}{_AROUND}‹›“”„‘’–—…•·ºªµ™¢¶\xa0]|[{_SMALL[3:]}]{{3}}|[{_SMALL[3:].upper()}]{{3}}"  # noqa: RUF001
-    f"|[{_SMALL}][{_SMALL[3:].upper()}{_AROUND}]+[{_SMALL}]"
-)
-"""What texts of western Europe do not hold, and bytes of another encoding soon give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +72,8 @@ def open_format(path: Path) -> Iterator[RawTable]:
         added = (read(path) for read in load_added(FORMATS).values()) if is_text else ()
         table = next(filter(None, added), None)
         if table is None and suffix not in _READERS:
-            advice = f"; {_INSTEAD[suffix]}" if suffix in _INSTEAD else ""
             endings = ", ".join(_READERS)
-            raise UnreadableError(
-                f"questions are read from files that end in {endings}, also with .gz after it{advice}"
-            )
+            raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
         yield table or _READERS[suffix](path)
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error}): copy it again") from None
@@ -92,70 +81,40 @@ def open_format(path: Path) -> Iterator[RawTable]:
         csv.field_size_limit(limit)
 
 
-def open_text(path: Path) -> tuple[TextIO, str]:
-    """Open the text of a file; also return what to say of its encoding: nothing if that is UTF-8."""
+def open_text(path: Path) -> TextIO:
+    """Open the text of a file in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` for any other."""
+    content = read_bytes(path)
     try:
-        content = read_bytes(path)
-        encoding = _find_encoding(content)
+        decode(content)
     except UnreadableError as error:
         raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
-    note = {"utf-8-sig": "", "cp1252": "; Windows-1252"}.get(encoding, "; UTF-16")
-    return io.TextIOWrapper(io.BytesIO(content), encoding, newline=""), note
-
-
-def _find_encoding(content: bytes) -> str:
-    """Find what a text is written in: UTF-8, UTF-16 with its mark, or Windows-1252.
-
-    Any bytes could be the last, so it is taken only if they give texts of western Europe. Raises `UnreadableError`.
-    """
-    encoding = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
-    for tried in (encoding, "cp1252"):
-        try:
-            text = content.decode(tried)
-        except UnicodeDecodeError:
-            continue
-        if tried != "cp1252" or (encoding == "utf-8-sig" and _UNLIKELY.search(text) is None):
-            return tried
-    decode(content)
-    raise UnreadableError(f"is not {encoding.upper()}")
+    is_wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return io.TextIOWrapper(io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline="")
 
 
 def _read_json(path: Path) -> RawTable:
     """Read a document, or a record on each line."""
-    stream, encoding = open_text(path)
-    text = stream.read()
-    try:
-        document = parse_json(text)
-        # One line of JSON Lines may be a document, and one record is none.
-        if ".json" in path.suffixes or "\n" in text.strip() or not _is_record(document):
-            return RawTable(f"JSON{encoding}", (), _number(rows_of_document(document)))
-    except UnreadableError as error:
-        lines = [line for line in text.splitlines(keepends=True) if line.strip()]
-        if not str(error).startswith("is not JSON") or not lines or not _is_json(lines[0]):
-            raise UnreadableError(f"{error}: copy it again, the file may be truncated") from None
+    stream = open_text(path)
+    first = _parse(next(filter(str.strip, stream), ""))
+    has_more = any(map(str.strip, stream))
     stream.seek(0)
-    return RawTable(f"JSON Lines{encoding}", (), _parse_lines(stream))
+    # One line of JSON Lines may be a document; one record is none.
+    if isinstance(first, str) or not (has_more or (".json" not in path.suffixes and not is_wrapper(first))):
+        document = _parse(stream.read())
+        if isinstance(document, str):
+            raise UnreadableError(f"{document}: copy it again")
+        return RawTable("JSON", (), _number(rows_of_document(document)))
+    rows = ((number, _parse(line)) for number, line in enumerate(_check_lines(stream), start=1) if line.strip())
+    return RawTable("JSON Lines", (), ((f"line {number}", each) for number, row in rows for each in split_case(row)))
 
 
-def _is_json(line: str) -> bool:
+def _parse(text: str) -> Any:
+    """Parse a list or an object; return a text that says what is wrong if it is none."""
     try:
-        return isinstance(parse_json(line), (dict, list))
-    except UnreadableError:
-        return False
-
-
-def _is_record(document: object) -> bool:
-    return isinstance(document, dict) and not all(isinstance(value, (list, dict)) for value in document.values())
-
-
-def _parse_lines(lines: Iterable[str]) -> Iterator[tuple[str, Cells]]:
-    for number, line in enumerate(_check_lines(lines), start=1):
-        if line.strip():
-            try:
-                rows = split_case(parse_json(line))
-            except UnreadableError as error:
-                rows = [f"{error}; the file may be truncated"]
-            yield from ((f"line {number}", row) for row in rows)
+        value = parse_json(text)
+    except UnreadableError as error:
+        return f"{error}; the file may be truncated"
+    return value if isinstance(value, (list, dict)) else f"is {value!r:.60}, not a list of questions, nor an object"
 
 
 def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
@@ -164,7 +123,7 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
 
 def _read_plain(path: Path) -> RawTable:
     """Read a text file: JSON, or else a table."""
-    if open_text(path)[0].read(_SAMPLE).lstrip()[:1] in ("[", "{"):
+    if open_text(path).read(_SAMPLE).lstrip()[:1] in ("[", "{"):
         return _read_json(path)
     table = _read_csv(path)
     if len(table.columns) < 2:
@@ -173,12 +132,12 @@ def _read_plain(path: Path) -> RawTable:
 
 
 def _read_csv(path: Path) -> RawTable:
-    stream, encoding = open_text(path)
+    stream = open_text(path)
     sample = stream.read(_SAMPLE)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
     name = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    return _make_grid(f"CSV, delimiter {name}{encoding}", cut_lines(stream, delimiter))
+    return _make_grid(f"CSV, delimiter {name}", cut_lines(stream, delimiter))
 
 
 def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -211,19 +170,16 @@ def _find_delimiter(sample: str) -> str:
     if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
         return sample[4:5]
 
-    def rate(delimiter: str) -> tuple[int, int, int]:
+    def rate(delimiter: str) -> tuple[bool, int, int]:
+        rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
-            rows = list(
-                islice(filter(any, csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)), _LOOKED_AT)
-            )
+            table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
         except csv.Error:
-            rows = []
-        table = list(dropwhile(lambda cells: len(cells) < 2, rows))
-        if not table:
-            return (0, 0, 0)
+            table = []
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
-        is_table = 5 * sum(len(cells) == len(table[0]) for cells in table) >= 4 * len(table)
-        return (is_table * (3 - (table != rows)), sum(map(_is_name, table[0])), len(table[0]))
+        alike = sum(len(cells) == len(table[0]) for cells in table)
+        head = table[0] if table else []
+        return 5 * alike >= 4 * len(table) > 0, sum(map(_is_name, head)), len(head)
 
     return max(_DELIMITERS, key=rate)
 
@@ -252,11 +208,7 @@ def find_header(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, ...], int, li
         notes.append("no header, so columns are called by their numbers")
         return tuple(str(place) for place in range(1, len(head) + 1)), titles, notes
     width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
-    names: list[str] = []
-    for place, name in enumerate(head[:width]):
-        # A name that is merged over all options stands in the first of their cells.
-        before = head[place - 1] or names[-1] if place else ""
-        names.append(name or (before if rank("options", before) else f"unnamed ({place + 1})"))
+    names = [name or f"unnamed ({place})" for place, name in enumerate(head[:width], start=1)]
     times = Counter(names)
     counts: Counter[str] = Counter()
     for place, name in enumerate(names):
@@ -314,20 +266,19 @@ def _read_excel(path: Path) -> RawTable:
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         raise UnreadableError(f"is not a complete Excel file ({first_line(error)}): save it again, or as CSV") from None
-    filled = {
-        name: [(line, cells) for line, cells in enumerate(rows, start=1) if any(cell is not None for cell in cells)]
-        for name, rows in sheets.items()
-    }
-    names = [name for name, lines in filled.items() if lines]
+    numbered = {name: [(n, row) for n, row in enumerate(rows, 1) if _is_filled(row)] for name, rows in sheets.items()}
+    names = [name for name, lines in numbered.items() if lines]
     if len(names) != 1:
-        raise UnreadableError(
-            f"has {len(names)} filled sheets ({', '.join(names) or 'none'}): keep one, or save it as CSV"
-        )
-    lines = filled[names[0]]
-    columns = list(zip_longest(*(cells for _, cells in lines)))
-    used = [column for column in columns if any(cell is not None for cell in column)]
-    rows = ((line, list(cells)) for (line, _), cells in zip(lines, zip(*used, strict=True), strict=True))
-    return _make_grid(f"Excel, sheet {names[0]}", rows)
+        shown = ", ".join(names) or "none"
+        raise UnreadableError(f"has {len(names)} filled sheets ({shown}): keep one, or save it as CSV")
+    places, cells = zip(*numbered[name := names[0]], strict=True)
+    columns = [column for column in zip_longest(*cells) if _is_filled(column)]
+    rows = ((line, list(row)) for line, row in zip(places, zip(*columns, strict=True), strict=True))
+    return _make_grid(f"Excel, sheet {name}", rows)
+
+
+def _is_filled(cells: Iterable[Any]) -> bool:
+    return any(cell is not None for cell in cells)
 
 
 def _shown_in(cell: Any) -> Any:

@@ -37,13 +37,9 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
     a field. Raises `UnreadableError` if there are no rows to be told.
     """
     if isinstance(node, list):
-        if _is_list_of(list, node):
-            return _find_grid(node)
         return [cells for row in node for cells in split_case(row)]
     if not isinstance(node, Mapping):
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
-    if isinstance(node.get("columns"), list) and _is_list_of(list, node.get("data")):
-        return _find_grid(node["data"], [*map(str, node["columns"])])
     if _is_question(node):
         return [node]
     if node and all(isinstance(child, Mapping) and child for child in node.values()):
@@ -53,8 +49,6 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
             return _find_records(node, own_key)
     lists = {name: child for name, child in node.items() if isinstance(child, list)}
     question_lists = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
-    if len(lists) > 1 and not question_lists and len({*map(len, lists.values())}) == 1 and any(lists.values()):
-        return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
     collections = question_lists or lists or {name: child for name, child in node.items() if _is_collection(child)}
     firsts = [next(_records(collection), {}) for collection in collections.values()]
     if len(collections) > 1 and all(map(_is_collection, collections.values())) and _are_alike(firsts):
@@ -78,7 +72,7 @@ def split_case(cells: Any) -> list[Cells]:
     A field that a question has as well, and the `id` of a case, begin with `case_`.
     """
     if not isinstance(cells, Mapping):
-        return [f"is {cells!r:.60}, not an object with one field for each column"]
+        return [cells if isinstance(cells, str) else f"is {cells!r:.60}, not an object with one field for each column"]
     nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({"": {name: value}})]
     if len(nested) != 1 or _is_question(cells):
         return [cells]
@@ -91,18 +85,6 @@ def _joined(shared: Mapping[str, Any], row: Cells, kind: str, kept_apart: Any) -
         return row
     apart = {name: f"{kind}_{name}" if name in row or name in kept_apart else name for name in shared}
     return {**{apart[name]: value for name, value in shared.items()}, **row}
-
-
-def _find_grid(rows: Sequence[Sequence[Any]], columns: Sequence[str] = ()) -> list[Cells]:
-    """Name the cells of lists by given columns, or by a first row of names; else by their numbers."""
-    from medexam.datasets.own.formats import find_header, name_rows
-
-    above = 0
-    if not columns:
-        columns = [str(place) for place in range(1, len(rows[0]) + 1)]
-        if _is_list_of(str, rows[0]):
-            columns, above, _ = find_header(rows[:20])
-    return [cells for _, cells in name_rows(((0, row) for row in rows[above:]), columns)]
 
 
 def _find_groups(node: Mapping[str, Any]) -> list[Cells]:
@@ -137,6 +119,11 @@ def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
         if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
             return columns
     return not any(map(_ASKING.search, inner)) and any(map(_ASKING.search, outer))
+
+
+def is_wrapper(value: Any) -> bool:
+    """Return whether a value holds lists and objects only, and is therefore no row."""
+    return all(isinstance(part, (list, dict)) for part in (value.values() if isinstance(value, Mapping) else value))
 
 
 def _is_list_of(kind: type, value: object) -> bool:

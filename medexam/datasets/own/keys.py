@@ -67,22 +67,19 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     rows, keys = _names(table, column), names.get(other or "") or names.get("")
     if keys is None:
         raise DatasetError(f"{source}: holds answers alone, which no column joins: leave out answers.on")
-    by_name: dict[str, Any] = {}
+    by_name = dict(zip(keys, answers, strict=True))
+    for name, times in Counter(filter(None, rows)).items():
+        if times > 1:
+            raise DatasetError(f"{table.source}: several rows have {column} {name!r}: make it unique")
     for name, answer in zip(keys, answers, strict=True):
-        if by_name.setdefault(name, answer) != answer:
+        if by_name[name] != answer:
             raise DatasetError(f"{source}: has two answers for {column} {name!r}: make it unique")
-    by_name.pop("", None)
-    twice, times = Counter(filter(None, rows)).most_common(1)[0]
-    if times > 1:
+    if by_name.keys().isdisjoint(filter(None, rows)):
         raise DatasetError(
-            f"{table.source}: several rows have {column} {twice!r}: make it unique, so that the key names one row"
+            f"{source}: none of its {column} (such as {keys[0]!r}) is in {table.source} (such as {rows[0]!r}): name "
+            "the column that both have with answers: {on: ...}"
         )
-    if by_name.keys().isdisjoint(rows):
-        raise DatasetError(
-            f"{source}: none of its {column} (such as {next(iter(by_name), None)!r}) is in {table.source} (such as "
-            f"{rows[0]!r}): name the column that both have with answers: {{on: ...}}"
-        )
-    return _with_answers(table, [by_name.get(name) for name in rows])
+    return _with_answers(table, [by_name.get(name) if name else None for name in rows])
 
 
 def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
@@ -126,7 +123,7 @@ def _read_key(key: KeySpec, on: str | None) -> tuple[Mapping[str, Sequence[str]]
     path = find_own_file(key.path)
     if path.suffix.lower() in (".txt", ".key", ""):
         try:
-            text = open_text(path)[0].read().strip()
+            text = open_text(path).read().strip()
         except (OSError, UnreadableError) as error:
             raise DatasetError(f"{path}: cannot be read: {error}") from None
         pairs = _NUMBERED.findall(text)

@@ -8,31 +8,15 @@ import pytest
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.specs import DatasetSpec, validate
-from table_cases import read_cases, write_rows
+from table_cases import read_cases, read_table, write_rows
 
-STEMS = (
-    "Which vitamin is ascorbic acid?",
-    "Which organ makes insulin?",
-    "Which cell carries oxygen?",
-    "Which is a virus?",
-)
-OPTIONS = (
-    ("Retinol", "Thiamine", "Vitamin C", "Vitamin D"),
-    ("Pancreas", "Liver", "Spleen", "Kidney"),
-    ("Platelet", "Neutrophil", "Lymphocyte", "Erythrocyte"),
-    ("Candida", "Influenza", "Giardia", "Listeria"),
-)
-GOLDS = (3, 1, 4, 2)
 LETTERS = ["A", "B", "C", "D"]
+PLAIN = read_cases("own_columns")[0].values[0]["rows"]
+"""Four questions with an option in each column."""
+STEMS, OPTIONS = [row["stem"] for row in PLAIN], [[row[letter] for letter in LETTERS] for row in PLAIN]
+GOLDS = (3, 1, 4, 2)
 SPLIT = {"options": LETTERS}
 """Columns of the plain file."""
-
-
-def _in_columns(answers) -> list[dict]:
-    return [
-        {"stem": stem, **dict(zip(LETTERS, options, strict=True)), "answer": answer}
-        for stem, options, answer in zip(STEMS, OPTIONS, answers, strict=True)
-    ]
 
 
 def _in_lists(answers, options=OPTIONS) -> list[dict]:
@@ -40,9 +24,6 @@ def _in_lists(answers, options=OPTIONS) -> list[dict]:
         {"stem": stem, "options": list(texts), "answer": answer}
         for stem, texts, answer in zip(STEMS, options, answers, strict=True)
     ]
-
-
-PLAIN = _in_columns("CADB")
 
 
 def _golds(exams) -> tuple[int, ...]:
@@ -65,7 +46,7 @@ def test_questions_and_golds_are_the_same_however_they_are_written(load, case, e
 
 def test_an_excel_sheet_holds_the_same(load, tmp_path, monkeypatch) -> None:
     book = openpyxl.Workbook()
-    for row in [list(PLAIN[0]), *(list(row.values()) for row in _in_columns(GOLDS))]:
+    for row in [list(PLAIN[0]), *(list(row.values()) for row in PLAIN)]:
         book.active.append(row)
     book.create_sheet("empty")
     book.save(tmp_path / "mine.xlsx")
@@ -91,36 +72,16 @@ def test_a_field_within_a_list_of_records_gives_their_values(load) -> None:
     assert ([option.text for option in exams.questions[0].options], _golds(exams)) == (["a", "b", "c"], (2,))
 
 
-@pytest.mark.parametrize(
-    ("answers", "columns", "expected"),
-    [
-        ([2, 1, 3, 1], {"numbering": "zero"}, (3, 2, 4, 2)),
-        ([2, 1, 3, 1], {"numbering": "one"}, (2, 1, 3, 1)),
-        (["C", "A", "D", "B"], {"answer_as": "letter"}, GOLDS),
-    ],
-)
-def test_a_spec_may_say_how_answers_are_read(load, answers, columns, expected) -> None:
-    assert _golds(load(_in_lists(answers), columns=columns)) == expected
+def test_a_spec_may_say_how_answers_are_read(load) -> None:
+    assert _golds(load(_in_lists([2, 1, 3, 1]), columns={"numbering": "zero"})) == (3, 2, 4, 2)
+    assert _golds(load(_in_lists([2, 1, 3, 1]), columns={"numbering": "one"})) == (2, 1, 3, 1)
+    assert _golds(load(_in_lists(["C", "A", "D", "B"]), columns={"answer_as": "letter"})) == GOLDS
 
 
-TURNED = [[f"{letter}) {texts['ABCD'.index(letter)]}" for letter in "CABD"] for texts in OPTIONS]
-NUMBERS = [["1", "2", "4", "8", "9", "7", "6", "5"]] * 4
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (_in_lists([2, 1, 3, 1]), "numbering: zero or one"),
-        (_in_lists([0, 1, 4, 1]), "0 of line 1 is option 1 as numbers from 0, none as numbers from 1"),
-        (_in_lists(["4", "2", "8", "2"], NUMBERS), "answer_as: letter, number or text"),
-        (_in_lists([[0, 1], [1, 0], [0, 1], [0, 1]], [["yes", "no"]] * 4), "answer_as: one_hot or number"),
-        (_in_lists(["X", "Y", "Z", "Q"]), "no answer names an option; .* has 'X'"),
-        (_in_lists([3, 1, 4, 2], TURNED), "no answer names an option; line 1 has 3"),
-    ],
-)
-def test_what_is_ambiguous_is_asked_for(load, rows, said) -> None:
+@pytest.mark.parametrize(*read_table("ambiguous_answers"))
+def test_what_is_ambiguous_is_asked_for(load, answers, options, said) -> None:
     with pytest.raises(DatasetError, match=said):
-        load(rows)
+        load(_in_lists(answers, options))
 
 
 @pytest.mark.parametrize(
@@ -206,16 +167,7 @@ def test_bad_rows_are_named_by_number_and_column_and_left_out_only_where_that_is
         load(BAD[5:], "mine.json", skip_bad=1)
 
 
-@pytest.mark.parametrize(
-    ("options", "good", "bad"),
-    [
-        (["same", "same", "other"], ["Pancreas", "Erythrocyte", "Influenza"], "same"),
-        (OPTIONS[0], ["A. Pancreas", "D. Erythrocyte", "B. Influenza"], "A. Vitamin C"),
-        (OPTIONS[0], [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]], [1, 0, 0, 0, 1]),
-        (OPTIONS[0], ["A", "D", "B"], "E"),
-        (OPTIONS[0], ["A", "D", "B"], "C, C"),
-    ],
-)
+@pytest.mark.parametrize(*read_table("bad_answers"))
 def test_an_answer_that_names_two_options_or_none_is_bad(load, options, good, bad) -> None:
     rows = _in_lists([bad, *good], [options, *OPTIONS[1:]])
     with pytest.raises(DatasetError, match="1 of 4 rows is bad: line 1, column answer: is "):

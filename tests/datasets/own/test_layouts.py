@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError, SpecError
 from medexam.questions import ExamSet
-from medexam.specs import DatasetSpec, validate
 from table_cases import read_cases, write_rows
 
 LETTERS = "ABCD"
@@ -32,26 +29,14 @@ def _rows(**more: Callable[[int], Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def propose(medexam, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str, list[str]]]:
+def propose(init, tmp_path: Path) -> Callable[..., tuple[dict[str, Any], str, list[str]]]:
     """`propose(rows)`: the data set of the spec that is written, what is printed, and the lines that are open."""
 
-    def init(rows: Any, *words: object, name: str = "mine.jsonl") -> tuple[dict[str, Any], str, list[str]]:
+    def write(rows: Any, *words: object, name: str = "mine.jsonl") -> tuple[dict[str, Any], str, list[str]]:
         write_rows(tmp_path / name, rows)
-        (tmp_path / "own.yaml").unlink(missing_ok=True)
-        code, out, err = medexam("init", name, "--out", "own.yaml", *words)
-        text = (tmp_path / "own.yaml").read_text(encoding="utf-8")
-        opened = [line.strip() for line in text.splitlines() if "# decide: " in line]
-        assert code == (3 if opened else 0), err
-        return yaml.safe_load(text)["dataset"], out, opened
+        return init(name, *words)
 
-    return init
-
-
-def _load(tree: dict[str, Any], edit: dict[str, Any] | None = None) -> ExamSet:
-    """The questions of the spec as it is written, after the edits that a user makes."""
-    edit = dict(edit or {})
-    columns = (tree.get("columns") or {}) | edit.pop("columns", {})
-    return load_exam_set(validate(DatasetSpec, {**tree, "columns": columns, **edit}))
+    return write
 
 
 def _said(exams: ExamSet) -> dict[str, tuple[set[str], set[str]]]:
@@ -69,15 +54,15 @@ def _right(case: dict[str, Any]) -> dict[str, tuple[set[str], set[str]]]:
 
 
 @pytest.mark.parametrize("case", read_cases("layouts"))
-def test_a_layout_is_read_as_its_owner_means_it_or_asked_for(propose, case) -> None:
+def test_a_layout_is_read_as_its_owner_means_it_or_asked_for(propose, load_tree, case) -> None:
     tree, _, opened = propose(case.get("rows") or case["text"], name=case.get("file", "mine.jsonl"))
     asked = [key.rpartition(".")[2] for key in case.get("open", [])]
     assert sorted(line.partition(":")[0] for line in opened) == sorted(asked)
     if opened:
         with pytest.raises((DatasetError, SpecError)):
-            _load(tree)
+            load_tree(tree)
         return
-    exams = _load(tree)
+    exams = load_tree(tree)
     assert tree["kind"] == "choice"
     assert _said(exams) == _right(case)
     assert {question.context for question in exams.questions} == {case.get("context")}, "no answer is given away"
@@ -85,13 +70,13 @@ def test_a_layout_is_read_as_its_owner_means_it_or_asked_for(propose, case) -> N
 
 
 @pytest.mark.parametrize("case", read_cases("open_layouts"))
-def test_what_is_doubtful_stands_open_and_one_line_decides_it(propose, case) -> None:
+def test_what_is_doubtful_stands_open_and_one_line_decides_it(propose, load_tree, case) -> None:
     tree, out, (line,) = propose(case["rows"])
     assert line.startswith(f"{case['key'].rpartition('.')[2]}:")
     assert case["said"] in line + out
     with pytest.raises((DatasetError, SpecError)):
-        _load(tree)
-    exams = _load(tree, case["edit"])
+        load_tree(tree)
+    exams = load_tree(tree, case["edit"])
     found = {stem.removesuffix(" Again?"): (texts - {"None"}, gold) for stem, (texts, gold) in _said(exams).items()}
     assert found
     assert found.items() <= _right(case).items() or case["name"] == "no name that is known"
@@ -137,18 +122,18 @@ TURNED = [NO_KEY[n] for n in (3, 0, 5, 1, 4, 2)]
         ("key.txt", "\n".join(LETTERS[g] for g in GOLDS), None),
     ],
 )
-def test_a_key_in_another_file_is_joined(propose, tmp_path, name, text, on) -> None:
+def test_a_key_in_another_file_is_joined(propose, load_tree, tmp_path, name, text, on) -> None:
     _, _, opened = propose(NO_KEY)
     assert any("or set dataset.answers: {path: key.csv, on: id}" in line for line in opened)
     (tmp_path / name).write_text(text)
     tree, _, opened = propose(TURNED if on else NO_KEY, "--answers", name, *(["--on", on] if on else []))
     assert opened == []
-    assert _said(_load(tree)) == TRUE
+    assert _said(load_tree(tree)) == TRUE
     wrong = text.strip()[:-1] if on is None else text.replace("0,", "9,").replace("0.", "9.").replace("0-", "9-")
     (tmp_path / name).write_text(wrong)
     said = r"holds 5 answers, and \S+ 6 rows" if on is None else "line 2, column answer of the key: is empty"
     with pytest.raises(DatasetError, match=said):
-        _load(tree)
+        load_tree(tree)
 
 
 @pytest.mark.parametrize(

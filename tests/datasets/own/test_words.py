@@ -30,35 +30,13 @@ def load(tmp_path):
     return read
 
 
-@pytest.mark.parametrize(
-    ("row", "answers"),
-    [
-        (SHORT, ("metformin", "Metformin 500 mg")),
-        ({"question": "How many?", "answer": 46}, ("46",)),
-        ({"question": "Who?", "answer": '["Virchow", "Koch"]'}, ("Virchow", "Koch")),
-    ],
-)
-def test_short_answers_are_one_text_or_several(load, row, answers) -> None:
-    tasks = load([row])
+@pytest.mark.parametrize(*read_table("answers_in_words"))
+def test_answers_are_texts_that_spans_find_in_their_context(load, kind, row, answers) -> None:
+    tasks = load([row], kind)
     (task,) = tasks.questions
-    assert tasks.golds[task.key].answers == answers
+    assert tasks.golds[task.key].answers == tuple(answers)
     assert (task.question, task.context) == (row["question"], row.get("context", ""))
     assert task.group == row.get("subject", "all")
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        SPAN,
-        {key: value for key, value in SPAN.items() if key != "start"},
-        {**SPAN, "answer": {"text": ["metformin"], "answer_start": [18]}},
-        {**SPAN, "answer": [{"text": "metformin", "answer_start": 18}]},
-    ],
-)
-def test_spans_stand_in_their_context(load, row) -> None:
-    tasks = load([row], "spans")
-    (task,) = tasks.questions
-    assert tasks.golds[task.key].answers == ("metformin",)
 
 
 @pytest.mark.parametrize(*read_table("bad_spans"))

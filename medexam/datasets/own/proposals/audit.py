@@ -7,17 +7,18 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from string import ascii_uppercase
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from medexam.datasets.own.choice import NO_PICTURE
 from medexam.datasets.own.columns import KEYED, STANDARD
-from medexam.datasets.own.names import KINDS, in_order, plain_name, rank
+from medexam.datasets.own.names import KINDS, in_order, plain_name
 from medexam.datasets.own.options import LABELS, is_run, own_labels
 from medexam.datasets.own.proposals.drafts import LOOKED_AT, Proposal, columns_in
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row
+from medexam.questions import Question
 
 _VOID = re.compile(
     r"(?:is |was |not )?(?:ann?ul[eéadlo]\w*|nullified|void(?:ed)?|deleted|eliminad\w|éliminée?|withdrawn"
@@ -51,11 +52,15 @@ _SPEAKS = re.compile(
 _SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
 _PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
 """What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
+_BRACKETS, _OPENING, _CLOSING = re.compile(r"[()\[\]{}]"), re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
-_NUMBERED = re.compile(r"(\D{0,20}?)(\d{1,9})")
-_NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
+_SHORT = 30
+"""Characters of a context that may be none."""
+_NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
+_COUNTING = re.compile(r"\s*(\D{0,20}?)(\d{1,9})\s*")
+"""A number; and what numbers a row, perhaps behind a word."""
 _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
 _BY_CHANCE = 3
@@ -151,12 +156,15 @@ def _account_for(
     if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
         return _Account(path, "ignored: repeats what is shown")
     is_number = all(_NUMBER.fullmatch(str(value)) for _, values in rows for value in values)
-    ends_plain = plain_name(path).rpartition("_")[2] in KINDS["harmless"]
-    is_topic = is_plain or ("harmless" in kinds and (is_number or ends_plain))
+    is_topic = (
+        is_plain or ("harmless" in kinds and is_number) or plain_name(path).rpartition("_")[2] in KINDS["harmless"]
+    )
     sentences = sum(len(text.split()) > _LONGEST_CONSTANT and text.rstrip()[-1:] in ".?!。" for text in texts)
     if is_topic and length <= _LONGEST_TOPIC and 2 * sentences < len(texts):
         return _Account(path, "ignored: its name is harmless")
-    if _numbers_rows(texts) and not rank("options", path) and not {"option", "choice"} & words:
+    counts = [(match[1], int(match[2])) for match in map(_COUNTING.fullmatch, texts) if match]
+    is_count = len(counts) == len(texts) and counts == sorted({*counts}) and counts[0][1] < 2
+    if is_count and counts[0][0] == counts[-1][0] and not {"option", "choice"} & words:
         return _Account(path, "ignored: numbers the rows")
     return _Account(path, examples, is_open=True)
 
@@ -186,15 +194,6 @@ def _are_options(rows: Sequence[tuple[int, list[Any]]], questions: Mapping[int, 
     )
 
 
-def _numbers_rows(texts: Sequence[str]) -> bool:
-    """Return whether texts are the same but for a number at their end, which counts the rows."""
-    matches = [_NUMBERED.fullmatch(text.strip()) for text in texts]
-    if not all(matches) or len({match[1] for match in matches if match}) > 1:
-        return False
-    numbers = [int(match[2]) for match in matches if match]
-    return numbers[0] in (0, 1) and numbers == sorted(set(numbers))
-
-
 def _repeats(values: Sequence[Any], row: Row) -> bool:
     """Return whether values stand in the question of a row; of its options all, or right ones alone."""
     question, right = row.question, {row.gold, *row.others}
@@ -220,10 +219,8 @@ def _ask_void(draft: Proposal) -> Mapping[str, Mapping[str, int]]:
         name for field in ("stem", "options", "context", "answer") for name in columns_in(draft.columns.get(field))
     }
     marks: dict[str, dict[str, int]] = {}
-    for column in draft.names:
-        values = (
-            Counter(str(value).strip() for value in draft.table.filled(column)) if column not in texts else Counter()
-        )
+    for column in filter(lambda name: name not in texts, draft.names):
+        values = Counter(str(value).strip() for value in draft.table.filled(column))
         words = {*plain_name(column).split("_")}
         void = [value for value in values if _VOID.fullmatch(value)]
         if not void and words & KINDS["points"] and len(values) in (2, 3):
@@ -273,15 +270,21 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     usual = Counter(len(row.question.options) for row in rows).most_common(1)[0][0]
     odd = [row.question for row in rows if len(row.question.options) != usual]
     # Records and columns say where each option ends.
-    is_told = not isinstance(column := draft.columns.get("options"), (str, type(None))) or _holds_records(draft, column)
+    column = draft.columns.get("options")
+    cells = [unpack(value) for value in draft.sample.filled(column)] if isinstance(column, str) else []
+    is_told = bool(column) and all(
+        isinstance((*value, None)[0] if isinstance(value, list) else value, Mapping) for value in cells
+    )
     if is_told or len(odd) <= (1 - _COUNTED) * len(rows):
         fewest = min(len(row.question.options) for row in rows)
         longer = [row.question for row in rows if len(row.question.options) > fewest]
         odd = [each for each in longer if each.options[-1].text.casefold() in _NOTHING]
     if odd:
-        texts = " / ".join(option.text for option in odd[0].options)
-        yield "options", f"{len(odd):,} rows have not {usual} options, such as row {odd[0].number}: {texts:.120}"
-    unclean = [(row.question.number, match[0]) for row in rows for match in _find_unclean(row)]
+        yield "options", f"{len(odd):,} rows have not {usual} options, such as row {odd[0].number}: {_show(odd[0])}"
+    first, second = ({row.question.options[place].text for row in rows} for place in (0, 1))
+    if len(first) == 1 < len(second) and len(rows) >= _BY_CHANCE:
+        yield "options", f"{min(first)!r} is the first option of all rows"
+    unclean = [(row.question.number, text) for row in rows for text in _find_unclean(row)]
     if unclean:
         number, text = unclean[0]
         yield "texts", f"{len(unclean):,} texts are not clean, such as that of row {number}, which has {text!r:.40}"
@@ -289,43 +292,63 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labelled = [row.question for row in rows if _begin_with_labels(row)]
+    firsts = {tuple(option.text.split()[0] for option in row.question.options) for row in rows}
+    are_longer = all(" " in option.text for option in rows[0].question.options)
+    if len(firsts) == 1 and are_longer and len(rows) >= _BY_CHANCE:
+        labelled = [row.question for row in rows]
     if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows):
-        texts = " / ".join(option.text for option in labelled[0].options)
-        yield "labels", f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {texts:.120}"
+        yield (
+            "labels",
+            f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {_show(labelled[0])}",
+        )
+    told = sum(_tells_in_stem(row) for row in rows)
     sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
-    letters = sum(row.question.stem.split()[-1].strip("()[].") in _golds_of(row) for row in rows)
-    if letters > 2 and 2 * letters >= len(rows):
-        yield "signs", f"{letters:,} questions end in the letter or number of the right option"
+    if told > 2 and 2 * told >= len(rows):
+        yield "signs", f"{told:,} questions begin or end in what the right option is called"
     elif sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 
 
-def _holds_records(draft: Proposal, column: str | None) -> bool:
-    """Return whether a column holds mappings, or lists of them, whose entries are told apart by their names."""
-    values = [unpack(value) for value in draft.sample.filled(column)] if column else []
-    return bool(values) and all(
-        isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
-        for value in values
-    )
+def _show(question: Question) -> str:
+    return f"{' / '.join(option.text for option in question.options):.120}"
 
 
-def _find_unclean(row: Row) -> Iterator[re.Match[str]]:
+def _tells_in_stem(row: Row) -> bool:
+    """Return whether a question begins or ends in the letter, the number or the text of a right option."""
+    stem = row.question.stem.casefold().strip(" .()[]")
+    words = stem.split() or [""]
+    right = [option for option in row.question.options if option.number in (row.gold, *row.others)]
+    names = {name for each in right for name in (str(each.number), ascii_lowercase[each.number - 1])}
+    texts = tuple(each.text.casefold().rstrip(" .") for each in right)
+    return not names.isdisjoint(word.strip("()[].") for word in (words[0], words[-1])) or stem.endswith(texts)
+
+
+def _find_unclean(row: Row) -> Iterator[str]:
+    """Find what no reader would be shown: signs of a file, brackets that do not close, and a context of few words."""
     question = row.question
     options = "\n".join(option.text for option in question.options)
     texts = "\n".join([question.stem, question.context or "", options])
     for pattern, text in ((_UNCLEAN, texts), (_UNCLEAN_OPTION, options)):
         match = pattern.search(text) if _SUSPECT.search(text) else None
         if match is not None:
-            yield match
+            yield match[0]
+    if _BRACKETS.search(options):
+        yield from (
+            option.text
+            for option in question.options
+            if len(_OPENING.findall(option.text)) != len(_CLOSING.findall(option.text))
+        )
+    if (
+        question.context is not None
+        and len(question.context) < _SHORT
+        and len(question.context.split()) < _BY_CHANCE + 1
+    ):
+        yield question.context
 
 
 def _speaks_of_picture(row: Row) -> bool:
     stem = row.question.stem.lower()
     return not row.question.image and any(part in stem for part in _PICTURED) and _SPEAKS.search(stem) is not None
-
-
-def _golds_of(row: Row) -> set[str]:
-    return {name for number in (row.gold or 0, *row.others) for name in (str(number), ascii_uppercase[number - 1])}
 
 
 def _begin_with_labels(row: Row) -> bool:
@@ -342,7 +365,7 @@ def _find_telltale(rows: Sequence[Row]) -> str | None:
         for option in row.question.options:
             text = option.text
             words = text.split()
-            ends = {words[0], words[-1]} if len(words) > 1 else set()
+            ends = {words[0], words[-1], " ".join(words[-2:])} if len(words) > 1 else set()
             ends |= {"capital letters"} if text.isupper() and len(text) > 3 else set()
             ends |= {bracket[0] for bracket in (_BRACKET.search(text),) if bracket and bracket.start()}
             ends |= {end for end in (text[:1], text[-1:]) if not end.isalnum() and len(text) > 1}

@@ -36,8 +36,6 @@ _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""
 _BETWEEN = ("\n", "|", ";", " / ", ",")
 """What stands between the options of one cell that have no letters."""
-_SIGNS = ("**", "*", "✓", "✔", "√", "=", "+", "[x]", "(x)", "(*)", "(correct)", "[correct]", "(correcta)", "(richtig)")
-"""What stands beside a right option."""
 _MARK = re.compile(r"[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?", re.IGNORECASE)
 _BETWEEN_MARKS = re.compile(r"\s*[,;/|&\s]\s*(?:(?:and|y|e|und|et|or)\s)?|^(?:option|choice)\s", re.IGNORECASE)
 """A letter or a number alone, and what stands between several."""
@@ -55,7 +53,7 @@ _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
 _SAYS = re.compile(
-    r"(?:answer|correct|right|respuesta|resposta|réponse|antwort|risposta|gabarito|答案|正解)(?:\W|is|es|è|est|ist)+(.*)",
+    r"(?:answer|correct|right|key|respuesta|resposta|réponse|antwort|risposta|gabarito|答案|正解)(?:\W|is|es|è|est|ist)+(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 """What says which option is right, before its letter or text."""
@@ -186,7 +184,6 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     for name, how in single.items():
         if name not in named and not any(rank(field, name) for field in ("context", "wrong", "image")):
             yield {"options": name, **how}, False
-    yield from (({"options": [*group.columns]}, False) for group in groups if not group.is_wrong)
     if stem.isdigit():
         # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
         behind = draft.names[draft.names.index(stem) + 1 :]
@@ -254,18 +251,6 @@ def _find_fits(
     fits += [fit for fit in by_mark if fit.share >= _MOST]
     if any(fit.share >= _HALF or (is_certain and draft.sample.filled(fit.answer)) for fit in fits):
         yield from sorted(fits, key=lambda fit: -fit.share)
-        return
-    by_sign = (_fit(draft, {**options, "right_mark": sign}) for sign in _SIGNS)
-    sign = next(
-        (
-            fit
-            for fit in by_sign
-            if fit.share >= _MOST and sum(len(gold) == 1 for gold in fit.golds.values()) * 2 > len(fit.golds)
-        ),
-        None,
-    )
-    if sign is not None:
-        yield sign
         return
     for name in () if KEYED in named else columns:
         fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
@@ -335,7 +320,7 @@ def _list(numbers: Sequence[int | None]) -> str:
 
 def _ask_answer(draft: Proposal, said: str = "") -> None:
     names = ", ".join(draft.unused()) or "none is left"
-    key = "or set dataset.answers: {path: key.csv, on: id}"
+    key = "or set dataset.answers: {path: key.csv, on: id}, or columns.right_mark, the sign at a right option"
     draft.ask("answer", f"which column holds the right answer: {said}{names}; {key}")
 
 
@@ -420,9 +405,8 @@ def _check(draft: Proposal, field: str, column: str) -> str | None:
     plain = {text.strip().casefold() for text in texts}
     bad: Iterator[Any] = iter(())
     if field == "context":
-        if words < _FEW_WORDS and plain_name(column) not in ("context", "contexts", "passage"):
-            return f"holds a few words, such as {texts[0]!r:.40}"
-        return _check_context(draft, column)
+        few = f"holds a few words, such as {texts[0]!r:.40}" if words < _FEW_WORDS else None
+        return _check_context(draft, column) or few
     if field == "image":
         if any(isinstance(value, (list, tuple)) for value in values):
             return "holds lists of pictures"
@@ -451,7 +435,9 @@ def _check_context(draft: Proposal, column: str) -> str | None:
         text, options = texts.get(row.question.number, ""), row.question.options
         right = {option.text.casefold() for option in options if option.number in (row.gold, *row.others)}
         behind = [match[1] for match in _SAYS.finditer(text)]
-        says += any(passage.startswith(tuple(right)) or re.match(r"[a-j\d]\b", passage) for passage in behind)
+        says += text in right or any(
+            passage.startswith(tuple(right)) or re.match(r"[a-j\d]\b", passage) for passage in behind
+        )
         only += {option.text.casefold() for option in options if option.text.casefold() in text} == right
     if rows and says >= _MOST * len(texts):
         draft.agreeing.append(column)
