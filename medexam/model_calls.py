@@ -246,6 +246,10 @@ class Generation:
     """The log-probabilities that were asked for instead of a reply."""
     source: Any = None
     """The response of DSPy's that it was read from, which may say more; None if it was read from none."""
+    provider: str | None = None
+    """The provider behind a gateway that ran the model; None if the reply names none."""
+    cost_usd: float | None = None
+    """US dollars as the provider counts them; None if it reports neither a cost nor cached tokens."""
 
     @property
     def words(self) -> str:

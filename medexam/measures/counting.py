@@ -18,7 +18,7 @@ COUNTS = ("selected", "n", "right", "wrong", "unanswered", "failed", "missing")
 TIMES = ("latency_p50_s", "latency_p95_s")
 """Names of the times that `count_costs` finds, in seconds; two runs of the same cell differ in nothing else."""
 _TOKENS = ("prompt_tokens", "completion_tokens", "thinking_tokens")
-COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), *TIMES)
+COSTS = (*_TOKENS, *(f"{name}_counted" for name in _TOKENS[:2]), "reported_usd", *TIMES)
 """Names of all numbers of tokens and times that `count_costs` finds."""
 
 
@@ -52,17 +52,19 @@ def count_costs(keys: Iterable[str], predictions: Mapping[str, Prediction]) -> d
     predictions have no latency.
     """
     replies, without_passages = 0, 0
-    columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "latency_s")}
+    columns: dict[str, list[float]] = {name: [] for name in (*_TOKENS, "reported_usd", "latency_s")}
     # One prediction at a time: all of a large run at once would not fit the memory.
     for prediction in filter(None, map(predictions.get, keys)):
         is_scored = prediction.status is not Status.FAILED
         replies += prediction.last_call is not None
         without_passages += is_scored and prediction.passages == ()
         for name, column in columns.items():
-            if (value := getattr(prediction, name)) is not None and (is_scored or name in _TOKENS):
+            if (value := getattr(prediction, name)) is not None and (is_scored or name != "latency_s"):
                 column.append(value)
     latencies = columns.pop("latency_s")
     costs: dict[str, Any] = {name: sum(column) if column else None for name, column in columns.items()}
+    if len(columns["reported_usd"]) < replies:
+        costs["reported_usd"] = None
     for name in _TOKENS[:2]:
         costs[f"{name}_counted"] = len(columns[name]) if 0 < len(columns[name]) < replies else None
     costs |= zip(TIMES, np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None), strict=True)

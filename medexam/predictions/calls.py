@@ -68,6 +68,10 @@ class ModelCall(SlottedModel):
     completion_tokens: Count | None = None
     thinking_tokens: Count | None = None
     """Those of the completion's that are thinking."""
+    provider: str | None = None
+    """The provider behind a gateway that ran the model."""
+    cost_usd: float | None = None
+    """US dollars as the provider counts them; None: tokens by the price list."""
     tool_calls: Annotated[tuple[ToolCall, ...], _Empty] = ()
     logprobs: ContinuationLogprobs | None = None
     """The log-probabilities of `texts`."""
@@ -115,6 +119,8 @@ class ModelCall(SlottedModel):
             prompt_tokens=generation.prompt_tokens,
             completion_tokens=generation.completion_tokens,
             thinking_tokens=generation.thinking_tokens,
+            provider=generation.provider,
+            cost_usd=generation.cost_usd,
             tool_calls=generation.tool_calls,
             logprobs=generation.reading,
         )
@@ -128,6 +134,8 @@ class ModelCall(SlottedModel):
             prompt_tokens=self.prompt_tokens,
             completion_tokens=self.completion_tokens,
             thinking_tokens=self.thinking_tokens,
+            provider=self.provider,
+            cost_usd=self.cost_usd,
             refused=self.refused,
             tool_calls=self.tool_calls,
             reading=self.logprobs,
@@ -158,9 +166,9 @@ class ModelCall(SlottedModel):
         return self.fault is None and self.finish_reason is not None
 
 
-def count_tokens(calls: Sequence[ModelCall], name: str) -> int | None:
-    """Sum a count of tokens over the replies; None if one of them does not tell, or there is none."""
-    total: int | None = None
+def count_tokens(calls: Sequence[ModelCall], name: str) -> Any:
+    """Sum a count of tokens, or a cost, over the replies; None if one of them does not tell, or there is none."""
+    total: float | None = None
     for call in calls:
         if call.has_reply:
             if (count := getattr(call, name)) is None:

@@ -92,6 +92,8 @@ class Wire:
     """The bytes of each request's body."""
     keys: list[str | None] = field(default_factory=list)
     """The `Authorization` header of each request."""
+    heads: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """The path and all headers of each request, their names in lower case."""
     address: str = ""
 
     def bodies(self, path: str) -> list[dict[str, Any]]:
@@ -299,6 +301,7 @@ def build_handler(wire: Wire) -> type[BaseHTTPRequestHandler]:
             wire.raw.append(raw)
             wire.requests.append((self.path, body))
             wire.keys.append(self.headers["Authorization"])
+            wire.heads.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             if _answers_unlike_a_server(self, wire, body):
                 return
             status, reply = wire.reply(self.path, body)

@@ -99,10 +99,11 @@ class Spending:
         self.uncounted += prediction.last_call is not None and None in counts
         prompt, completion = (counts[0] or 0) + discarded[0], (counts[1] or 0) + discarded[1]
         calls, tokens, usd = sum(call.has_reply for call in prediction.calls), prompt + completion, 0.0
-        for call in prediction.calls if len(self.prices) > 1 else ():
-            if call.asked is not None:
+        for call in prediction.calls:
+            if call.asked is not None or call.cost_usd is not None:
                 one = call.prompt_tokens or 0, call.completion_tokens or 0
-                usd += self._count(call.asked, *one)
+                by_tokens = self._count(call.asked, *one)
+                usd += by_tokens if call.cost_usd is None else call.cost_usd
                 prompt, completion = prompt - one[0], completion - one[1]
         usd += self._count(None, prompt, completion)
         self.calls, self.tokens, self.cost = self.calls + calls, self.tokens + tokens, self.cost + usd

@@ -79,7 +79,12 @@ def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> Costs:
 
 
 def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None:
-    """Count the dollars of all models; None where one that took tokens has no price, and where none has one."""
+    """Count the dollars of all models; None where one that took tokens has no price, and where none has one.
+
+    What the provider counted is the cost.
+    """
+    if metrics.reported_usd is not None:
+        return metrics.reported_usd
     prompt, completion = metrics.prompt_tokens, metrics.completion_tokens
     if prompt is None or completion is None:
         return None

@@ -43,7 +43,7 @@ from medexam.serve.choice_schema import (
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import STREAM_ALONE, call_litellm, get_litellm, read_chat
+from medexam.serve.engines.litellm_calls import LIST_COST, STREAM_ALONE, call_litellm, get_litellm, read_chat
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.engines.vllm import become_choice
 from medexam.serve.network.connections import keep_reply, open_model_client
@@ -56,6 +56,8 @@ from medexam.specs import ModelSpec
 
 _TOOL_FIELDS = {"_skip_mcp_handler": True}
 """What is sent with tools: litellm would import a package for tools of another kind."""
+_MOST_USD = 1e6
+"""No call costs as much."""
 _INITIAL = 16
 """Requests in flight at first: hosted providers limit rates."""
 _MESSAGE_CHARS = 600
@@ -78,6 +80,7 @@ class LiteLLMEngine(HostedEngine):
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
         super().__init__(Limit(spec.timeout_s, _INITIAL, sharers=sharers))
         self.model = spec.name
+        self._has_own_price = spec.price is not None
         self.timeout_s = spec.timeout_s
         self.patience_s: float | None = None
         """Seconds after which no fault is waited out; None: as long as a run waits."""
@@ -333,9 +336,15 @@ class LiteLLMEngine(HostedEngine):
             own = self._client is not None
             reply = await call_litellm("acompletion", self._asked_as, timeout_s=self.timeout_s, own=own, **call)
         self.answered = True
-        if provider := reply.get("provider"):
-            self.providers[str(provider)] += 1
-        return read_chat(reply, self.model)[0]
+        provider = str(reply["provider"]) if reply.get("provider") else None
+        self.providers.update(filter(None, [provider]))
+        usage = reply.get("usage")
+        cost = usage.get("cost") if isinstance(usage, Mapping) else None
+        # Perplexity reports its parts too.
+        cost = cost.get("total_cost") if isinstance(cost, Mapping) else cost
+        cost = cost if cost is not None or self._has_own_price else reply.get(LIST_COST)
+        is_cost = isinstance(cost, int | float) and 0 <= cost < _MOST_USD
+        return replace(read_chat(reply, self.model)[0], provider=provider, cost_usd=float(cost) if is_cost else None)
 
     async def _listen(self) -> dict[str, Any]:
         """Return the client that keeps the replies of Anthropic's API, whose reasons of an end litellm rewrites."""

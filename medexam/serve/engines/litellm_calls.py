@@ -48,6 +48,8 @@ STREAM_ALONE = re.compile(
     re.IGNORECASE,
 )
 """What servers say that answer by a stream alone."""
+LIST_COST = "list_cost_usd"
+"""Key of a reply's object: its cost by litellm's list, where some of its prompt may have been cached."""
 _ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
 """Fields of every call: litellm neither retries nor caches."""
 
@@ -118,6 +120,10 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
         return _read_wire(replies[-1])
     # Fields of another type than the protocol's are read as they are, and judged there.
     document: dict[str, Any] = raw.model_dump(warnings=False)
+    if details := (document.get("usage") or {}).get("prompt_tokens_details"):
+        # Cached tokens are cheaper, and litellm knows by how much.
+        cached = details.get("cached_tokens") is not None
+        document[LIST_COST] = raw._hidden_params.get("response_cost") if cached else None
     if replies and not own:
         _restore_reason(document, replies[-1])
     return document

@@ -11,7 +11,7 @@ import pytest
 from engine_calls import CHAT, COMPLETIONS
 from other_servers import LlamaServer, Ollama
 from provider_wire import Asked, serve_provider
-from provider_wires import Anthropic
+from provider_wires import Anthropic, OpenAI
 from wire_server import Wire, serving
 
 from command_line import _untracked, medexam  # noqa: F401 - fixtures
@@ -401,3 +401,67 @@ def test_anthropics_own_reasons_are_kept_and_count(reason: str, medexam, tmp_pat
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert {call["finish_reason"] for line in lines for call in line["calls"]} == {reason}
     assert {line.get("reason") for line in lines} == {"refused" if reason == "refusal" else None}
+
+
+@dataclass
+class Counting(Gateway):
+    """Counts what each reply costs, as OpenRouter does; `usage` is what it reports beside."""
+
+    usage: dict[str, Any] = field(default_factory=dict)
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, document = super().reply(path, body)
+        if path == CHAT and status == 200:
+            document["usage"] = {"prompt_tokens": 90, "completion_tokens": 5, "total_tokens": 95, **self.usage}
+        return status, document
+
+
+def test_the_cost_that_a_provider_counts_is_the_cost_and_each_reply_names_its_provider(run, tmp_path) -> None:
+    with serving(Counting(usage={"cost": 0.25})) as wire:
+        code, lines, said = run(wire, "--program", "zero_shot", "--set", "model.price=[1,1]")
+    assert code == 0, said
+    calls = [call for line in lines for call in line["calls"]]
+    assert {call["cost_usd"] for call in calls} == {0.25}
+    assert {call["provider"] for call in calls} == {"Alpha", "Beta"}
+    (metrics,) = tmp_path.glob("runs/*/metrics.json")
+    assert json.loads(metrics.read_text(encoding="utf-8"))["reported_usd"] == 1.0
+
+
+def test_a_reported_cost_ends_a_run_at_its_limit(run) -> None:
+    with serving(Counting(usage={"cost": 2.0})) as wire:
+        words = ("--program", "zero_shot", "--set", "model.price=[1,1]", "--max-cost", "5", "--in-flight", "1")
+        code, lines, said = run(wire, *words)
+    assert code == 3, said
+    assert len(lines) <= 3
+
+
+@pytest.mark.parametrize("cached", [0, 60])
+def test_cached_tokens_cost_less_by_litellms_list(cached: int, medexam, tmp_path) -> None:  # noqa: F811
+    class Caching(OpenAI):
+        def write(self, asked: Asked, reply: dict[str, Any]) -> dict[str, Any]:
+            document = super().write(asked, reply)
+            usage = {"prompt_tokens": 90, "completion_tokens": 5, "total_tokens": 95}
+            return {**document, "usage": {**usage, "prompt_tokens_details": {"cached_tokens": cached}}}
+
+    with serve_provider(Caching()) as wire:
+        code, _, said = medexam(*COMMAND, "--model", wire.model_name, "--program", "zero_shot")
+    assert code == 0, said
+    (log,) = tmp_path.glob("runs/*/predictions.jsonl")
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    dollars = (90 - cached) * 0.15e-6 + cached * 0.075e-6 + 5 * 0.6e-6
+    assert [call["cost_usd"] for line in lines for call in line["calls"]] == [pytest.approx(dollars)] * 4
+
+
+def test_headers_of_litellms_hold_are_sent_with_every_request(run, monkeypatch) -> None:
+    import litellm
+
+    monkeypatch.setattr(litellm, "headers", {"X-Lab": "seven"})
+    with serving(Wire()) as wire:
+        for program in ("zero_shot", "likelihood"):
+            code, _, said = run(wire, "--program", program, "--set", "model.engine=vllm")
+            assert code == 0, said
+        heads = [head for path, head in wire.heads if path in (CHAT, COMPLETIONS)]
+    # Those of the probe are plain HTTP.
+    asked = [head for head in heads if "OpenAI" in str(head)]
+    assert len(asked) >= 5
+    assert {head.get("x-lab") for head in asked} == {"seven"}
