@@ -20,7 +20,7 @@ from medexam.experiments.run import runner
 from medexam.experiments.track import track_runs
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
-from medexam.serve import EngineInfo, ScriptedEngine
+from medexam.serve import EngineInfo
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
 
 
@@ -30,7 +30,6 @@ class RandomScores:
     concurrency = 256
 
     def __init__(self) -> None:
-        self.sync = ScriptedEngine({"*": ""}).sync
         self._random = random.Random(17)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:

@@ -23,6 +23,7 @@ from medexam.dspy_requests import build_request, read_dialogue, read_generations
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
 from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls
+from medexam.serve import background_loop
 from medexam.specs import ModelSpec
 
 T = TypeVar("T")
@@ -144,7 +145,7 @@ class _Recorder:
     def reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
         """Return the same in a thread that waits."""
         with self._call(dialogue) as call:
-            call.generations = self.engine.sync.reply(call.dialogue)
+            call.generations = background_loop().run(self.engine.reply(call.dialogue))
         return call.generations
 
     @contextmanager

@@ -63,14 +63,14 @@ class _AtOnce:
     shares_prompts = False
 
     def __init__(self, replies: MadeUpReplies) -> None:
-        self.sync = replies
+        self._replies = replies
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.sync, name)
+        return getattr(self._replies, name)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the same replies."""
-        return self.sync.reply(dialogue)
+        return self._replies.reply(dialogue)
 
 
 class Look(NamedTuple):

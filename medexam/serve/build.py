@@ -69,7 +69,7 @@ def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     if hasattr(engine, "reply") and not hasattr(engine, "complete"):
         asked: Engine = engine
         return asked
-    lacking = [name for name in ("sync", "concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
+    lacking = [name for name in ("concurrency", "complete", "info", "aclose") if not hasattr(engine, name)]
     if lacking:
         raise SpecError(f"engine {spec.engine} lacks {', '.join(lacking)}: see docs/your-own-parts.md")
     return RequestEngine(engine, f"medexam/{spec.label}")

@@ -3,7 +3,7 @@
 An engine knows messages, tokens and choices; it knows nothing of questions, exams or answers. An engine whose
 `shares_prompts` is true takes more than one sample: it reads the prompt once, and writes the first reply under the
 dialogue's seed, the others under the next ones. What an engine cannot do of a dialogue, it refuses. An engine of one's
-own may answer DSPy's requests instead, by `complete(Request) -> Response` and a `SyncEngine`.
+own may answer DSPy's requests instead, by `async complete(Request) -> Response`.
 
 A class that an installed package adds may have `async from_spec(spec, needs) -> Engine`, which builds it from the whole
 model part of a spec instead of its `args`. Such a class may say of itself, each as a static method of the spec:
@@ -23,11 +23,9 @@ true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the 
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from dspy.lm15 import Request, Response
 from pydantic import Field
 
 from medexam.dspy_requests import CHOICE
@@ -35,7 +33,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 
-__all__ = ["CHOICE", "Engine", "EngineInfo", "FolderEngine", "SyncEngine", "SyncTwin"]
+__all__ = ["CHOICE", "Engine", "EngineInfo", "FolderEngine"]
 
 
 class EngineInfo(FrozenModel):
@@ -64,29 +62,8 @@ class EngineInfo(FrozenModel):
     """What else distinguishes this engine: device, dtype, library versions."""
 
 
-@dataclass(frozen=True)
-class SyncEngine:
-    """The synchronous twin of an engine of one's own that answers DSPy's requests."""
-
-    complete: Callable[[Request], Response]
-    """One reply to one request."""
-
-
-@dataclass(frozen=True)
-class SyncTwin:
-    """The synchronous twin, for notebooks and for threads that wait."""
-
-    reply: Callable[[Dialogue], list[Generation]]
-    """The replies to one dialogue, one for each sample."""
-
-
 class Engine(Protocol):
     """A live model. Build one with `medexam.serve.build_engine`; close it with `aclose`."""
-
-    @property
-    def sync(self) -> SyncTwin:
-        """The same model for synchronous callers."""
-        ...
 
     @property
     def concurrency(self) -> int:

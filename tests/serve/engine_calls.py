@@ -10,7 +10,7 @@ from typing import Any
 from wire_server import Wire
 
 from medexam.model_calls import Dialogue, Generation, Sampling
-from medexam.serve import Engine, build_engine
+from medexam.serve import Engine, background_loop, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
@@ -47,7 +47,7 @@ async def replies(engine: Engine, dialogues: Sequence[Dialogue]) -> list[Generat
 
 def reply_blocking(engine: Engine, dialogue: Dialogue) -> Generation:
     """The one reply, by the engine's synchronous twin."""
-    (one,) = engine.sync.reply(dialogue)
+    (one,) = background_loop().run(engine.reply(dialogue))
     return one
 
 

@@ -52,7 +52,7 @@ def test_an_engine_is_known_by_source_and_arguments(code):
     assert spec.label == "Silent"
     assert known_model(spec)["args"] == {"text": "y"}
     assert str(code) not in str(known_model(spec))
-    with pytest.raises(SpecError, match="lacks sync, concurrency, complete, info, aclose"):
+    with pytest.raises(SpecError, match="lacks concurrency, complete, info, aclose"):
         background_loop().run(build_engine(spec))
 
 

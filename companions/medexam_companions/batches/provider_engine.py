@@ -10,12 +10,11 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from medexam.errors import EngineError, UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve import EngineInfo, background_loop, build_engine
+from medexam.serve import EngineInfo, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam_companions.batches.batch_folder import MOST_REQUESTS, BatchFolder
 from medexam_companions.batches.provider import HostedBatches
@@ -46,7 +45,6 @@ class ProviderBatchEngine:
         """Those of the run that is being asked."""
         self._bodies: dict[str, dict[str, Any]] = {}
         """Fields of a request as JSON -> the same in the provider's words."""
-        self.sync: Any = SimpleNamespace(reply=lambda dialogue: background_loop().run(self.reply(dialogue)))
 
     @asynccontextmanager
     async def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AsyncIterator[None]:

@@ -4,7 +4,7 @@ from dspy.lm15 import Message, Request, Response, Usage
 
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo
-from medexam.serve.contract import CHOICE, SyncEngine
+from medexam.serve.contract import CHOICE
 
 
 class Echo:
@@ -14,9 +14,8 @@ class Echo:
 
     def __init__(self, text: str = "1", place: int = 0) -> None:
         self._text, self._place = text, place
-        self.sync = SyncEngine(self.answer)
 
-    def answer(self, request: Request) -> Response:
+    async def complete(self, request: Request) -> Response:
         """One reply to one request."""
         choices = (request.config.extensions or {}).get(CHOICE)
         text = choices[min(self._place, len(choices) - 1)] if choices else self._text
@@ -27,10 +26,6 @@ class Echo:
             finish_reason="stop",
             usage=Usage(input_tokens=0, output_tokens=len(text.split())),
         )
-
-    async def complete(self, request: Request) -> Response:
-        """Complete a request without blocking."""
-        return self.answer(request)
 
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` says that it keeps to given choices."""

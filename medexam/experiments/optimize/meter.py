@@ -20,7 +20,6 @@ from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
 from medexam.predictions import ModelCall
 from medexam.serve import Engine
-from medexam.serve.contract import SyncTwin
 from medexam.serve.network.event_loop import background_loop
 from medexam.specs.optimizer import OptimizerSpec
 
@@ -132,7 +131,6 @@ class MeteredEngine:
         self._draws: Counter[str] = Counter()
         # What the server of a script's own `dspy.LM` calls its model is known with the first reply.
         self._served_name = None if engine.info().engine == "dspy" else answerer.name
-        self.sync = SyncTwin(lambda dialogue: background_loop().run(self.reply(dialogue)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)

@@ -17,7 +17,7 @@ from medexam.dspy_requests import read_generations, send_request
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.engines.hosted import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
@@ -30,7 +30,6 @@ class RequestEngine:
         """Ask the engine, whose requests name `model`."""
         self._engine = engine
         self._model = model
-        self.sync = SyncTwin(self._reply_blocking)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -38,9 +37,6 @@ class RequestEngine:
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
         return read_generations(await self._engine.complete(send_request(self._model, dialogue)), dialogue)
-
-    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
-        return read_generations(self._engine.sync.complete(send_request(self._model, dialogue)), dialogue)
 
 
 _SET_BY_MODULE = "set by the module"
@@ -94,17 +90,11 @@ class DSPyModelEngine(LookedAtModel):
         """Ask `lm`; raises `EngineError` for settings that no request of DSPy's can hold."""
         self._config = _read_settings(lm)
         super().__init__(lm)
-        self.sync = SyncTwin(self._reply_blocking)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list."""
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(self._addressed(dialogue), cache=False)
-        return read_generations(response, dialogue)
-
-    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
-        with dspy.context(**_UNHEARD):
-            response: Response = self._lm(self._addressed(dialogue), cache=False)
         return read_generations(response, dialogue)
 
     def _addressed(self, dialogue: Dialogue) -> Request:

@@ -20,7 +20,7 @@ from medexam.errors import ConfigurationError, EngineError, ServerError, Unsuppo
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import no_sight, no_template, plain_text, tool_turns
-from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.contract import EngineInfo
 from medexam.serve.local_model.model import LocalModel, is_out_of_memory
 from medexam.serve.local_model.reading import ChoiceJob, ScoreJob, make_choice_job, make_score_job, read
 from medexam.serve.local_model.weights import find_weights
@@ -86,11 +86,6 @@ class EmbeddedEngine:
         self._lock = Lock()
         self._thread: Thread | None = None
         self._closed = False
-
-    @property
-    def sync(self) -> SyncTwin:
-        """The same model for synchronous callers; made anew, so that it does not keep the engine alive."""
-        return SyncTwin(lambda dialogue: self.submit(dialogue).result())
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample; the event loop stays free meanwhile."""

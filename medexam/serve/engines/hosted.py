@@ -1,7 +1,7 @@
 """What engines behind a server or a provider share: callers on any event loop, and a limit of requests in flight.
 
-Their traffic runs on the process's background loop, so that the asynchronous engine serves any event loop and its
-synchronous twin needs none. This module knows dialogues and loops; the engines know the wire.
+Their traffic runs on the process's background loop, so that an engine serves any event loop. This module knows
+dialogues and loops; the engines know the wire.
 """
 
 import logging
@@ -11,7 +11,7 @@ from typing import Any
 
 from medexam.errors import EngineError, FilteredError, LogprobsUnavailableError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.contract import EngineInfo
 from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool import Limit
 from medexam.specs import EngineNeeds, ModelSpec
@@ -34,7 +34,6 @@ class HostedEngine(ABC):
         """The most tokens of a prompt, how many prompts counted as many, and their fewest and most characters."""
         self.answerer: str | None = None
         """The model as the latest reply names it; None before the first."""
-        self.sync = SyncTwin(lambda dialogue: background_loop().run(self._reply_tracked(dialogue)))
 
     def count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:
         """Count a dialogue of text in; say once that prompts are cut, where longer ones count no more tokens."""

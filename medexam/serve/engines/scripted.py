@@ -7,7 +7,6 @@ where the table says so. It does not tokenise: its token counts are counts of wo
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import cycle
@@ -32,7 +31,7 @@ from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ReadBy, ToolCall
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop, tool_turns
-from medexam.serve.contract import EngineInfo, SyncTwin
+from medexam.serve.contract import EngineInfo
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
 from medexam.specs import parse_yaml
 
@@ -98,7 +97,6 @@ class ScriptedEngine:
     def __init__(self, replies: ReplyTable, *, revision: str | None = None):
         self.dialogues: list[Dialogue] = []
         """The last dialogues received, in order."""
-        self.sync = SyncTwin(self._reply_blocking)
         table = {} if callable(replies) else {key: _check_replies(key, one) for key, one in replies.items()}
         self._replies = replies if callable(replies) else {key: cycle(turns) for key, turns in table.items()}
         self.supports_function_calling = any(reply.tool_calls for turns in table.values() for reply in turns)
@@ -119,11 +117,6 @@ class ScriptedEngine:
         reply = self._reply_to(dialogue)
         if reply.wait_s:
             await asyncio.sleep(reply.wait_s)
-        return self._send(reply, dialogue)
-
-    def _reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
-        reply = self._reply_to(dialogue)
-        time.sleep(reply.wait_s)
         return self._send(reply, dialogue)
 
     def _send(self, reply: ScriptedReply, dialogue: Dialogue) -> list[Generation]:
