@@ -76,7 +76,7 @@ def examine_provider(kind: type[ProviderWire]) -> tuple[dict[str, Any], dict[str
         (record,) = doctor(wire.model_name)["models"]
         heat = record["fixed_temperature"]
         spec = ModelSpec(engine="litellm", name=wire.model_name, temperature=0.0 if heat is None else heat)
-        return record, ask_all(spec, guided=True)
+        return record, ask_all(spec, guided=record["guided_by"] is not None)
 
 
 def provider_row(record: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """The `litellm` engine: any hosted model that litellm reaches.
 
-Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field, or in a weaker form.
-Which form the model honours is found out once at the start, with an impossible choice. The opening words of a reply
-are shown as an assistant message before a choice, unless the model refuses them; a free reply cannot be made to
+Providers show neither tokens nor templates, so a choice is asked as a JSON schema with one field, or as a tool's
+argument. Which form the model honours is found out once at the start, with an impossible choice. The opening words of a
+reply are shown as an assistant message before a choice, unless the model refuses them; a free reply cannot be made to
 continue them, which is an error. What the model takes stands in a record, which begins with litellm's own tables.
 
 litellm's own HTTP clients follow redirects. A user's own endpoint is therefore asked by OpenAI's API only: then litellm
@@ -36,9 +36,7 @@ from medexam.serve.choice_schema import (
     SCHEMA_TOKENS,
     ChoiceForm,
     choice_fields,
-    choice_words,
     parse_guided_choice,
-    parse_guided_word,
 )
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
@@ -236,12 +234,8 @@ class LiteLLMEngine(HostedEngine):
         generation = await self.chat(self.choice_request(messages, prefill, choices, sampling, form))
         if generation.withheld:
             return generation
-        choice = read_reply_choice(generation, choices, form)
-        if choice is not None:
+        if (choice := read_reply_choice(generation, choices)) is not None:
             return become_choice(generation, choice)
-        if choice_words(choices, form):
-            # Nothing but words holds it to a choice, so what it says instead is a reply without an answer.
-            return generation
         raise ProviderError(f"{self.model} replied {generation.words[:200]!r} instead of one of {list(choices)}")
 
     def choice_request(
@@ -259,7 +253,7 @@ class LiteLLMEngine(HostedEngine):
         sends_opening = bool(prefill.strip()) and self.record.prefills is not False
         opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if sends_opening else []
         fields = {
-            "messages": _add_words(messages, choice_words(choices, form)) + opening,
+            "messages": messages + opening,
             "temperature": sampling.temperature,
             "seed": sampling.seed,
             "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS,
@@ -385,25 +379,10 @@ def cite(fault: Exception) -> str:
     return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
 
 
-def read_reply_choice(generation: Generation, choices: Sequence[str], form: ChoiceForm) -> str | None:
-    """Read the choice that a reply makes in this form; None if it makes none."""
-    if form == "words":
-        return parse_guided_word(generation.words, choices)
+def read_reply_choice(generation: Generation, choices: Sequence[str]) -> str | None:
+    """Read the choice that a reply makes, as a tool's argument or as JSON; None if it makes none."""
     calls = [call.args for call in generation.tool_calls]
     return parse_guided_choice(json.dumps(calls[0]) if calls else generation.words, choices)
-
-
-def _add_words(messages: Sequence[dict[str, Any]], words: str) -> list[dict[str, Any]]:
-    """Put these words behind those of the last user message."""
-    if not words:
-        return list(messages)
-    index = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    content = messages[index]["content"]
-    if isinstance(content, str):
-        new_content: Any = f"{content}\n\n{words}"
-    else:
-        new_content = [*content, {"type": "text", "text": words}]
-    return [*messages[:index], {**messages[index], "content": new_content}, *messages[index + 1 :]]
 
 
 def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:

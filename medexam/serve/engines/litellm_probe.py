@@ -7,6 +7,7 @@ with the way out where it cannot. This module knows what is asked; the engine as
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -18,7 +19,6 @@ from medexam.errors import (
     CallError,
     EndpointUnreachableError,
     EngineError,
-    InvalidRequestError,
     ProviderError,
     ServerError,
     UnsupportedFeatureError,
@@ -107,6 +107,32 @@ class HostedProbe:
         """Tokens of a reply; the spec's own may have to hold the thinking too."""
         self.room = engine.room
         """Tokens that replies of the run may think beside their budget."""
+        self._refusal = CallError()
+        """What the latest request that was refused met."""
+
+    async def _try(
+        self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
+    ) -> Generation | None:
+        """Ask for a reply; None if the request is refused, with an HTTP status of `refusing` too.
+
+        Raises `EndpointUnreachableError` if nothing answers, or if the endpoint redirects.
+        """
+        try:
+            return await self._engine.chat(fields, refusing, patience_s)
+        except CURABLE as error:
+            raise self._engine.lost(error) from error
+        except (AuthError, BillingError):
+            raise
+        except (UnsupportedFeatureError, ProviderError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
+            self._refusal = error
+            return None
+
+    async def _ask(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> dict[str, Any]:
+        """Ask for a reply as the chat endpoint's object, as far as probes read it; empty if it is refused."""
+        generation = await self._try(fields, refusing)
+        return {} if generation is None else _read(generation)
 
     def _dialogue(self, temperature: float | None) -> dict[str, Any]:
         """Build the fields of a request for a short reply to the fixed dialogue; None: the provider's temperature."""
@@ -117,11 +143,12 @@ class HostedProbe:
         """Look for the key, wait for a first reply, and send the spec's settings once; raises as these do."""
         engine, spec = self._engine, self._spec
         self.check_key()
-        await self.wait_for_first()
+        if self._own:
+            await self._wait_for_first()
         # A reply that thinks takes longer, and all others are short.
         silence_s = TIMING.probe_silence_s * (2 if engine.record.thinks else 1)
         engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
-        await self.check_settings()
+        await self._check_settings()
 
     def check_key(self) -> None:
         """Raise `EngineError` where a provider's key is in no variable that litellm reads.
@@ -131,43 +158,36 @@ class HostedProbe:
         if not self._engine.connection and self._engine.record.needs_key:
             raise EngineError(self._engine.record.key_request)
 
-    async def check_settings(self) -> None:
+    async def _check_settings(self) -> None:
         """Send the spec's own settings once, with a short request, and note what of them the model does not take.
 
         Raises `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
         """
         self._check_passable()
-        if self._own and self._spec.thinking == "off":
+        spec = self._spec
+        if self._own and spec.thinking == "off":
             await self._switch_thinking_off()
         if self._own:
-            await self._find_limit()
-        spec = self._spec
+            limit = await find_limit(self._ask)
+            self._engine.note(limit=limit, unlimited=limit is None)
         seed = {} if spec.seed is None else {"seed": spec.seed}
         fields: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
         sampling = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
         fields |= {**sampling, "stop": list(spec.stop) or [_STOP]}
-        try:
-            generation = await self._engine.chat(fields, patience_s=None if self._own else _PATIENCE_S)
-        except CURABLE as error:
-            raise self._engine.lost(error) from error
-        except (AuthError, BillingError, UnsupportedModelError):
-            raise
-        except (InvalidRequestError, UnsupportedFeatureError, ProviderError) as error:
-            _check_redirect(error)
-            generation = await self._ask_with_less(fields, [*sampling, *spec.request_settings], error)
+        generation = await self._try(fields, patience_s=None if self._own else _PATIENCE_S)
+        if generation is None:
+            generation = await self._ask_with_less(fields, [*sampling, *spec.request_settings], self._refusal)
         await self._note_thinking(generation)
-        if spec.temperature and await self._attempt(self._dialogue(0.0)) is None:
+        if spec.temperature and await self._try(self._dialogue(0.0)) is None:
             self._temperature = spec.temperature
             self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
 
-    async def wait_for_first(self) -> None:
+    async def _wait_for_first(self) -> None:
         """Wait for the first reply of an endpoint of one's own, which may load its model for it, and say so.
 
         What it replies is not read. Raises `EndpointUnreachableError` if none comes within `model.wait_s`.
         """
         engine, spec = self._engine, self._spec
-        if not self._own:
-            return
         engine.timeout_s = engine.patience_s = max(TIMING.probe_silence_s, spec.wait_s)
         place, loop = spec.endpoints[0], asyncio.get_running_loop()
         notice = loop.call_later(TIMING.notice_s, tell_of_wait, place, engine.timeout_s)
@@ -203,15 +223,10 @@ class HostedProbe:
             fields = pending.pop(0)
             engine.settings, engine.streams = off_settings(fields, settings), False
             for limit in LIMITS:
-                try:
-                    generation = await engine.chat({"messages": DIALOGUE, "temperature": 0, limit: HOSTED_TOKENS})
-                except (InvalidRequestError, UnsupportedFeatureError) as refusal:
-                    _check_redirect(refusal)
-                    named = [candidate for candidate in pending if any(name in refusal.message for name in candidate)]
-                    pending = named + [candidate for candidate in pending if candidate not in named]
+                generation = await self._try({"messages": DIALOGUE, "temperature": 0, limit: HOSTED_TOKENS})
+                if generation is None:
+                    pending.sort(key=lambda candidate: not any(name in self._refusal.message for name in candidate))
                     continue
-                except CURABLE as error:
-                    raise engine.lost(error) from error
                 answered = True
                 if not shows_thinking(_read(generation)):
                     return
@@ -219,28 +234,6 @@ class HostedProbe:
         engine.settings = settings
         if answered:
             raise EngineError(still_thinks(engine.model))
-
-    async def _find_limit(self) -> None:
-        """Note the field at which a reply of an endpoint of one's own ends."""
-        limit = await find_limit(self._ask)
-        self._engine.note(limit=limit, unlimited=limit is None)
-
-    async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Ask for a reply as the chat endpoint's object, as far as `token_counts` reads it; empty if it is refused."""
-        generation = await self._attempt(fields)
-        return {} if generation is None else _read(generation)
-
-    async def _offer(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Ask as `_ask` does for a reply in a form that some servers answer with their own fault."""
-        try:
-            return _read(await self._engine.chat(fields, refusing=_REFUSALS))
-        except CURABLE as error:
-            raise self._engine.lost(error) from error
-        except (AuthError, BillingError, UnsupportedModelError):
-            raise
-        except (UnsupportedFeatureError, ProviderError) as error:
-            _check_redirect(error)
-            return {}
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
@@ -265,19 +258,21 @@ class HostedProbe:
         self,
         fields: Mapping[str, Any],
         settings: Sequence[str],
-        refusal: ProviderError | UnsupportedFeatureError,
+        refusal: CallError,
     ) -> Generation:
         """Ask without what may be refused; raises `EngineError` with the setting's name where it must stay."""
+        if isinstance(refusal, UnsupportedModelError):
+            raise refusal
         engine, temperature, call_fields = self._engine, fields["temperature"], self._engine.fit(fields)
         for names in _DISPENSABLE:
             fewer_fields = {name: value for name, value in fields.items() if name not in names}
-            if call_fields.keys() >= {*names} and (generation := await self._attempt(fewer_fields)) is not None:
+            if call_fields.keys() >= {*names} and (generation := await self._try(fewer_fields)) is not None:
                 refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
                 engine.note(refusals=refusals, **{f"{name}s": False for name in names})
                 return generation
         unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
-        if temperature != 1 and (named_by_tables or await self._attempt({**unseeded, "temperature": 1.0})):
+        if temperature != 1 and (named_by_tables or await self._try({**unseeded, "temperature": 1.0})):
             engine.note(fixed_temperature=1.0)
             raise EngineError(
                 f"{engine.model} takes no temperature of {temperature:g}: set model.temperature: 1 ({cite(refusal)})"
@@ -286,15 +281,6 @@ class HostedProbe:
             raise refusal
         keys = ", ".join(f"model.{name}" for name in settings)
         raise EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
-
-    async def _attempt(self, fields: dict[str, Any]) -> Generation | None:
-        """Ask for a reply; None if the request is refused."""
-        try:
-            return await self._engine.chat(fields)
-        except (InvalidRequestError, UnsupportedFeatureError):
-            return None
-        except CURABLE as error:
-            raise self._engine.lost(error) from error
 
     async def _note_thinking(self, generation: Generation) -> None:
         """Note whether the model thinks, and the room that its replies need; raises `EngineError` if it shall not."""
@@ -315,7 +301,7 @@ class HostedProbe:
     async def _fit_room(self) -> None:
         """Lessen the room until a server takes it, whose context may be small."""
         greeting = {"messages": [_HELLO], "temperature": self._temperature}
-        while self.room and await self._attempt({**greeting, "max_tokens": self._budget + self.room}) is None:
+        while self.room and await self._try({**greeting, "max_tokens": self._budget + self.room}) is None:
             self.room //= 2
 
     async def check_guided(self) -> None:
@@ -347,17 +333,12 @@ class HostedProbe:
         fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, sampling, form)
         room, self._engine.room = self._engine.room, self.room
         try:
-            generation = await self._engine.chat(fields, refusing=_REFUSALS)
-        except CURABLE as error:
-            raise self._engine.lost(error) from error
-        except (AuthError, BillingError, UnsupportedModelError):
-            raise
-        except (UnsupportedFeatureError, ProviderError) as error:
-            _check_redirect(error)
-            return f"{_REFUSED}: {cite(error)}"
+            generation = await self._try(fields, _REFUSALS)
         finally:
             self._engine.room = room
-        if read_reply_choice(generation, IMPOSSIBLE, form) is None:
+        if generation is None:
+            return f"{_REFUSED}: {cite(self._refusal)}"
+        if read_reply_choice(generation, IMPOSSIBLE) is None:
             return f"is ignored: it replied {generation.words[:80]!r}"
         self._engine.note(guided_by=form, prefills=bool(opening))
         return "is honoured"
@@ -371,7 +352,7 @@ class HostedProbe:
 
     async def find_native_forms(self) -> None:
         """Note whether an endpoint of one's own takes tools and schemas, which no table says."""
-        forms = await find_native_forms(self._offer)
+        forms = await find_native_forms(partial(self._ask, refusing=_REFUSALS))
         self._engine.note(takes_tools=forms.takes_tools, takes_schema=forms.takes_schema)
 
     async def identify(self) -> None:
@@ -381,12 +362,8 @@ class HostedProbe:
         answers, or if the endpoint redirects.
         """
         engine = self._engine
-        try:
-            first, second = await asyncio.gather(*(engine.chat(self._dialogue(self._temperature)) for _ in range(2)))
-        except CURABLE as error:
-            raise engine.lost(error) from error
-        except (InvalidRequestError, UnsupportedFeatureError) as error:
-            _check_redirect(error)
+        first, second = await asyncio.gather(*(self._try(self._dialogue(self._temperature)) for _ in range(2)))
+        if first is None or second is None:
             return
         replies = [generation.words or generation.thinking or "" for generation in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
@@ -408,7 +385,7 @@ class HostedProbe:
         engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
 
     async def _takes(self, messages: list[ChatMessage]) -> bool:
-        return await self._attempt({**self._dialogue(self._temperature), "messages": messages}) is not None
+        return await self._try({**self._dialogue(self._temperature), "messages": messages}) is not None
 
 
 def _read(generation: Generation) -> dict[str, Any]:
@@ -417,12 +394,6 @@ def _read(generation: Generation) -> dict[str, Any]:
     calls = [call.name for call in generation.tool_calls]
     message = {"content": generation.words, "reasoning": generation.thinking or "", "tool_calls": calls}
     return {"choices": [{"message": message, "finish_reason": generation.finish_reason}], "usage": usage}
-
-
-def _check_redirect(error: CallError) -> None:
-    """Raise `EndpointUnreachableError` for a redirect."""
-    if error.status and httpx.codes.is_redirect(error.status):
-        raise EndpointUnreachableError(error.message) from error
 
 
 def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
