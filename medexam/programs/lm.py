@@ -33,22 +33,8 @@ _SAMPLING = frozenset(get_type_hints(Sampling)) - {"samples"}
 """Settings of a call that a dialogue has room for."""
 
 
-class Twin(Protocol):
-    """An engine for threads that wait."""
-
-    @property
-    def reply(self) -> Any:
-        """Of a dialogue, the replies to it."""
-        ...
-
-
 class Askable(Protocol):
-    """What a language model asks: an engine, and its synchronous twin."""
-
-    @property
-    def sync(self) -> Twin:
-        """The same model for synchronous callers."""
-        ...
+    """What a language model asks: an engine."""
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""

@@ -337,8 +337,8 @@ class LiteLLMEngine(HostedEngine):
         # Perplexity reports its parts too.
         cost = cost.get("total_cost") if isinstance(cost, Mapping) else cost
         cost = cost if cost is not None or self._has_own_price else reply.get(LIST_COST)
-        is_cost = isinstance(cost, int | float) and 0 <= cost < _MOST_USD
-        return replace(read_chat(reply, self.model)[0], provider=provider, cost_usd=float(cost) if is_cost else None)
+        usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
+        return replace(read_chat(reply, self.model)[0], provider=provider, cost_usd=usd)
 
     async def _listen(self) -> dict[str, Any]:
         """Return the client that keeps the replies of Anthropic's API, whose reasons of an end litellm rewrites."""

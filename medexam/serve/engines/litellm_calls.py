@@ -95,7 +95,8 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
     They come after `timeout_s` seconds at the latest. `own`: the client among `fields` is one of ours, whose replies
     are read as they came.
     """
-    streams, raw = bool(fields.get("stream")), None
+    raw: Any = None
+    streams = bool(fields.get("stream"))
     with keep_replies() as replies:
         try:
             async with asyncio.timeout(timeout_s):
@@ -144,8 +145,8 @@ def _read_wire(reply: httpx.Response) -> dict[str, Any]:
         message, code = fault.get("message"), fault.get("code")
         if message or code is not None:
             details = f" {fault['metadata']}" if fault.get("metadata") else ""
-            is_status = isinstance(code, int) and httpx.codes.is_error(code)
-            status = code if is_status else httpx.codes.UNPROCESSABLE_ENTITY if code is None else 500
+            status: int = httpx.codes.UNPROCESSABLE_ENTITY if code is None else httpx.codes.INTERNAL_SERVER_ERROR
+            status = code if isinstance(code, int) and httpx.codes.is_error(code) else status
             raise status_error(status, f"{message or 'an error without words'}{details}", code=str(code))
     elif fault:
         raise status_error(httpx.codes.UNPROCESSABLE_ENTITY, str(fault))

@@ -330,7 +330,7 @@ class VLLMEngine(HostedEngine):
         samples = body.get("n", 1)
 
         async def send(server: Server) -> list[Generation]:
-            call = {"messages": list(messages), "extra_body": body, "timeout_s": self.pool.timeout_s}
+            call: Any = {"messages": list(messages), "extra_body": body, "timeout_s": self.pool.timeout_s}
             raw = await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **server.connection)
             return read_chat(raw, self.model, samples)
 
@@ -387,7 +387,7 @@ class VLLMEngine(HostedEngine):
         prompt = prompts[0] if len(prompts) == 1 and isinstance(prompts[0], str) else prompts
 
         async def send(server: Server) -> list[Any]:
-            call = {"prompt": prompt, "extra_body": body, "timeout_s": self.pool.timeout_s}
+            call: Any = {"prompt": prompt, "extra_body": body, "timeout_s": self.pool.timeout_s}
             reply = await call_litellm("atext_completion", model, own=True, **call, **server.connection)
             with reading_reply():
                 choices = _order_choices(reply, expected)

@@ -56,9 +56,10 @@ async def ask_again(
     patience = (
         stop_after_delay(TIMING.patience_s + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
     )
+    is_enough = stop_any(stop_after_attempt(TIMING.attempts), patience)
     retrying = AsyncRetrying(
         retry=retry_if_exception_type(CURABLE),
-        stop=stop_any(stop_after_attempt(TIMING.attempts), patience, lambda state: is_too_long(state.upcoming_sleep)),
+        stop=lambda state: is_enough(state) or is_too_long(state.upcoming_sleep),
         wait=wait,
         reraise=True,
     )
