@@ -20,10 +20,10 @@ from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import CALL_ERRORS, chat_output, current_settings, dspy_errors, dspy_faults
 from medexam.dspy_requests import build_request, read_dialogue, read_generations, stream_response, write_response
+from medexam.event_loop import background_loop
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
 from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls
-from medexam.serve import background_loop
 from medexam.specs import ModelSpec
 
 T = TypeVar("T")

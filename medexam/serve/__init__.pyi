@@ -32,7 +32,6 @@ from .naming import with_served_name as with_served_name
 from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
-from .network.event_loop import background_loop as background_loop
 from .network.http_calls import status_error as status_error
 from .network.keys import make_key as make_key
 from .network.keys import read_key_file as read_key_file

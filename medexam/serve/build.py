@@ -8,11 +8,11 @@ import asyncio
 from typing import Any
 
 from medexam.errors import EngineError, SpecError
+from medexam.event_loop import background_loop
 from medexam.plugins import is_live_name, load_object
 from medexam.serve.contract import Engine
 from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.serve.local_model.weights import check_local_extra
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.names import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS

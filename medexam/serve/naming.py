@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import EndpointSilentError, EngineError
+from medexam.event_loop import background_loop
 from medexam.plugins import hash_source
 from medexam.serve.discovery.capabilities import is_vllm
 from medexam.serve.discovery.finder import find_endpoints
@@ -15,7 +16,6 @@ from medexam.serve.discovery.server_calls import open_calls
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.weights import find_weights
-from medexam.serve.network.event_loop import background_loop
 from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
 from medexam.specs.model_words import read_model

@@ -9,8 +9,9 @@ from typing import Any
 
 from wire_server import Wire
 
+from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation, Sampling
-from medexam.serve import Engine, background_loop, build_engine
+from medexam.serve import Engine, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"

@@ -1,10 +1,10 @@
 """What `medexam run --debug` prints: one question of each cell, its calls, and its prediction."""
 
 from medexam.cli.views.prediction import print_prediction
+from medexam.event_loop import background_loop
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.run.runner import ask_one
-from medexam.serve.network.event_loop import background_loop
 
 
 def debug_plan(plan: Plan) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
+from medexam.event_loop import background_loop
 from medexam.experiments.evaluate.planning import program_part
 from medexam.programs import build_program as build_module
 from medexam.programs.kept import Draws
 from medexam.programs.lm import EngineLM, build_lm
 from medexam.questions import Language
 from medexam.serve import build_engine
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec, ProgramSpec
 from medexam.specs.validation import validate
 

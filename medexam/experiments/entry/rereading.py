@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
+from medexam.event_loop import background_loop
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_stored
 from medexam.experiments.store.data_changes import load_items
@@ -16,7 +17,6 @@ from medexam.programs.nearest import find_nearest
 from medexam.programs.outcome import read_both
 from medexam.programs.stored_calls import unasked_lm
 from medexam.questions import Question, Task
-from medexam.serve.network.event_loop import background_loop
 
 _KEPT = ("latency_s", "waiting_s", "answered_by", "metric_score")
 

@@ -16,11 +16,11 @@ from pydantic import TypeAdapter
 
 from medexam.dspy_internals import CALL_ERRORS, open_cache
 from medexam.errors import ContextLengthError, MedExamError
+from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import Answerer
 from medexam.predictions import ModelCall
 from medexam.serve import Engine
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs.optimizer import OptimizerSpec
 
 Ending = Literal["complete", "budget", "interrupted", "failed"]

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medexam.errors import ProgramFaultError
+from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
 from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
-from medexam.serve.network.event_loop import background_loop
 from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs.identity import distinct_labels
 from medexam.tables import Table

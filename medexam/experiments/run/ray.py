@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, IndexBuildError, MedExamError, RunFolderError
+from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.shard import ask_shard
 from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
@@ -19,7 +20,6 @@ from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, Progress, build_encoder
 from medexam.retrievers.index import Build, encode_parts
 from medexam.serve import EngineInfo, build_engine
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs import EngineNeeds, ModelSpec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError, wait
 from types import FrameType
 from typing import Any, TypeVar
 
-from medexam.serve.network.event_loop import background_loop
+from medexam.event_loop import background_loop
 
 T = TypeVar("T")
 

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from medexam.errors import AnswerFormatError, CallError, EndpointSilentError, EngineError
+from medexam.event_loop import background_loop
 from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.capabilities import Capabilities, HostedCapabilities
 from medexam.serve.discovery.finder import named_endpoints
@@ -26,7 +27,6 @@ from medexam.serve.engines.litellm import LiteLLMEngine
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.engines.litellm_probe import HostedProbe, describe_refusal
 from medexam.serve.naming import look_at_server
-from medexam.serve.network.event_loop import background_loop
 from medexam.specs.catalogue import SAMPLE
 from medexam.specs.model import REGISTRY, ModelSpec
 from medexam.specs.validation import validate

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from medexam.errors import EngineError, FilteredError, LogprobsUnavailableError
+from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation
 from medexam.serve.contract import EngineInfo
-from medexam.serve.network.event_loop import background_loop
 from medexam.serve.pool import Limit
 from medexam.specs import EngineNeeds, ModelSpec
 

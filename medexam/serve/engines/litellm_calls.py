@@ -122,9 +122,10 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
     # Fields of another type than the protocol's are read as they are, and judged there.
     document: dict[str, Any] = raw.model_dump(warnings=False)
     if details := (document.get("usage") or {}).get("prompt_tokens_details"):
-        # Cached tokens are cheaper, and litellm knows by how much.
-        cached = details.get("cached_tokens") is not None
-        document[LIST_COST] = raw._hidden_params.get("response_cost") if cached else None
+        # Cached tokens are cheaper, and litellm knows by how much, unless its list lacks the model.
+        with suppress(Exception):
+            is_told = details.get("cached_tokens") is not None
+            document[LIST_COST] = get_litellm().completion_cost(raw, model=model) if is_told else None
     if replies and not own:
         _restore_reason(document, replies[-1])
     return document

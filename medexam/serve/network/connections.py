@@ -22,8 +22,8 @@ from urllib.parse import urljoin, urlsplit
 import httpx
 
 from medexam.errors import SpecError
+from medexam.event_loop import background_loop
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.event_loop import background_loop
 
 _CONNECT_S = 5.0
 """A server that is not there is found out at once."""
