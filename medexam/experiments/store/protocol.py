@@ -48,16 +48,14 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     """Describe the protocol of a run that medexam has asked."""
     identity, program = record.identity, record.cell.program
     words, engine = identity.get("words") or {}, environment.get("engine") or {}
-    parts, retriever = identity.get("program") or {}, identity.get("retriever")
+    parts, retriever = program.model_dump(mode="json"), identity.get("retriever")
     harness = f"medexam {environment.get('medexam') or NOT_TOLD}"
     commit = str(environment.get("git_commit") or "")[:_DIGITS]
     # Identities keep the solved questions of a prompt as a list or as its JSON.
     examples = words.get("examples") or []
     examples = list(examples) if isinstance(examples, (list, tuple)) else [examples]
-    answer = [
-        f"{name.replace('_', ' ')}: {parts[name]}" for name in ("answer_format", "answer_form", "read") if name in parts
-    ]
-    answer += [f"{name}: {parts[name]}" for name in ("samples", "orders", "abstain_below") if parts.get(name)]
+    names = ("answer_format", "answer_form", "read", "samples", "orders", "abstain_below")
+    answer = [f"{name.replace('_', ' ')}: {parts[name]}" for name in names if parts.get(name)]
     if parts.get("answer_format") == "guided" and engine.get("guided_by"):
         answer.append(f"guided by: {engine['guided_by']}")
     sampling = dict(identity.get("sampling") or {})
