@@ -229,7 +229,7 @@ class ModelSpec(Spec):
         if self.name is not None:
             return self.name.rsplit("/", 1)[-1]
         if self.profile is not None:
-            return Path(self.profile).stem
+            return Path(self.profile).name.removesuffix(".yaml").removesuffix(".yml")
         if self.is_own:
             return short_name(self.engine)
         return "SmolLM2-135M-Instruct" if self.engine == "embedded" else "served"

@@ -55,6 +55,8 @@ def test_a_spec_takes_name_and_revision_of_its_profile(tmp_path: Path) -> None:
     path.write_text(GOOD, encoding="utf-8")
     filled = with_profile(ModelSpec(engine="vllm", profile=str(path)))
     assert (filled.name, filled.revision) == ("Org/Tiny", "abc")
+    labels = [ModelSpec(engine="vllm", profile=name).label for name in (str(path), "llama-3.1-8b")]
+    assert labels == ["mine", "llama-3.1-8b"]
     kept = with_profile(ModelSpec(engine="vllm", profile=str(path), name="mine", revision="main"))
     assert (kept.name, kept.revision) == ("mine", "main")
     plain = ModelSpec(engine="vllm", name="other")
