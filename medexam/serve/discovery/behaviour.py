@@ -43,51 +43,43 @@ _DATE = re.compile(
 
 def hash_dialogue(reply: Mapping[str, Any]) -> str | None:
     """Hash of the rendered dialogue as `/tokenize` gave it, dates left out; None if it gave none."""
-    words = _list(reply, "token_strs")
-    if words:
+    if words := _list(reply, "token_strs"):
         # Byte-level tokenizers write a space as Ġ, sentencepiece writes it as ▁.
-        text = "".join(map(str, words)).replace("Ġ", " ").replace("▁", " ")
-        return _short_hash(_DATE.sub("<date>", text))
-    ids = reply.get("tokens")
-    return _short_hash(" ".join(map(str, ids))) if ids else None
+        text = _DATE.sub("<date>", "".join(map(str, words)).replace("Ġ", " ").replace("▁", " "))
+    elif ids := reply.get("tokens"):
+        text = " ".join(map(str, ids))
+    else:
+        return None
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 def read_behaviour(replies: Sequence[Mapping[str, Any]]) -> Behaviour | None:
     """Read what two completions requests of `TEXT_FIELDS` brought; None if one of them brought nothing."""
-    first, second = (_read_text(reply) for reply in replies)
-    if first is None or second is None:
+    if not all(reply.get("choices") for reply in replies):
         return None
-    (tokens, logprobs, continuation), (_, repeat_logprobs, repetition) = first, second
-    noise = (
-        mean_gap(logprobs, repeat_logprobs)
-        if logprobs and repeat_logprobs
-        else 0.0
-        if continuation == repetition
-        else None
-    )
-    return Behaviour(tokens=tokens, logprobs=logprobs, reply=continuation, noise=noise)
+    first, second = (_read_text(reply["choices"][0]) for reply in replies)
+    noise = None
+    if first.logprobs and second.logprobs:
+        noise = mean_gap(first.logprobs, second.logprobs)
+    elif first.reply == second.reply:
+        noise = 0.0
+    return first.model_copy(update={"noise": noise})
 
 
-def _read_text(reply: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[float, ...], str] | None:
+def _read_text(choice: Mapping[str, Any]) -> Behaviour:
     """Read the tokens of the text, the log-probabilities of all but the first, and the continuation."""
-    choices = reply.get("choices")
-    if not choices:
-        return None
-    choice = choices[0]
     tokens = tuple(token for token in _list(choice, "prompt_token_ids") if isinstance(token, int))
     values = _list(choice.get("logprobs"), "token_logprobs")
     # A server that does not echo gives the continuation's alone.
     logprobs = values[1 : len(tokens)] if values and values[0] is None and tokens else []
-    is_complete = bool(logprobs) and all(isinstance(value, int | float) and abs(value) <= _LEAST for value in logprobs)
-    text = str(choice.get("text") or "")
-    return tokens, tuple(round(float(value), 4) for value in logprobs) if is_complete else (), text.removeprefix(TEXT)
+    if not all(isinstance(value, int | float) and abs(value) <= _LEAST for value in logprobs):
+        logprobs = []
+    continuation = str(choice.get("text") or "").removeprefix(TEXT)
+    rounded = tuple(round(float(value), 4) for value in logprobs)
+    return Behaviour(tokens=tokens, logprobs=rounded, reply=continuation, noise=None)
 
 
 def _list(holder: object, name: str) -> list[Any]:
     """Return a list that a part of a reply holds; empty if it holds none."""
     value = holder.get(name) if isinstance(holder, Mapping) else None
     return value if isinstance(value, list) else []
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]

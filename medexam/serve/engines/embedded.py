@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import Any
 
+import torch
+
 from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import no_sight, no_template, plain_text, tool_turns
 from medexam.serve.contract import EngineInfo
-from medexam.serve.local_model.model import LocalModel, is_out_of_memory
+from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.reading import ChoiceJob, ScoreJob, make_choice_job, make_score_job, read
 from medexam.serve.local_model.weights import find_weights
 from medexam.serve.local_model.writing import ReplyJob, make_reply_job, write
@@ -199,13 +201,13 @@ class EmbeddedEngine:
             try:
                 replies = answer(self._model, [job for _, job in part]) if part else []
             except Exception as error:
-                if is_out_of_memory(error) and len(part) > 1:
+                full = isinstance(error, torch.OutOfMemoryError)
+                if full and len(part) > 1:
                     middle = len(part) // 2
                     parts += [part[middle:], part[:middle]]
                     continue
-                fault = ServerError(f"{self._model.label}: out of memory") if is_out_of_memory(error) else error
                 for request, _ in part:
-                    request.future.set_exception(fault)
+                    request.future.set_exception(ServerError(f"{self._model.label}: out of memory") if full else error)
                 continue
             for (request, _), generations in zip(part, replies, strict=True):
                 request.future.set_result(generations)

@@ -185,7 +185,7 @@ def place(name: str, profile: Profile, flags: Sequence[str], *, nodes: int = 1, 
                 return Placement(fit.layout, tuple(card.index for card in able[:count]), able[0].name, size, note)
     if free and fixed.keys() & {"max_context", "tensor_parallel"}:
         tensor = int(fixed.get("tensor_parallel") or max(count for count in _COUNTS if count <= len(free)))
-        layout = replace(Layout(_CONTEXTS[-1], tensor, nodes), **fixed)  # type: ignore[arg-type]
+        layout = replace(Layout(min(profile.context_limit, _CONTEXTS[-1]), tensor, nodes), **fixed)  # type: ignore[arg-type]
         fit = estimate_memory(profile, layout, min(card.total_gb for card in free))
         if fit.contexts < 1:
             tokens = int(fit.contexts * layout.max_context)

@@ -3,9 +3,8 @@
 It knows the model, its tokenizer and its chat template. Its callers decide when to ask it and what its scores mean.
 """
 
-import contextlib
 import importlib.metadata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -38,10 +37,11 @@ class LocalModel:
 
     def __init__(self, spec: ModelSpec, weights: Weights):
         self.label, self.content = weights.label, weights.content
-        with _load_errors(weights):
-            device = pick_device(spec.device)
-            self.device, self.dtype = torch.device(device), getattr(torch, pick_dtype(spec.dtype, device))
-            self.model, self.tokenizer = _load(weights, self.dtype, self.device)
+        device = pick_device(spec.device)
+        self.dtype_name = pick_dtype(spec.dtype, device)
+        """Such as `bfloat16`."""
+        self.device = torch.device(device)
+        self.model, self.tokenizer = _load(weights, getattr(torch, self.dtype_name), self.device)
         config = self.model.config.get_text_config()
         self.max_context: int | None = getattr(config, "max_position_embeddings", None)
         self.ends = _end_tokens(self.model, self.tokenizer)
@@ -132,11 +132,6 @@ class LocalModel:
             cache.batch_repeat_interleave(len(rows))
         return shared, cache
 
-    @property
-    def dtype_name(self) -> str:
-        """Such as `bfloat16`."""
-        return str(self.dtype).removeprefix("torch.")
-
     def details(self) -> dict[str, Any]:
         """Describe device, type and versions, as recorded with a run."""
         return {
@@ -168,38 +163,22 @@ class LocalModel:
         return text
 
 
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether the device has too little memory for what it was asked."""
-    return isinstance(error, torch.OutOfMemoryError)
-
-
 def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Load model and tokenizer; raises `EngineError` in one line, whatever a library says."""
     source = weights.source or smollm2_folder()
-    options: dict[str, Any] = {"trust_remote_code": False}
-    if weights.hub:
-        options["revision"] = weights.content
-    else:
-        options["local_files_only"] = True
-    with quiet_transformers():
-        tokenizer: Any = AutoTokenizer.from_pretrained(source, **options)
-        # safetensors only: the older format is a pickle, which runs code when it is read.
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, use_safetensors=True, **options)
-    return model.to(device).eval(), tokenizer
-
-
-@contextlib.contextmanager
-def _load_errors(weights: Weights) -> Iterator[None]:
-    """Turn any error of a library that cannot load the weights into one line."""
+    place: dict[str, Any] = {"revision": weights.content} if weights.hub else {"local_files_only": True}
     try:
-        yield
-    except EngineError:
-        raise
+        with quiet_transformers():
+            tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **place)
+            # safetensors only: the older format is a pickle, which runs code when it is read.
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                source, dtype=dtype, use_safetensors=True, trust_remote_code=False, **place
+            )
+        return model.to(device).eval(), tokenizer
     except Exception as error:
         message = " ".join(str(error).split())[:300]
         commit = f" at commit {weights.content}" if weights.hub else ""
-        raise EngineError(
-            f"{weights.source or weights.label}{commit}: the model cannot be loaded: {message}"
-        ) from error
+        raise EngineError(f"{source}{commit}: the model cannot be loaded: {message}") from error
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
