@@ -70,21 +70,15 @@ class Evaluate(dspy.Evaluate):
         devset: Sequence[dspy.Example],
         metric: Callable[..., Any] | None = None,
         name: str = "evaluation",
-        num_threads: int | None = None,
-        display_progress: bool = False,
-        display_table: bool | int = False,
-        max_errors: int | None = None,
-        provide_traceback: bool | None = None,
         failure_score: float | None = None,
-        save_as_csv: str | None = None,
-        save_as_json: str | None = None,
         limits: Limits = NO_LIMITS,
         price: tuple[float, float] | None = None,
         runs_dir: str | Path | None = None,
         fresh: bool = False,
         track: bool | str = True,
+        **settings: Any,
     ) -> None:
-        """Take DSPy's arguments, and what a run has beside them.
+        """Take what a run has; `settings` are further arguments of `dspy.Evaluate`.
 
         `name` names the runs. `num_threads` is how many examples are in flight; None: as many as keep the model busy.
         `max_errors` is how many may fail, as `limits.failures` is. `limits` end the asking of one call, such as
@@ -93,23 +87,15 @@ class Evaluate(dspy.Evaluate):
         beside the others. `track` is an MLflow store to send each run to; True: that of
         `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
         """
-        super().__init__(
-            devset=list(devset),
-            metric=metric,
-            num_threads=num_threads,
-            display_progress=display_progress,
-            display_table=display_table,
-            max_errors=max_errors,
-            provide_traceback=provide_traceback,
-            failure_score=0.0 if failure_score is None else failure_score,
-            save_as_csv=save_as_csv,
-            save_as_json=save_as_json,
-        )
+        score = 0.0 if failure_score is None else failure_score
+        super().__init__(devset=list(devset), metric=metric, failure_score=score, **settings)
+        if self.max_errors is not None and limits.failures is None:
+            limits = Limits(**{**vars(limits), "failures": self.max_errors})
         self.name = name
         self.fault_score = failure_score
         self._limits = limits
         self._price = price
-        self._runs_dir = None if runs_dir is None else Path(runs_dir)
+        self._runs_dir = default_runs_dir() if runs_dir is None else Path(runs_dir)
         self._fresh = fresh
         self._track = track
 
@@ -122,65 +108,52 @@ class Evaluate(dspy.Evaluate):
         display_progress: bool | None = None,
         display_table: bool | int | None = None,
         callback_metadata: dict[str, Any] | None = None,
-        save_as_csv: str | None = None,
-        save_as_json: str | None = None,
+        **files: str | None,
     ) -> Evaluation:
         """Evaluate `program`; an argument that is given replaces the object's own.
 
         Raises `MedExamError` for whatever a user can cure, and `KeyboardInterrupt` once the answers are kept.
         """
+        metric = metric or self.metric
         evaluation: Evaluation = self._evaluate_heard(
             program=program,
             metric=metric,
-            devset=devset,
-            num_threads=num_threads,
-            display_progress=display_progress,
+            devset=self.devset if devset is None else list(devset),
+            num_threads=num_threads or self.num_threads,
+            display_progress=self.display_progress if display_progress is None else display_progress,
             callback_metadata=callback_metadata,
         )
-        files = {"save_as_csv": save_as_csv or self.save_as_csv, "save_as_json": save_as_json or self.save_as_json}
+        files = {name: files.get(name) or getattr(self, name) for name in ("save_as_csv", "save_as_json")}
         display_table = self.display_table if display_table is None else display_table
         if display_table is not False or any(files.values()):
-            _show(evaluation, metric or self.metric, display_table=display_table, **files)
+            _show(evaluation, metric, display_table=display_table, **files)
         return evaluation
 
     def _evaluate(
         self,
         program: Any,
         metric: Callable[..., Any] | None,
-        devset: Sequence[dspy.Example] | None,
+        devset: Sequence[dspy.Example],
         num_threads: int | None,
-        display_progress: bool | None,
+        display_progress: bool,
         callback_metadata: dict[str, Any] | None,  # noqa: ARG002 - DSPy's callbacks read it
     ) -> Evaluation:
-        metric = metric or self.metric
-        examples = self.devset if devset is None else list(devset)
-        if metric is None or not examples:
+        if metric is None or not devset:
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
-        calls = ExampleCalls(
-            program,
-            metric,
-            self.fault_score,
-            {},
-            provides_traceback=bool(self.provide_traceback),
-            priced=self._limits.cost is not None,
-            price=self._price,
-        )
+        calls = ExampleCalls(program, metric, self.fault_score, bool(self.provide_traceback))
+        price: Any = self._price or ("list" if self._limits.cost is not None else None)
         plan, keys = plan_evaluation(
-            self.name, calls, dspy.settings.lm, examples, self._runs_dir or default_runs_dir(), fresh=self._fresh
+            self.name, calls, dspy.settings.lm, devset, runs_dir=self._runs_dir, fresh=self._fresh, price=price
         )
-        limits = self._limits
-        if self.max_errors is not None and limits.failures is None:
-            limits = Limits(**{**vars(limits), "failures": self.max_errors})
         for line in plan.news:
             write_notice(line)
-        shows = self.display_progress if display_progress is None else display_progress
-        with RunProgress(disable=not shows) as bar:
-            executor = ObjectExecutor(dspy.settings.lm, num_threads or self.num_threads)
-            (stored,), stop = Runner(plan, bar, limits=limits, executor=executor).run()
+        with RunProgress(disable=not display_progress) as bar:
+            executor = ObjectExecutor(dspy.settings.lm, num_threads)
+            (stored,), stop = Runner(plan, bar, limits=self._limits, executor=executor).run()
         send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
-        return _collect(keys, calls, examples, stored, stop)
+        return _collect(keys, calls, devset, stored, stop)
 
     # Tells DSPy's callbacks of an evaluation, as its own `Evaluate` does.
     _evaluate_heard = with_callbacks(_evaluate)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -29,38 +29,31 @@ REST = 5
 """How many times as long as it takes to make the page it stays as it is."""
 
 
-def _notice(text: str) -> bytes:
-    return f"<!doctype html><title>medexam</title><p>{html.escape(text)}</p>".encode()
-
-
 @dataclass
 class LivePage:
-    """The page of the runs that `runs` name, made again in a thread once their files have changed."""
+    """The page of the runs that `runs` name, made again once their files have changed."""
 
     runs: Sequence[Path]
     """Run folders, folders of runs, or ids in `runs_dir`."""
     runs_dir: Path
     _lock: Lock = field(default_factory=Lock)
-    _body: bytes = _notice("The page is being made.")
-    _next_s: float | None = 1.0
+    _body: bytes = b""
+    _next_s: float | None = EVERY_S
     _state: object = None
     _due: float = 0.0
 
     def current(self) -> tuple[bytes, float | None]:
         """Return the page as bytes, and in how many seconds to load it again; None if no question is pending."""
-        if monotonic() >= self._due and self._lock.acquire(blocking=False):
-            Thread(target=self._look, daemon=True).start()
-        return self._body, self._next_s
-
-    def _look(self) -> None:
-        start = monotonic()
-        try:
-            self._renew()
-        except MedExamError as error:
-            self._body, self._next_s, self._state = _notice(str(error)), EVERY_S, None
-        finally:
-            self._due = monotonic() + max(EVERY_S, REST * (monotonic() - start))
-            self._lock.release()
+        with self._lock:
+            start = monotonic()
+            if start >= self._due:
+                try:
+                    self._renew()
+                except MedExamError as error:
+                    notice = f"<!doctype html><title>medexam</title><p>{html.escape(str(error))}</p>"
+                    self._body, self._next_s, self._state = notice.encode(), EVERY_S, None
+                self._due = monotonic() + max(EVERY_S, REST * (monotonic() - start))
+            return self._body, self._next_s
 
     def _renew(self) -> None:
         folders = find_runs(run_paths(self.runs, self.runs_dir))
@@ -84,17 +77,11 @@ def serve_runs(runs: Sequence[Path], runs_dir: Path, port: int) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             # A page elsewhere that guesses the port must not read exams by a name that leads here.
-            address = urlsplit(self.path)
-            next_s: float | None = None
-            if self.headers.get("Host", "").rpartition(":")[0] not in {HOST, "localhost"}:
-                body = b""
-            elif address.path == "/":
-                body, next_s = page.current()
-            else:
-                body = b""
-            if not body:
+            is_ours = self.headers.get("Host", "").rpartition(":")[0] in {HOST, "localhost"}
+            if not is_ours or urlsplit(self.path).path != "/":
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
+            body, next_s = page.current()
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

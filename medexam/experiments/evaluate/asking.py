@@ -70,14 +70,10 @@ class ExampleCalls:
     metric: Metric
     failure_score: float | None
     """The score of an example whose module or metric raised; None: it is not scored."""
-    examples: Mapping[str, dspy.Example]
-    """By key."""
     provides_traceback: bool = False
     """Whether the traceback of an exception is logged as it comes."""
-    priced: bool = False
-    """Whether dollars are limited, so that the model's price has to be known."""
-    price: tuple[float, float] | None = None
-    """Dollars per million prompt and completion tokens; None: those of the price list, if `priced`."""
+    examples: Mapping[str, dspy.Example] = field(default_factory=dict)
+    """By key."""
     evaluated: dict[str, Evaluated] = field(default_factory=dict)
     """What came of each example, by key."""
 

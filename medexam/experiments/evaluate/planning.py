@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dspy
 
@@ -34,11 +34,19 @@ _SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conv
 
 
 def plan_evaluation(
-    name: str, calls: ExampleCalls, lm: Any, devset: Sequence[dspy.Example], runs_dir: Path, *, fresh: bool
+    name: str,
+    calls: ExampleCalls,
+    lm: Any,
+    devset: Sequence[dspy.Example],
+    *,
+    runs_dir: Path,
+    fresh: bool,
+    price: Literal["list"] | tuple[float, float] | None,
 ) -> tuple[Plan, tuple[str, ...]]:
     """Plan what evaluating would do, write the examples into its folder, and return their keys, which `calls` learns.
 
-    The last run of the same name, module, model and metric is continued, unless `fresh`. Raises `RunBusyError` if
+    The last run of the same name, module, model and metric is continued, unless `fresh`. `price` is in dollars per
+    million prompt and completion tokens, `list` litellm's, None not known. Raises `RunBusyError` if
     another process writes it.
     """
     records = _make_records(devset)
@@ -63,13 +71,13 @@ def plan_evaluation(
         stored = read_examples(path) if path.exists() else {}
         if by_key.keys() - stored.keys():
             folder.write_text(EXAMPLES_FILE, "".join(record.to_line() for record in (stored | by_key).values()))
-    price = {} if calls.price is None else {"price": calls.price}
+    priced = {"price": price} if isinstance(price, tuple) else {}
     cell = validate(
         CellSpec,
         {
             "name": name,
             "dataset": {"kind": EXAMPLES, "name": name, "path": path.absolute()},
-            "model": {**model_part(lm, priced=calls.priced and calls.price is None), **price},
+            "model": {**model_part(lm, priced=price == "list"), **priced},
             "program": {"kind": name_object(calls.program, called(calls.program), identity["program"]["digest"])},
         },
     )
