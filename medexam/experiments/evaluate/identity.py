@@ -5,7 +5,6 @@ its module. An object of such code is known by that and by what it holds; keys, 
 out. What cannot be known in this way is refused.
 """
 
-import ast
 import hashlib
 import inspect
 import json
@@ -36,6 +35,7 @@ _LEFT_BEHIND = frozenset(
 """Attributes of DSPy's modules and models that calls and optimizers leave behind, and no answer depends on."""
 _SECRET = re.compile(r"(^|_)(key|secret|password|credentials?|authorization|headers|(access|auth|bearer)_token)$", re.I)
 """Names of settings that may hold a key."""
+_STANDARD = sys.stdlib_module_names
 _ADDRESS = frozenset({"api_base", "base_url", "api_version"})
 """Settings that say where a model is reached."""
 
@@ -114,16 +114,15 @@ def _describe_object(value: Any, describe: Callable[[Any], Any]) -> Any:
     if isinstance(value, dspy.BaseLM):
         attributes = {name: part for name, part in attributes.items() if name != "kwargs" and not _SECRET.search(name)}
         facts = model_settings(value)
-    elif _package(kind) != "dspy" and (_package(kind) in sys.stdlib_module_names or "files" not in _source(kind)):
+    elif _package(kind) != "dspy" and (_package(kind) in _STANDARD or "distribution" in _source(kind)):
         try:
             return {"class": _name(kind), "pickle": hashlib.sha256(pickle.dumps(value)).hexdigest()}
         except Exception as error:
-            if _package(kind) in sys.stdlib_module_names:
+            if _package(kind) in _STANDARD:
                 return _name(kind)  # a lock or an open file holds nothing that an answer depends on
             raise SpecError(
-                f"a {_name(kind)} cannot be told from another one ({type(error).__name__}: {error}), so it cannot be "
-                "known whether an answer is still valid: make it inside forward or the metric, or in a module-level "
-                "variable of another file"
+                f"a {_name(kind)} cannot be told from another one ({type(error).__name__}: {error}), so nobody knows "
+                "whether an answer is still valid: make it where it is used, or keep it in a module-level variable"
             ) from None
     state = {name: describe(part) for name, part in sorted(attributes.items())}
     return {"class": describe(kind), **facts, "state": state}
@@ -131,7 +130,7 @@ def _describe_object(value: Any, describe: Callable[[Any], Any]) -> Any:
 
 def _describe_code(part: Any, describe: Callable[[Any], Any]) -> Any:
     """Describe a class or a function: its files, the constants of its module, and what a closure or default holds."""
-    if _package(part) in (*sys.stdlib_module_names, "dspy") and part.__module__ != "__main__":
+    if _package(part) in _STANDARD or _package(part) == "dspy":
         return _name(part)
     description = {"name": part.__qualname__, **_source(part)}
     if isinstance(part, FunctionType):
@@ -146,7 +145,7 @@ def _describe_code(part: Any, describe: Callable[[Any], Any]) -> Any:
     }
     if "lines" in description:
         # A notebook has no file: its other functions and classes are known by their names in these lines.
-        names = {node.id for node in ast.walk(ast.parse(description["lines"])) if isinstance(node, ast.Name)}
+        names = set(re.findall(r"[^\W\d]\w*", description["lines"]))
         used = {
             name: constants[name] for name in sorted(names & constants.keys()) if not inspect.ismodule(constants[name])
         }
@@ -168,8 +167,12 @@ def _source(part: Any) -> dict[str, Any]:
             }
         except SpecError:
             pass  # of a module that was made without a file
+    # Of a class without a file Python finds the lines of its functions alone.
+    functions = (
+        [one for one in vars(part).values() if isinstance(one, FunctionType)] if isinstance(part, type) else [part]
+    )
     try:
-        return {"lines": inspect.cleandoc(inspect.getsource(part))}
+        return {"lines": "".join(map(inspect.getsource, functions))}
     except (OSError, TypeError):
         raise SpecError(
             f"{_name(part)} has no source that could be read, so a run cannot be told from one of other code: write it "

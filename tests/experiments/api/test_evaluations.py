@@ -1,6 +1,7 @@
 """`medexam.Evaluate` beside `dspy.Evaluate`: the same numbers, and every answer kept as it comes."""
 
 import asyncio
+import importlib
 import json
 import os
 import subprocess
@@ -8,12 +9,13 @@ import sys
 from pathlib import Path
 
 import dspy
+import httpx
 import pytest
 from dspy.utils.dummies import DummyLM
 
 import medexam
 from dspy_examples import build_devset, exact
-from medexam.errors import EngineError
+from medexam.errors import EngineError, SpecError
 
 TOLD = 120
 
@@ -160,6 +162,34 @@ def test_another_module_metric_or_model_is_another_run(evaluate) -> None:
     assert len({each.run.id for each in (first, *others)}) == 4
     assert evaluate(devset)(program.deepcopy()).run.id == first.run.id
     assert evaluate(devset, fresh=True)(program).run.id == f"{first.run.id}-2"
+
+
+@pytest.mark.usefixtures("model")
+def test_a_constant_that_is_read_from_a_file_is_part_of_the_module_and_a_connection_is_refused(
+    evaluate, tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "own_prompt.py").write_text(
+        "import pathlib, dspy\n"
+        "PROMPT = pathlib.Path(__file__).with_name('prompt.txt').read_text()\n"
+        "class Own(dspy.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.answer = dspy.Predict('question -> answer')\n"
+        "    def forward(self, question):\n"
+        "        return self.answer(question=question)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    ids = []
+    for prompt in ("think", "think hard", "think"):
+        (tmp_path / "prompt.txt").write_text(prompt)
+        sys.modules.pop("own_prompt", None)
+        module = importlib.import_module("own_prompt")
+        ids.append(evaluate(build_devset(2))(module.Own()).run.id)
+    assert (ids[0] == ids[2], ids[0] == ids[1]) == (True, False)
+    held = module.Own()
+    held.client = httpx.Client()
+    with pytest.raises(SpecError, match=r"httpx\.Client cannot be told .* keep it in a module-level variable"):
+        evaluate(build_devset(2))(held)
 
 
 @pytest.mark.usefixtures("model")
