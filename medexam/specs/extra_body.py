@@ -26,9 +26,10 @@ _OURS = {
 }
 """Fields that programs and engines set, and those that decide where a request goes."""
 _SECRET_NAME = re.compile(
-    r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(access|auth|api|hf)[_-]?token)$",
+    r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$",
     re.IGNORECASE,
 )
+"""Names that look like keys; three that end in `token` are of a tokenizer."""
 
 
 def check_extra_body(fields: Mapping[str, Any]) -> None:

@@ -78,7 +78,10 @@ def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None
             raise SpecError(
                 f"{source}: {path!r} does not exist: {_unknown(key, names, where, find_places(model, key))}"
             )
+        kinds = [candidate.model_fields[key].annotation for candidate in models if key in candidate.model_fields]
         models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
+        if not models and any(typing.get_origin(kind) is dict for kind in kinds):
+            return  # any keys
 
 
 def takes_one(model: type[BaseModel], path: str) -> bool:
