@@ -1,9 +1,10 @@
 """`medexam run` and `medexam plan`: carry out an experiment, or say what carrying it out would do."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -209,20 +210,20 @@ def _plan(
     specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
-    from medexam.cli.views.meaning import ShortFlags, add_axes, print_meaning, save_meaning
+    from medexam.cli.views.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_entries, read_entries
     from medexam.experiments.plan.price import describe_excess
     from medexam.specs import parse_overrides
 
-    flags = ShortFlags(*(tuple(getattr(settings, name) or ()) for name in ShortFlags.__dataclass_fields__))
+    flags = {name: getattr(settings, name) or [] for name in FLAGS}
     price = [f"model.price=[{settings.price}]"] if settings.price else []
     changes = parse_overrides([*price, *(settings.overrides or [])])
-    entries = read_entries(
-        specs,
-        lambda document: (add_axes(document, flags.axes()), {**flags.overrides(document), **changes}),
-        only_look=only_look,
-        tell=print_notice,
-    )
+
+    def change(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
+        document, keys = apply_flags(document, flags)
+        return document, keys | changes
+
+    entries = read_entries(specs, change, only_look=only_look, tell=print_notice)
     if settings.save is not None and len(entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
     planned = plan_entries(
@@ -234,7 +235,7 @@ def _plan(
     for entry in entries:
         if settings.save is not None:
             save_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
-        if not flags.is_empty and len(entries) == 1:
+        if any(flags.values()) and len(entries) == 1:
             print_meaning(entry.document, {**entry.overrides, **limit}, settings.save)
     return _warn(planned)
 

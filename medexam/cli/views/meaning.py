@@ -3,7 +3,6 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,53 +19,34 @@ _FORMATTED = re.compile(r"(\w+)-(guided|free)")
 """A program as tables name it."""
 
 
-@dataclass(frozen=True)
-class ShortFlags:
-    """What is set by a flag of its own; each may be repeated, and hold several values with commas between them."""
-
-    model: tuple[str, ...] = ()
-    program: tuple[str, ...] = ()
-    language: tuple[str, ...] = ()
-    years: tuple[str, ...] = ()
-    temperature: tuple[str, ...] = ()
-    samples: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether none is given."""
-        return self == ShortFlags()
-
-    def overrides(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Map the keys of `document` that the flags set to their values; several values of one are a matrix.
-
-        Raises `SpecError` for what a flag cannot mean.
-        """
-        programs = [_program(word, document) for word in _words("--program", self.program)]
-        values: dict[str, list[Any]] = {
-            "model": _words("--model", self.model),
-            "program": programs,
-            "dataset.language": _words("--language", self.language),
-            "model.temperature": [_number("--temperature", word) for word in _words("--temperature", self.temperature)],
-            "program.samples": [_number("--samples", word) for word in _words("--samples", self.samples)],
-        }
-        keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
-        if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
-            # One kind alone picks the file's own program of that kind.
-            keys = {"program.kind" if key == "program" else key: value for key, value in keys.items()}
-            keys["program.kind"] = program["kind"]
-        if len(self.years) == 1:
-            keys["dataset.years"] = _years(self.years[0])
-        return keys
-
-    def axes(self) -> dict[str, list[Any]]:
-        """Map the keys whose values are lists to the lists that a repeated flag gives: a run of each."""
-        return {"dataset.years": [_years(text) for text in self.years]} if len(self.years) > 1 else {}
+FLAGS = ("model", "program", "language", "years", "temperature", "samples")
+"""Keys of a spec that have a flag of their own; each may be repeated, and hold values with commas between them."""
 
 
-def add_axes(document: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the document with further axes in its matrix."""
-    matrix = document.get("matrix") or {}
-    return {**document, "matrix": {**matrix, **axes}} if axes else dict(document)
+def apply_flags(
+    document: Mapping[str, Any], flags: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the document and what these flags set in it, by dotted keys; several values of one are a matrix.
+
+    Raises `SpecError` for what a flag cannot mean.
+    """
+    words = {name: _words(f"--{name}", flags[name]) for name in FLAGS if name != "years"}
+    values: dict[str, list[Any]] = {
+        "model": words["model"],
+        "program": [_program(word, document) for word in words["program"]],
+        "dataset.language": words["language"],
+        "model.temperature": [_number("--temperature", word) for word in words["temperature"]],
+        "program.samples": [_number("--samples", word) for word in words["samples"]],
+    }
+    keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
+    if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
+        # One kind alone picks the file's own program of that kind.
+        keys = {"program.kind" if key == "program" else key: value for key, value in keys.items()}
+        keys["program.kind"] = program["kind"]
+    years = [_years(text) for text in flags["years"]]
+    if len(years) > 1:
+        return {**document, "matrix": {**(document.get("matrix") or {}), "dataset.years": years}}, keys
+    return document, keys | ({"dataset.years": years[0]} if years else {})
 
 
 def print_meaning(document: Mapping[str, Any], overrides: Mapping[str, Any], file: Path | None) -> None:
