@@ -16,7 +16,7 @@ TIMES = {"started_at": "2026-11-20T10:00:00+00:00", "ended_at": "2026-11-20T10:3
 
 def without_times(prediction: Mapping[str, Any]) -> dict[str, Any]:
     """What a prediction says that is the same in two runs of a cell: all but the seconds that it took and waited."""
-    return {name: value for name, value in prediction.items() if name not in {"latency_s", "waiting_s"}}
+    return {name: value for name, value in prediction.items() if name not in {"latency_s"}}
 
 
 def write_run(

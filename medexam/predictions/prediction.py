@@ -83,9 +83,6 @@ class Prediction(SlottedModel):
     """Which of them holds the reply that the answer stands in, from 0; None: the last one with a reply."""
     latency_s: float | None = None
     """From asking to answer, with the time spent waiting for a place in a batch; None when no model was asked."""
-    waiting_s: float | None = None
-    """The part of `latency_s` in which the request waited in this process before it was sent or computed; None where
-    no model was asked. The rest is the answering, a server's own queue included."""
     answered_by: str | None = None
     """Print of the model that answered, a key of `models.json`; None when no model was asked."""
 

@@ -36,15 +36,13 @@ def build_prediction(
     program: str,
     spec_digest: str,
     latency_s: float,
-    waiting_s: float | None = None,
     answerer: Answerer | None = None,
     further: Mapping[str, Answerer] = MappingProxyType({}),
 ) -> Prediction:
     """Build the prediction of a program that returned, with the calls that it made.
 
     `answerer` is the model asked, None where none was identified; `further` are the experiment's further models that
-    are asked too, by name. `waiting_s` is the part of `latency_s` before anything was sent; None where nobody measured
-    it.
+    are asked too, by name.
     """
     outcome = ProgramOutput.of(prediction)
     generation = outcome.generation
@@ -68,7 +66,6 @@ def build_prediction(
     if generation is not None:
         fields |= {
             "latency_s": round(latency_s, 4),
-            "waiting_s": None if waiting_s is None else round(waiting_s, 4),
             "answered_by": answerer and _print(answerer, further, calls, cut=bool(outcome.passages_cut)),
         }
     # A field that is None is not given: to check that it may be takes longer than to leave it out.

@@ -1,3 +1,4 @@
+from .asking import question_id as question_id
 from .build import build_engine as build_engine
 from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
@@ -37,4 +38,3 @@ from .network.keys import make_key as make_key
 from .network.keys import read_key_file as read_key_file
 from .network.keys import write_key as write_key
 from .timing import TIMING as TIMING
-from .waits import question_id as question_id

@@ -23,11 +23,11 @@ from medexam.errors import (
     MedExamError,
     TransportError,
 )
+from medexam.serve.asking import is_too_long
 from medexam.serve.network.connections import MOST_CONNECTIONS, open_model_client
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
 from medexam.serve.timing import TIMING
-from medexam.serve.waits import begin_wait, is_too_long
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -340,8 +340,7 @@ class Batcher(Generic[Item, Result]):
         that is refused is halved until the culprit is alone, so that one bad item does not spoil the others.
         """
         self._send, self._most, self._busy_at = send, most, busy_at
-        self._pending: dict[str, list[tuple[Item, asyncio.Future[Result], Callable[[], None]]]] = {}
-        """What ends the wait of an item stands behind its future."""
+        self._pending: dict[str, list[tuple[Item, asyncio.Future[Result]]]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_flight = 0
@@ -350,7 +349,7 @@ class Batcher(Generic[Item, Result]):
         """Submit an item and return its result; items with equal keys may share a batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._pending.setdefault(key, [])
-        group.append((item, future, begin_wait()))
+        group.append((item, future))
         if len(group) >= self._most():
             self._dispatch(key)
         else:
@@ -370,12 +369,8 @@ class Batcher(Generic[Item, Result]):
                 self._dispatch(key)
 
     def _dispatch(self, key: str) -> None:
-        group = []
-        for item, future, end_wait in self._pending.pop(key):
-            # A caller that was cancelled has cancelled its future; its item would be computed for nobody.
-            if not future.done():
-                end_wait()
-                group.append((item, future))
+        # A caller that was cancelled has cancelled its future; its item would be computed for nobody.
+        group = [(item, future) for item, future in self._pending.pop(key) if not future.done()]
         if not group:
             return
         task = asyncio.get_running_loop().create_task(self._send_group(key, group))

@@ -18,7 +18,7 @@ from medexam.programs.outcome import read_both
 from medexam.programs.stored_calls import unasked_lm
 from medexam.questions import Question, Task
 
-_KEPT = ("latency_s", "waiting_s", "answered_by", "metric_score")
+_KEPT = ("latency_s", "answered_by", "metric_score")
 
 
 def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:

@@ -26,7 +26,7 @@ from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, build_prediction
 from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both
-from medexam.serve.waits import covered_s, limited, recorded
+from medexam.serve.asking import asking, limited
 
 FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
@@ -63,10 +63,10 @@ async def answer(planned: AnyCell, question: Any) -> tuple[Prediction, Exception
         "answerer": planned.answerer,
     }
     try:
-        with recorded() as waits, kept_calls() as calls:
+        with asking() as record, kept_calls() as calls:
             output = await program.acall(question=question)
     except (LMError, ProgramFaultError) as error:
-        return build_failure(question, error, calls.all(), **owner), error, waits.discarded
+        return build_failure(question, error, calls.all(), **owner), error, record.discarded
     prediction = build_prediction(
         question,
         output,
@@ -74,11 +74,10 @@ async def answer(planned: AnyCell, question: Any) -> tuple[Prediction, Exception
         **owner,
         further=planned.further,
         latency_s=time.monotonic() - start,
-        waiting_s=covered_s(waits),
     )
     if isinstance(program, AskingProgram):
         prediction = await read_both(program, question, prediction)
-    return prediction, None, waits.discarded
+    return prediction, None, record.discarded
 
 
 class Scheduler:

@@ -29,7 +29,6 @@ from medexam.serve.local_model.weights import find_weights
 from medexam.serve.local_model.writing import ReplyJob, make_reply_job, write
 from medexam.serve.logprobs.tokens import split_tokens
 from medexam.serve.thinking import CLOSED
-from medexam.serve.waits import begin_wait
 from medexam.specs import EngineNeeds
 from medexam.specs.model import ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS
@@ -58,11 +57,9 @@ class _Request:
 
     dialogue: Dialogue
     future: "Future[list[Generation]]" = field(default_factory=Future)
-    end_wait: Callable[[], None] = field(default_factory=begin_wait)
 
     def claim(self) -> bool:
         """Make it uncancellable; False if its caller has given up."""
-        self.end_wait()
         return not self.future.done() and self.future.set_running_or_notify_cancel()
 
 

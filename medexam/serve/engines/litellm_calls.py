@@ -24,10 +24,10 @@ from medexam.dspy_requests import read_generation
 from medexam.errors import AuthError, CallError, CallTimeoutError, InvalidRequestError, ServerError, TransportError
 from medexam.inputs import load_json
 from medexam.model_calls import Ending, Generation, read_ending
+from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count
 from medexam.serve.network.connections import causes, keep_replies
 from medexam.serve.network.http_calls import MISFORMED, http_error, read_pause, refine, status_error
-from medexam.serve.waits import note_discarded
 from medexam.text import hide_secrets, writable
 
 _log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from tenacity import (
 )
 
 from medexam.errors import CallError, CallTimeoutError, RateLimitError, ServerError, TransportError
+from medexam.serve.asking import is_too_long
 from medexam.serve.timing import TIMING
-from medexam.serve.waits import is_too_long
 
 T = TypeVar("T")
 

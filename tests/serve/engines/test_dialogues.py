@@ -33,7 +33,7 @@ def run(wire: Wire, program: dict[str, Any], model: dict[str, Any], folder: Path
     wire.requests.clear()
     settings = {"limit": 1, "runs_dir": folder, "track": False, "progress": False}
     (found,) = medexam.run("headqa_sample", model=asked, program=program, **settings)
-    kept = {key: one.model_dump(exclude={"latency_s", "waiting_s"}) for key, one in found.predictions.items()}
+    kept = {key: one.model_dump(exclude={"latency_s"}) for key, one in found.predictions.items()}
     return kept, sorted(str(body) for path, body in wire.requests if path.endswith("completions"))
 
 

@@ -287,7 +287,6 @@ def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], i
         "rationale": _shorten(rationale, longest),
         "calls": calls or None,
         "latency_s": six_digits(prediction.latency_s),
-        "waiting_s": six_digits(prediction.waiting_s),
         **evidence_entry(prediction),
     }
     return {name: value for name, value in answer.items() if value is not None}

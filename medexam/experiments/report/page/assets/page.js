@@ -422,9 +422,7 @@
     if (answer.prompt_tokens !== undefined) found.push(`${answer.prompt_tokens} prompt tokens`);
     if (answer.completion_tokens !== undefined) found.push(`${answer.completion_tokens} completion tokens`);
     if (answer.thinking_tokens) found.push(`${answer.thinking_tokens} of them thinking`);
-    if (answer.waiting_s !== undefined) {
-      found.push(`${rounded(answer.latency_s - answer.waiting_s, 2)} s answering, ${rounded(answer.waiting_s, 2)} s waiting before`);
-    } else if (answer.latency_s !== undefined) found.push(`${rounded(answer.latency_s, 2)} s, waiting included`);
+    if (answer.latency_s !== undefined) found.push(`${rounded(answer.latency_s, 2)} s, waiting included`);
     return found.join(" \u00b7 ");
   };
 

@@ -1,0 +1,60 @@
+"""The question whose requests are made: how long it may still wait, and what attempts cost that were thrown away.
+
+The scheduler opens a record for each question; requests, however deep below, find it by their context.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(eq=False)
+class Asking:
+    """One question that is being asked."""
+
+    discarded: tuple[int, int] = (0, 0)
+    """Tokens of prompts and of replies that were thrown away, since they were broken off."""
+
+
+_asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
+_outlasts: ContextVar[Callable[[float], bool] | None] = ContextVar("outlasts", default=None)
+
+
+@contextmanager
+def asking() -> Iterator[Asking]:
+    """Ask a question inside the block."""
+    question = Asking()
+    token = _asking.set(question)
+    try:
+        yield question
+    finally:
+        _asking.reset(token)
+
+
+@contextmanager
+def limited(outlasts: Callable[[float], bool]) -> Iterator[None]:
+    """Have `outlasts` say inside the block which waits, in seconds, are too long for what is left of the time."""
+    token = _outlasts.set(outlasts)
+    try:
+        yield
+    finally:
+        _outlasts.reset(token)
+
+
+def is_too_long(wait_s: float) -> bool:
+    """Return whether a wait would end behind the run's limit of time; never without one."""
+    outlasts = _outlasts.get()
+    return outlasts is not None and outlasts(wait_s)
+
+
+def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:
+    """Note what a server counted of a reply that nobody reads."""
+    if (question := _asking.get()) is not None:
+        prompt, completion = question.discarded
+        question.discarded = prompt + (prompt_tokens or 0), completion + (completion_tokens or 0)
+
+
+def question_id() -> int:
+    """Return an id that tells the question whose request this is from others that are being asked; 0 outside any."""
+    return id(question) if (question := _asking.get()) is not None else 0
