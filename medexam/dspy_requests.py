@@ -4,6 +4,7 @@ Adapters and engines of ours know the first two alone. DSPy, and engines and mod
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -11,6 +12,7 @@ from typing import Any, cast
 
 from dspy.lm15 import (
     Config,
+    DocumentPart,
     FinishReason,
     ImagePart,
     Message,
@@ -65,6 +67,7 @@ PLACE = "place"
 
 MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
+_FILE = re.compile(r"\x00(\d+)\x00")
 _PIECE = 16
 """Characters of a piece of a streamed reply, a few tokens."""
 _ROLES = {"user": "user", "assistant": "assistant", "developer": "system", "tool": "tool"}
@@ -138,10 +141,11 @@ def read_dialogue(request: Request) -> Dialogue:
     continuations = _read_continuations(extensions.pop(CONTINUATIONS, None))
     is_plain, samples = extensions.pop(PLAIN, False) is True, extensions.pop(SAMPLES, 1)
     settings = {name: getattr(config, name) for name in _SAMPLING}
-    pictures, words_alone = _read_pictures(request)
+    # Where the reply is chosen, a server takes pictures before the words alone.
+    pictures, words_alone = _read_pictures(request, anywhere=choices is not None)
     chat: Mapping[str, Any] = {}
     if not words_alone or request.tools or extensions or _has_more(config):
-        chat = chat_request_fields(replace(request, config=replace(config, extensions=extensions or None)))
+        chat = _chat_fields(replace(request, config=replace(config, extensions=extensions or None)))
     messages = request_turns(request)
     opening = messages.pop()["content"] if words_alone and messages[-1]["role"] == "assistant" else ""
     if not any(message["role"] in ("user", "tool") for message in messages):
@@ -174,6 +178,34 @@ def stream_response(response: Response) -> Iterator[Any]:
             yield replace(event, delta=replace(delta, text=delta.text[begin : begin + _PIECE]))
 
 
+def _chat_fields(request: Request) -> dict[str, Any]:
+    """Return a request's fields in OpenAI's chat dialect, with the files that DSPy does not write there."""
+    files: list[DocumentPart] = []
+
+    def mark(part: Any) -> Any:
+        if not isinstance(part, DocumentPart) or part.data is None:
+            return part
+        files.append(part)
+        return TextPart(f"\0{len(files) - 1}\0")
+
+    def write_files(content: Any) -> list[Any]:
+        parts: list[Any] = []
+        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            # Every other piece is the place of a file.
+            for number, text in enumerate(_FILE.split(part["text"]) if part["type"] == "text" else ()):
+                file = files[int(text)] if number % 2 else None
+                data = {} if file is None else {"file_data": f"data:{file.media_type};base64,{file.data}"}
+                parts += [{"type": "file", "file": data}] if data else [{"type": "text", "text": text}] * bool(text)
+            parts += [part] if part["type"] != "text" else []
+        return parts
+
+    messages = tuple(replace(one, parts=tuple(map(mark, one.parts))) for one in request.messages)
+    chat = chat_request_fields(replace(request, messages=messages))
+    if files:
+        chat["messages"] = [{**turn, "content": write_files(turn["content"])} for turn in chat["messages"]]
+    return chat
+
+
 def _has_more(config: Config) -> bool:
     """Return whether a request's config says more than how its reply is drawn."""
     names = (field.name for field in fields(config) if field.name not in (*_SAMPLING, "extensions"))
@@ -198,19 +230,20 @@ def _read_continuations(continuations: Any) -> ContinuationRequest | None:
         raise InvalidRequestError(f"{CONTINUATIONS!r}: {error.errors()[0]['msg']}") from None
 
 
-def _read_pictures(request: Request) -> tuple[tuple[str, ...], bool]:
-    """Return the pictures of the last user message as data URLs, and whether all else is words."""
-    users = [place for place, message in enumerate(request.messages) if message.role == "user"]
+def _read_pictures(request: Request, *, anywhere: bool) -> tuple[tuple[str, ...], bool]:
+    """Return the pictures before the words of the last user message as data URLs, and whether all else is words."""
+    last_user = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=None)
     pictures: list[str] = []
-    words_alone = True
+    others = [] if isinstance(request.system, str | None) else [*request.system]
     for place, message in enumerate(request.messages):
-        for part in message.parts:
-            if isinstance(part, ImagePart) and place == users[-1] and part.data is not None:
-                pictures.append(f"data:{part.media_type};base64,{part.data}")
-            else:
-                words_alone &= isinstance(part, TextPart)
-    if not isinstance(request.system, str | None):
-        words_alone &= all(isinstance(part, TextPart) for part in request.system)
+        parts = [*message.parts]
+        if anywhere:
+            parts.sort(key=lambda part: not isinstance(part, ImagePart))
+        while place == last_user and parts and isinstance(parts[0], ImagePart) and parts[0].data is not None:
+            picture = parts.pop(0)
+            pictures.append(f"data:{picture.media_type};base64,{picture.data}")
+        others += parts
+    words_alone = all(isinstance(part, TextPart) for part in others)
     return tuple(pictures) if words_alone else (), words_alone
 
 

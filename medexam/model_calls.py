@@ -128,6 +128,14 @@ class Dialogue(NamedTuple):
         return json.dumps(unseeded, default=str, sort_keys=True)
 
     @property
+    def media(self) -> list[str]:
+        """The data URLs of its pictures and files, wherever they stand."""
+        contents = [turn.get("content") for turn in self.turns or ()]
+        parts = [part for content in contents if isinstance(content, list) for part in content]
+        urls = [part.get("image_url", {}).get("url") or part.get("file", {}).get("file_data") for part in parts]
+        return [*self.pictures, *(url for url in urls if url and url.startswith("data:"))]
+
+    @property
     def turns_with_opening(self) -> list[ChatMessage]:
         """The messages, and the opening as the assistant's behind them if there is one."""
         return [*self.messages, *([{"role": "assistant", "content": self.opening}] if self.opening else [])]

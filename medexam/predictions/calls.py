@@ -44,7 +44,7 @@ class ModelCall(SlottedModel):
     prompt: str | None = None
     """Plain text that the reply continues."""
     pictures: Annotated[tuple[str, ...], _Empty] = ()
-    """SHA-256 of each picture that stands before the words of the user's last turn."""
+    """SHA-256 of each picture and file, as it was sent."""
     choices: tuple[str, ...] | None = None
     """The strings that the reply is one of."""
     texts: tuple[str, ...] | None = None
@@ -95,7 +95,7 @@ class ModelCall(SlottedModel):
             messages=() if plain else tuple(dialogue.turns_with_opening),
             prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
             pictures=tuple(
-                hashlib.sha256(base64.b64decode(picture.partition(",")[2])).hexdigest() for picture in dialogue.pictures
+                hashlib.sha256(base64.b64decode(picture.partition(",")[2])).hexdigest() for picture in dialogue.media
             ),
             choices=dialogue.choices,
             texts=None if request is None else request.texts,

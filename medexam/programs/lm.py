@@ -252,7 +252,7 @@ class EngineLM(dspy.LM):
     ) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            outputs: list[Any] = await super().acall(prompt, messages=messages, **kwargs)
+            outputs: list[Any] = await super().acall(prompt, messages=_drop_filenames(messages), **kwargs)
             return outputs
         with dspy_errors(self.model):
             return [_output(generation) for generation in await self.recorder.reply(dialogue)]
@@ -260,7 +260,7 @@ class EngineLM(dspy.LM):
     def __call__(self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            outputs: list[Any] = super().__call__(prompt, messages=messages, **kwargs)
+            outputs: list[Any] = super().__call__(prompt, messages=_drop_filenames(messages), **kwargs)
             return outputs
         with dspy_errors(self.model):
             return [_output(generation) for generation in self.recorder.reply_blocking(dialogue)]
@@ -319,6 +319,15 @@ def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None, *, a
     )
     lm.spec = model
     return lm
+
+
+def _drop_filenames(messages: Any) -> Any:
+    """Take the names of files from messages, in place: DSPy's requests have no place for them, and refuse the file."""
+    contents = [turn.get("content") for turn in messages or () if isinstance(turn, dict)]
+    for part in (part for content in contents if isinstance(content, list) for part in content):
+        if part.get("type") == "file":
+            part["file"].pop("filename", None)
+    return messages
 
 
 def _user(text: str) -> dict[str, str]:

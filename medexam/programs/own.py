@@ -48,6 +48,10 @@ _FORM = (
 """What a program of one's own looks like."""
 
 
+class _NoRetrieverError(BaseException):
+    """A module looks up passages where the spec names none; no `Exception`, which ReAct would tell the model."""
+
+
 class OwnProgram(AskingProgram):
     """A module with what it takes of a question; predictions are as those of the programs that ship."""
 
@@ -118,8 +122,11 @@ class OwnProgram(AskingProgram):
             inputs = question_fields(question, self._field_types, hits, fields)
             numbers = question.option_numbers if isinstance(question, Question) else ()
             settings = dspy.context(**self._settings(lm, way.seeds_later))
-            with recorded_calls() as calls, asked_options(numbers), settings, naming_faults(self.module) as outputs:
-                outputs.append(await self._call_in_time(inputs, calls))
+            try:
+                with recorded_calls() as calls, asked_options(numbers), settings, naming_faults(self.module) as outputs:
+                    outputs.append(await self._call_in_time(inputs, calls))
+            except _NoRetrieverError:
+                raise SpecError("the module looks up passages: set program.retriever") from None
         return self._prediction(question, hits, outputs, calls)
 
     async def _call_in_time(self, inputs: dict[str, Any], calls: Calls) -> Any:
@@ -157,7 +164,7 @@ class OwnProgram(AskingProgram):
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
         """Look up passages for `dspy.Retrieve`."""
         if self._search is None:
-            raise SpecError("the module looks up passages: set program.retriever")
+            raise _NoRetrieverError
         return [SimpleNamespace(long_text=hit.passage.text) for hit in self._search.search([query], k)[0]]
 
     def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:

@@ -12,27 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from medexam.errors import InvalidRequestError, UnsupportedFeatureError
+from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage, Dialogue
 
 _PROBE_WORDS = "Be brief."
-
-
-def tool_turns(dialogue: Dialogue) -> list[dict[str, Any]] | None:
-    """Return the messages in OpenAI's chat dialect if some call tools or bring their results; None if none does.
-
-    Raises `UnsupportedFeatureError` for anything else but texts, and pictures in the last user message.
-    """
-    if dialogue.turns is None:
-        return None
-    if any(turn.get("tool_calls") or turn["role"] == "tool" for turn in dialogue.turns):
-        return dialogue.turns
-    parts = [part for turn in dialogue.turns if isinstance(turn["content"], list) for part in turn["content"]]
-    raise UnsupportedFeatureError(
-        "this engine takes texts, and pictures in the last user message, not messages with "
-        f"{sorted({part['type'] for part in parts})}",
-        feature="messages",
-    )
 
 
 def put_pictures(messages: Sequence[ChatMessage], pictures: Sequence[str]) -> list[dict[str, Any]]:

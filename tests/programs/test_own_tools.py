@@ -215,3 +215,57 @@ def test_the_example_that_decides_what_to_look_up_answers_from_real_passages(ask
     assert (asked.said.answer, asked.said.rationale) == (2, "It is said there.")
     # It searches, finds, finishes and answers.
     assert len(asked.dialogues) == len(asked.said.calls) == 3
+
+
+MEDIA = """
+import base64
+
+PNG = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
+
+
+class Reader(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        inputs = "before: str, picture: dspy.Image, between: str, file: dspy.File, question"
+        self.ask = dspy.Predict(f"{inputs} -> answer: int")
+
+    def forward(self, question: str):
+        file = dspy.File.from_bytes(b"%PDF-1.4", filename="a.pdf", mime_type="application/pdf")
+        return self.ask(before="B", picture=dspy.Image(PNG), between="M", file=file, question=question)
+"""
+
+
+def test_pictures_and_files_stand_where_they_stand(own_run, served) -> None:
+    with serving(ToolWire()) as wire:
+        run = own_run(MEDIA, "Reader", {"*": "x"}, limit=2, model=served(wire))
+        turn = next(body["messages"][-1] for body in wire.bodies("/v1/chat/completions") if "picture ##" in str(body))
+    kinds = [part["type"] for part in turn["content"]]
+    assert kinds == ["text", "image_url", "text", "file", "text"]
+    assert turn["content"][0]["text"].endswith("[[ ## picture ## ]]\n")
+    assert turn["content"][2]["text"].endswith("[[ ## file ## ]]\n")
+    assert turn["content"][3]["file"]["file_data"] == "data:application/pdf;base64,JVBERi0xLjQ="
+    (said, *_) = said_in(run)
+    assert len(said.calls[0].pictures) == 2
+
+
+SEEKER = """
+class Seeker(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.retrieve = dspy.Retrieve(k=2)
+        self.agent = dspy.ReAct("question -> answer: int", tools=[self.look_up], max_iters=2)
+
+    def look_up(self, query: str) -> str:
+        "Look words up."
+        return str(self.retrieve(query).passages)
+
+    def forward(self, question: str):
+        return self.agent(question=question)
+"""
+
+
+def test_a_module_that_looks_up_without_a_retriever_ends_the_run(own_run) -> None:
+    fields = {"next_thought": "Look.", "next_tool_name": "look_up", "next_tool_args": '{"query": "x"}'}
+    reply = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items())
+    with pytest.raises(SpecError, match=r"looks up passages: set program\.retriever"):
+        own_run(SEEKER, "Seeker", {"*": f"{reply}\n\n[[ ## completed ## ]]"})

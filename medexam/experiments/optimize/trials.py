@@ -131,9 +131,9 @@ class Trials:
             program.module = cast("Any", call)
         else:
             vars(program)["answer"] = call_shipped
-        prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
-        self._progress.answered()
         try:
+            prediction, error, _ = asyncio.run(answer(replace(self._planned, program=program), question))
+            self._progress.answered()
             scored = score_answer(self._optimization.optimizer.metric, self._own, question, gold, prediction)
             self._keep(student, prediction, scored.score)
         except MedExamError as fault:

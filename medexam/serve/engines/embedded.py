@@ -21,7 +21,7 @@ import torch
 from medexam.errors import ConfigurationError, EngineError, ServerError, UnsupportedFeatureError
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import no_sight, no_template, plain_text, tool_turns
+from medexam.serve.chat_messages import no_sight, no_template, plain_text
 from medexam.serve.contract import EngineInfo
 from medexam.serve.local_model.model import LocalModel
 from medexam.serve.local_model.reading import ChoiceJob, ScoreJob, make_choice_job, make_score_job, read
@@ -230,7 +230,6 @@ def _cut(pairs: list[tuple[_Request, Any]], tokens: int, rows: int) -> Iterator[
 
 def check_features(dialogue: Dialogue) -> None:
     """Raise for what this engine would otherwise silently leave out."""
-    tool_turns(dialogue)
     sampling = dialogue.sampling
     features = {
         **dialogue.fields,

@@ -29,7 +29,7 @@ from medexam.errors import (
 )
 from medexam.model_calls import Dialogue, Generation, Sampling, join_thinking
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import TemplateRules, chat_fields, cut_at_stop, put_pictures, tool_turns
+from medexam.serve.chat_messages import TemplateRules, chat_fields, cut_at_stop, put_pictures
 from medexam.serve.choice_schema import (
     CHOICE_FORMS,
     SCHEMA_FORMS,
@@ -149,8 +149,8 @@ class LiteLLMEngine(HostedEngine):
 
     async def answer(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list."""
-        if (turns := tool_turns(dialogue)) is not None:
-            return [await self.chat({**self._all_fields(dialogue), "messages": turns})]
+        if dialogue.turns is not None:
+            return [await self.chat({**self._all_fields(dialogue), "messages": dialogue.turns})]
         messages = put_pictures(self.rules.fit(dialogue.messages), dialogue.pictures)
         if dialogue.plain:
             raise UnsupportedFeatureError(

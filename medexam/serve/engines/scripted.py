@@ -30,7 +30,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode, read_regular
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ReadBy, ToolCall
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import cut_at_stop, tool_turns
+from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import EngineInfo
 from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
 from medexam.specs import parse_yaml
@@ -135,7 +135,7 @@ class ScriptedEngine:
             reply=text,
             finish_reason="stop" if stopped else finish_reason,
             model="scripted",
-            prompt_tokens=_count_words(*(message["content"] or "" for message in messages), dialogue.opening),
+            prompt_tokens=_count_words(*(message["content"] for message in messages), dialogue.opening),
             completion_tokens=_count_words(text),
             tool_calls=tuple(calls),
         )
@@ -182,17 +182,23 @@ class ScriptedEngine:
         return next(self._replies[key])
 
 
-def _count_words(*texts: str) -> int:
-    return sum(len(text.split()) for text in texts)
+def _count_words(*texts: Any) -> int:
+    return sum(len(_words(text).split()) for text in texts)
 
 
 def _turns(dialogue: Dialogue) -> Sequence[Mapping[str, Any]]:
-    return tool_turns(dialogue) or dialogue.messages
+    return dialogue.turns or dialogue.messages
+
+
+def _words(content: Any) -> str:
+    """Return the texts of a message, among which pictures and files may stand."""
+    parts = content if isinstance(content, list) else [{"text": content or ""}]
+    return "".join(part.get("text", "") for part in parts)
 
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the last user message; behind calls of tools, their results with what follows them."""
-    dialogue: list[tuple[str, str]] = [(message["role"], message["content"] or "") for message in messages]
+    dialogue = [(message["role"], _words(message["content"])) for message in messages]
     replies = [place for place, (role, _) in enumerate(dialogue) if role == "assistant"]
     if not any(role == "tool" for role, _ in dialogue):
         return next(words for role, words in reversed(dialogue) if role == "user")

@@ -25,7 +25,7 @@ from medexam.errors import (
     UnsupportedFeatureError,
 )
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut
-from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures, tool_turns
+from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
@@ -192,8 +192,8 @@ class VLLMEngine(HostedEngine):
             # The tokenizer writes what opens every text.
             fields = {**json.loads(self._fields(sampling)), "add_special_tokens": True}
             return await self._write(plain_text(dialogue), json.dumps(fields, sort_keys=True), sampling.max_tokens)
-        if (turns := tool_turns(dialogue)) is not None:
-            return await self._chat(turns, self._chat_fields(dialogue))
+        if dialogue.turns is not None:
+            return await self._chat(dialogue.turns, self._chat_fields(dialogue))
         messages = self._rules.fit(dialogue.messages)
         if dialogue.choices is not None and (dialogue.pictures or self.renderer is None):
             return await self._choose_in_chat(
