@@ -269,3 +269,8 @@ def test_a_module_that_looks_up_without_a_retriever_ends_the_run(own_run) -> Non
     reply = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items())
     with pytest.raises(SpecError, match=r"looks up passages: set program\.retriever"):
         own_run(SEEKER, "Seeker", {"*": f"{reply}\n\n[[ ## completed ## ]]"})
+
+
+def test_a_plan_says_that_a_module_may_ask_more_often_than_it_counts(own_spec, tmp_path) -> None:
+    plan = medexam.plan(own_spec(PLAIN, "Plain", {"*": "x"}), runs_dir=tmp_path / "runs")
+    assert "at least" in str(plan)

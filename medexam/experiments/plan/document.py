@@ -7,6 +7,7 @@ from medexam.errors import ProgramFaultError
 from medexam.event_loop import background_loop
 from medexam.experiments.plan.cells import AnyCell, Plan
 from medexam.experiments.plan.hosted import read_records
+from medexam.programs.own import OwnProgram
 from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
 from medexam.signatures.answer_format import answer_opening, render_answer
@@ -40,6 +41,7 @@ def plan_document(plan: Plan) -> list[dict[str, Any]]:
             "questions": len(planned.question_set.questions),
             "owed": len(planned.pending),
             "calls": planned.calls,
+            **({"calls_are_least": True} if _may_ask_again(planned) else {}),
             **({"calls_by_model": calls} if (calls := _calls_by_model(planned)) else {}),
             "warnings": [*planned.warnings, *faults, *_unsaid_form(planned, prompt)],
             "prompt": prompt,
@@ -76,8 +78,15 @@ def cells_table(name: str, entries: Sequence[Mapping[str, Any]]) -> Table:
         header: [f"{entry[key]:,}" for entry in entries]
         for header, key in (("Questions", "questions"), ("Pending", "owed"), ("Calls", "calls"))
     }
+    at_least = ["at least " if entry.get("calls_are_least") else "" for entry in entries]
+    numbers["Calls"] = [bound + count for bound, count in zip(at_least, numbers["Calls"], strict=True)]
     rows = tuple(zip(*words.values(), *numbers.values(), strict=True))
     return Table(title, (*words, *numbers), rows, text_columns=len(words))
+
+
+def _may_ask_again(planned: AnyCell) -> bool:
+    """Return whether a module of the user's own may ask more often than its predictors are counted."""
+    return any(part.may_ask_again for _, part in planned.program.named_sub_modules(OwnProgram))
 
 
 def _calls_by_model(planned: AnyCell) -> dict[str, int]:

@@ -193,7 +193,7 @@ def _turns(dialogue: Dialogue) -> Sequence[Mapping[str, Any]]:
 def _words(content: Any) -> str:
     """Return the texts of a message, among which pictures and files may stand."""
     parts = content if isinstance(content, list) else [{"text": content or ""}]
-    return "".join(part.get("text", "") for part in parts)
+    return "".join(str(part.get("text", "")) for part in parts)
 
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
