@@ -172,7 +172,7 @@ class Runner:
         """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
         merged = planned.folder.merge_shards()
         planned = replace(planned, pending=tuple(each for each in planned.pending if each.key not in merged))
-        planned = _read_again(planned)
+        planned = _read_anew(planned)
         planned = _close_refused(planned) if self._plan.accept_refusals else planned
         if planned.lender is None and not planned.repeat and not self._plan.fresh:
             planned = with_lender(planned)
@@ -282,7 +282,7 @@ class Runner:
         return environment
 
 
-def _read_again(planned: AnyCell) -> AnyCell:
+def _read_anew(planned: AnyCell) -> AnyCell:
     """Return the cell with its stored replies as its program reads them now: both readings of a reply are stored.
 
     What comes out otherwise is appended, and the last line of a question counts.
