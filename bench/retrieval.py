@@ -600,7 +600,7 @@ def read_arguments() -> argparse.Namespace:
     second_run = parts.add_parser("second_run", parents=[shared, racing])
     second_run.add_argument("--questions", type=int, default=60)
     second_run.add_argument("--engine", choices=["embedded", "scripted"], default="embedded")
-    second_run.add_argument("--retriever", choices=["dense", "bm25", "tfidf", "fusion"], default="dense")
+    second_run.add_argument("--retriever", choices=["dense", "bm25", "fusion"], default="dense")
     memory = parts.add_parser("memory", parents=[shared, vectors, texts])
     memory.add_argument("--k", type=int, nargs=1, default=[2])
     memory.add_argument("--fewer-vectors", type=int, default=60_000)

@@ -1,6 +1,6 @@
 """Do MedQuAD's own questions find their answers? Recall of each retriever over the full English corpus.
 
-    MEDEXAM_DATA=DATA python bench/retrieval_quality.py [--questions 2000] [--kinds dense bm25 tfidf fusion]
+    MEDEXAM_DATA=DATA python bench/retrieval_quality.py [--questions 2000] [--kinds dense bm25 fusion]
 
 A passage's title holds the focus of MedQuAD's question and its type, and MedQuAD words a type always alike, so the
 question that was asked can be written again. Only answers of a single passage are looked for: each question then has
@@ -87,7 +87,7 @@ def measure(rankings: Mapping[str, Sequence[str]]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--questions", type=int, default=2000)
-    parser.add_argument("--kinds", nargs="+", default=["dense", "bm25", "tfidf", "fusion"])
+    parser.add_argument("--kinds", nargs="+", default=["dense", "bm25", "fusion"])
     arguments = parser.parse_args()
     corpus = load_corpus(None)
     questions = choose_questions(corpus.passages, arguments.questions)

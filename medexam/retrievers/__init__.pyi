@@ -18,7 +18,6 @@ from .index import encode_parts as encode_parts
 from .index import open_index as open_index
 from .index import read_manifest as read_manifest
 from .lexical import BM25Retriever as BM25Retriever
-from .lexical import TfidfRetriever as TfidfRetriever
 from .lexical import load_stop_words as load_stop_words
 from .lexical import rank_scores as rank_scores
 from .reordering import FusionRetriever as FusionRetriever

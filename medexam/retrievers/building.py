@@ -28,7 +28,7 @@ from medexam.retrievers.index import (
     rebuild,
 )
 from medexam.retrievers.languages import warn_of_language
-from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever, TfidfRetriever
+from medexam.retrievers.lexical import WORDS_VERSION, BM25Retriever
 from medexam.retrievers.reordering import DEPTH, FusionRetriever, RerankingRetriever, find_cross_encoder
 from medexam.specs import RetrieverSpec
 from medexam.specs.identity import digest
@@ -92,8 +92,6 @@ class PlannedRetriever:
         spec, corpus = self.spec, self.corpus
         if corpus is None or spec.is_own:
             return _build_own(spec, corpus)
-        if spec.kind == "tfidf":
-            return TfidfRetriever(corpus, spec.language)
         words = BM25Retriever(corpus, spec.language, cache / "lexical") if spec.uses_words else None
         if words is not None and not spec.uses_vectors:
             return words

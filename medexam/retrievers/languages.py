@@ -25,7 +25,7 @@ _NAMES: dict[str, str] = {
     "zh": "Chinese",
 }
 _WORDS_READ = get_args(RetrieverSpec.model_fields["language"].annotation)
-"""The languages whose words BM25 and TF-IDF know."""
+"""The languages whose words BM25 knows."""
 
 
 def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Language) -> list[str]:

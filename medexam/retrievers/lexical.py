@@ -1,13 +1,13 @@
-"""Retrievers that compare words: BM25 through bm25s, TF-IDF through scikit-learn.
+"""The retriever that compares words: BM25 through bm25s.
 
-They hold no model. A passage that shares no word with a query (stop words aside) is no hit of it. A single letter or
+It holds no model. A passage that shares no word with a query (stop words aside) is no hit of it. A single letter or
 digit is a word, since it tells vitamin K from vitamin C and type 1 from type 2.
 """
 
 import importlib
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -34,19 +34,34 @@ _GALICIAN_PLURAL = re.compile(r"ns\b")
 WORDS_VERSION = 2
 """Raised when texts are cut into other words than before; rankings of another version are found anew."""
 _WORD = r"(?u)\b\w\w+\b|(?<!\w['\u2019])\b[^\W_]\b"
-"""A word of bm25s and scikit-learn, or a single letter or digit; the s of "Crohn's" is none."""
+"""A word of bm25s, or a single letter or digit; the s of "Crohn's" is none."""
 _OPENING = r"(?m)((?:^|[.!?:])[^\w\n]{0,6})\b[%s]\b(?=\s+\w)"
 _BM25 = {"k1": 1.5, "b": 0.75, "method": "lucene", "dtype": "float32"}
 _HASHES = "medexam.sha256"
 
 
-class _WordRetriever:
-    """A `Retriever` whose index is made, or read, by the first search."""
+class BM25Retriever:
+    """A `Retriever` by BM25 over stems (Robertson and Zaragoza 2009, as bm25s computes it: Lù 2024, arXiv 2407.03618).
 
-    def __init__(self, corpus: Corpus, language: Language, **identity: Any) -> None:
+    k1 = 1.5, b = 0.75 and the variant `lucene` are the defaults of bm25s. Words are lower-cased, bm25s's stop words of
+    the language are dropped (33 English ones, 313 Spanish; "A" only as an article), and PyStemmer's Snowball stemmer
+    takes the endings off. Galician has a list of its own and the Portuguese stemmer.
+    Title and content are searched as one text. Scores are sums of single-precision numbers, without an upper bound.
+    """
+
+    def __init__(self, corpus: Corpus, language: Language, folder: Path | None = None) -> None:
+        """Make it known, with its digest.
+
+        The first search takes its index from `folder`, or builds and keeps it there; None keeps it nowhere. What
+        lies there of another corpus, language or version, or is damaged, is not used. Raises `DatasetError` if bm25s
+        or PyStemmer are not installed.
+        """
+        versions = {"bm25s": import_library("bm25s").__version__, "PyStemmer": import_library("Stemmer").version()}
         self.corpus = corpus
         self.language = language
-        self.digest = digest({"corpus": corpus.fingerprint, "language": language, "words": WORDS_VERSION, **identity})
+        identity = {"corpus": corpus.fingerprint, "language": language, "words": WORDS_VERSION, **_BM25, **versions}
+        self.digest = digest(identity)
+        self._place = folder / f"bm25-{self.digest}" if folder is not None else None
         self._index: Any = None
         self._opening = Lock()
 
@@ -63,38 +78,12 @@ class _WordRetriever:
             if self._index is None:
                 self._index = self._open()
         read = partial(map, self.corpus.passages.__getitem__)
-        return [rank_scores(scores, read, k) for scores in self._score(queries)]
-
-    def _open(self) -> Any:
-        raise NotImplementedError
-
-    def _score(self, queries: Sequence[str]) -> "Iterator[NDArray[np.floating[Any]]]":
-        """Yield the score of each passage for each query."""
-        raise NotImplementedError
-
-    def _no_words(self) -> DatasetError:
-        return DatasetError(f"corpus {self.corpus.name} has only stop words: check that its text was read correctly")
-
-
-class BM25Retriever(_WordRetriever):
-    """BM25 over stems (Robertson and Zaragoza 2009, as bm25s computes it: Lù 2024, arXiv 2407.03618).
-
-    k1 = 1.5, b = 0.75 and the variant `lucene` are the defaults of bm25s. Words are lower-cased, bm25s's stop words of
-    the language are dropped (33 English ones, 313 Spanish; "A" only as an article), and PyStemmer's Snowball stemmer
-    takes the endings off. Galician has a list of its own and the Portuguese stemmer.
-    Title and content are searched as one text. Scores are sums of single-precision numbers, without an upper bound.
-    """
-
-    def __init__(self, corpus: Corpus, language: Language, folder: Path | None = None) -> None:
-        """Make it known, with its digest.
-
-        Its index is taken from `folder`, or built and kept there for the next process; None keeps it nowhere. What
-        lies there of another corpus, language or version, or is damaged, is not used. Raises `DatasetError` if bm25s
-        or PyStemmer are not installed.
-        """
-        versions = {"bm25s": import_library("bm25s").__version__, "PyStemmer": import_library("Stemmer").version()}
-        super().__init__(corpus, language, **_BM25, **versions)
-        self._place = folder / f"bm25-{self.digest}" if folder is not None else None
+        hit_lists = []
+        for stems in self._tokenize(queries, return_ids=False):
+            # Words that the corpus lacks have no number; a query of such words alone finds nothing.
+            ids = self._index.get_tokens_ids(stems)
+            hit_lists.append(rank_scores(self._index.get_scores_from_ids(ids), read, k) if ids else [])
+        return hit_lists
 
     def _open(self) -> Any:
         if self._place is not None and (index := _load_index(self._place)) is not None:
@@ -102,17 +91,11 @@ class BM25Retriever(_WordRetriever):
         index = import_library("bm25s").BM25(**_BM25)
         tokens = self._tokenize([passage.text for passage in self.corpus.passages], return_ids=True)
         if not tokens.vocab:
-            raise self._no_words()
+            raise DatasetError(f"corpus {self.corpus.name} has only stop words: check that its text was read correctly")
         index.index(tokens, show_progress=False)
         if self._place is not None:
             _save_index(index, self._place)
         return index
-
-    def _score(self, queries: Sequence[str]) -> "Iterator[NDArray[np.floating[Any]]]":
-        for stems in self._tokenize(queries, return_ids=False):
-            # Words that the corpus lacks have no number; a query of such words alone finds nothing.
-            ids = self._index.get_tokens_ids(stems)
-            yield self._index.get_scores_from_ids(ids) if ids else np.zeros(self.corpus.count)
 
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
         """Cut each text into stems, by a stemmer of its own for each call: threads may not share one."""
@@ -126,44 +109,6 @@ class BM25Retriever(_WordRetriever):
             return_ids=return_ids,
             show_progress=False,
         )
-
-
-class TfidfRetriever(_WordRetriever):
-    """Cosine of TF-IDF vectors over words and pairs of neighbouring words, by scikit-learn's `TfidfVectorizer`.
-
-    A term weighs tf * (ln((1 + n) / (1 + df)) + 1), vectors have length 1, and scores lie above 0 and up to 1. Words
-    are lower-cased and not stemmed; stop words (those of BM25) are dropped before pairs are made. The retriever of
-    Vilares and Gómez-Rodríguez (2019) was of this kind, with the weights of DrQA. Title and content are searched as one
-    text.
-    """
-
-    def __init__(self, corpus: Corpus, language: Language) -> None:
-        """Make it known, with its digest; raises `DatasetError` if scikit-learn or bm25s are not installed."""
-        sklearn, words = import_library("sklearn"), _stop_words(language)
-        super().__init__(
-            corpus, language, **{"method": "tfidf", "stop_words": words, "scikit-learn": sklearn.__version__}
-        )
-        self._vectorizer = import_library("sklearn.feature_extraction.text").TfidfVectorizer(
-            preprocessor=partial(_drop_articles, language=language),
-            ngram_range=(1, 2),
-            stop_words=words,
-            token_pattern=_WORD,
-            sublinear_tf=False,
-            norm="l2",
-        )
-
-    def _open(self) -> Any:
-        """Return the matrix of terms by passages."""
-        try:
-            return self._vectorizer.fit_transform(passage.text for passage in self.corpus.passages).T.tocsr()
-        except ValueError as error:
-            if "empty vocabulary" not in str(error):
-                raise
-            raise self._no_words() from None
-
-    def _score(self, queries: Sequence[str]) -> "Iterator[NDArray[np.floating[Any]]]":
-        vectors = self._vectorizer.transform(queries)
-        return ((vectors[row : row + 1] @ self._index).toarray().ravel() for row in range(len(queries)))
 
 
 @cache
@@ -257,5 +202,5 @@ def import_library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise DatasetError(
-            f"searching by words needs bm25s, PyStemmer and scikit-learn ({error}): pip install 'medexam[bm25]'"
+            f"searching by words needs bm25s and PyStemmer ({error}): pip install 'medexam[bm25]'"
         ) from None

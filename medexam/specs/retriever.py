@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.specs.base import Spec
 from medexam.specs.names import RETRIEVERS, part_name, short_name
 
-RetrieverKind = Literal["medcpt", "dense", "bm25", "tfidf", "fusion"]
+RetrieverKind = Literal["medcpt", "dense", "bm25", "fusion"]
 
 _NOT_OF_OWN = ("index", "encoder", "revision", "language", "rerank")
 """What a class of the user's own does not get."""
@@ -18,8 +18,8 @@ class RetrieverSpec(Spec):
     """How passages are found; `kind` alone swaps the method."""
 
     kind: str = "medcpt"
-    """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25` and `tfidf`: words;
-    `fusion`: `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
+    """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25`: words; `fusion`:
+    `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
     name of one that an installed package adds."""
     args: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
@@ -38,7 +38,7 @@ class RetrieverSpec(Spec):
     revision: str | None = None
     """Revision of a hub encoder; None takes the newest."""
     language: Literal["en", "es", "gl", "it", "ru"] = "en"
-    """Language of the corpus, for the stop words and stems of the lexical methods."""
+    """Language of the corpus, for BM25's stop words and stems."""
     rerank: str | Path | None = None
     """A cross-encoder that orders the best passages anew: `medcpt`, a folder or a hub id; None does not."""
     rerank_depth: Annotated[int, Field(ge=1)] = 32
@@ -95,7 +95,7 @@ class RetrieverSpec(Spec):
     @property
     def uses_words(self) -> bool:
         """Whether words are compared."""
-        return self.kind in ("bm25", "tfidf", "fusion")
+        return self.kind in ("bm25", "fusion")
 
     @property
     def encoder_name(self) -> str | Path:

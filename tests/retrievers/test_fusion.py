@@ -13,7 +13,6 @@ from medexam.retrievers import (
     FusionRetriever,
     Hit,
     Passage,
-    TfidfRetriever,
     build_corpus,
     load_corpus,
 )
@@ -76,7 +75,7 @@ def test_constant_and_depth(letters) -> None:
 def test_real_rankings_are_fused_as_by_hand() -> None:
     corpus = load_corpus(SAMPLE)
     queries = [q.stem for q in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions] + ["qwxyz"]
-    members = [BM25Retriever(corpus, "en"), TfidfRetriever(corpus, "en")]
+    members = [BM25Retriever(corpus, language) for language in ("en", "es")]
     fused = FusionRetriever(members, corpus, depth=50).search(queries, 20)
     position = {passage.id: number for number, passage in enumerate(corpus.passages)}
     found = [member.search(queries, 50) for member in members]

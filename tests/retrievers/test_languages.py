@@ -24,7 +24,7 @@ def warnings(tmp_path):
         ({"kind": "dense", "encoder": "minilm"}, "gl", ["questions in Galician"]),
         ({"kind": "bm25"}, "es", ["by their words in a corpus in English"]),
         ({"kind": "bm25"}, "gl", ["or retriever.language: gl if the corpus is in Galician"]),
-        ({"kind": "tfidf", "language": "es"}, "en", ["by their words in a corpus in Spanish"]),
+        ({"kind": "bm25", "language": "es"}, "en", ["by their words in a corpus in Spanish"]),
         ({"kind": "fusion", "encoder": "minilm"}, "es", ["by their words", "reads English only"]),
     ],
 )

@@ -1,18 +1,14 @@
-"""BM25 and TF-IDF beside bm25s called directly and a computation by hand, with real questions as queries."""
+"""BM25 beside bm25s called directly, with real questions as queries."""
 
-import math
 import re
 import unicodedata
-from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from medexam.datasets import load_exam_set
 from medexam.errors import DatasetError
-from medexam.retrievers import BM25Retriever, Corpus, Passage, TfidfRetriever, build_corpus, load_corpus
+from medexam.retrievers import BM25Retriever, Corpus, Passage, build_corpus, load_corpus
 from medexam.specs import DatasetSpec
 
 SAMPLE = Path(__file__).parent / "corpus_sample"
@@ -34,11 +30,6 @@ def spanish() -> Corpus:
     """The Spanish questions of the package, each as a passage."""
     questions = load_exam_set(DatasetSpec(name="headqa_sample", language="es")).questions
     return build_corpus("es", [Passage(q.key, "", q.stem, "headqa") for q in questions], source="sample")
-
-
-@pytest.fixture(params=[BM25Retriever, TfidfRetriever])
-def method(request):
-    return request.param
 
 
 def _summary(found) -> list[list[tuple[str, float, int]]]:
@@ -81,45 +72,8 @@ def test_bm25_ranks_as_bm25s_does(corpus, queries) -> None:
         assert ours == [corpus.passages[position].id for value, position in order if -value > last]
 
 
-def _by_hand(corpus: Corpus, queries: list[str]) -> np.ndarray:
-    """Row i is query i, column j is passage j: the cosine of TF-IDF vectors, from the formula."""
-
-    def _terms(text: str) -> Counter[str]:
-        words = _words(text)
-        return Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
-
-    documents = [_terms(passage.text) for passage in corpus.passages]
-    frequency = Counter(term for document in documents for term in document)
-    columns = {term: number for number, term in enumerate(frequency)}
-    idf = {term: math.log((1 + len(documents)) / (1 + df)) + 1 for term, df in frequency.items()}
-
-    def _vectors(texts: list[Counter[str]]) -> np.ndarray:
-        rows = np.zeros((len(texts), len(columns)))
-        for row, counts in zip(rows, texts, strict=True):
-            for term, count in counts.items():
-                if term in columns:
-                    row[columns[term]] = count * idf[term]
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows / np.where(lengths == 0, 1, lengths)
-
-    return _vectors([_terms(query) for query in queries]) @ _vectors(documents).T
-
-
-def test_tfidf_scores_are_those_of_the_formula(corpus, queries) -> None:
-    queries = [*queries[:30], "What is the treatment of acute leukemia in children?", "the of and", ""]
-    expected = _by_hand(corpus, queries)
-    found = TfidfRetriever(corpus, "en").search(queries, len(corpus.passages))
-    position = {passage.id: number for number, passage in enumerate(corpus.passages)}
-    for hits, row in zip(found, expected, strict=True):
-        assert len(hits) == np.count_nonzero(row)
-        np.testing.assert_allclose([hit.score for hit in hits], [row[position[hit.passage.id]] for hit in hits], 1e-12)
-        assert all(a.score >= b.score for a, b in pairwise(hits))
-    assert len(found[30]) > 20
-    assert found[-2:] == [[], []]
-
-
-def test_hits_are_ranked_from_1_and_a_smaller_k_is_a_prefix(method, corpus, queries) -> None:
-    retriever = method(corpus, "en")
+def test_hits_are_ranked_from_1_and_a_smaller_k_is_a_prefix(corpus, queries) -> None:
+    retriever = BM25Retriever(corpus, "en")
     deep = retriever.search(queries, len(corpus.passages))
     for k in (1, 7, 50):
         assert retriever.search(queries, k) == [hits[:k] for hits in deep]
@@ -127,30 +81,30 @@ def test_hits_are_ranked_from_1_and_a_smaller_k_is_a_prefix(method, corpus, quer
     assert retriever.search(queries[:1], 5)[0] == retriever.search(queries, 5)[0]
 
 
-def test_equal_scores_stand_in_the_order_of_the_corpus(method, corpus) -> None:
+def test_equal_scores_stand_in_the_order_of_the_corpus(corpus) -> None:
     leukemia, other = corpus.passages[0], corpus.passages[-1]
     copies = [Passage(key, leukemia.title, leukemia.content, "copy") for key in "dbaec"]
     twins = build_corpus("twins", [other, *copies], source="sample")
-    retriever = method(twins, "en")
+    retriever = BM25Retriever(twins, "en")
     for k in (1, 3, 5):
         assert [hit.passage.id for hit in retriever.search([leukemia.title], k)[0]] == list("dbaec")[:k]
 
 
-def test_a_query_without_a_known_word_finds_nothing(method, corpus) -> None:
-    assert method(corpus, "en").search(["qwxyz", "", "the of and", "?"], 3) == [[], [], [], []]
-    assert method(corpus, "en").search([], 3) == []
+def test_a_query_without_a_known_word_finds_nothing(corpus) -> None:
+    assert BM25Retriever(corpus, "en").search(["qwxyz", "", "the of and", "?"], 3) == [[], [], [], []]
+    assert BM25Retriever(corpus, "en").search([], 3) == []
     for k in (0, 201):
         with pytest.raises(ValueError, match=f"k is {k}: it must be from 1 to the 200 passages"):
-            method(corpus, "en").search(["leukemia"], k)
+            BM25Retriever(corpus, "en").search(["leukemia"], k)
     empty = build_corpus("empty", [Passage("a", "", "the of and", "s")], source="here")
     with pytest.raises(DatasetError, match="corpus empty has only stop words"):
-        method(empty, "en").search(["the"], 1)
+        BM25Retriever(empty, "en").search(["the"], 1)
 
 
-def test_spanish_stems_and_stop_words(method, spanish) -> None:
+def test_spanish_stems_and_stop_words(spanish) -> None:
     query = spanish.passages[0].content
-    assert method(spanish, "es").search([query], 1)[0][0].passage == spanish.passages[0]
-    assert method(spanish, "es").search(["el de la y los"], 5) == [[]]
+    assert BM25Retriever(spanish, "es").search([query], 1)[0][0].passage == spanish.passages[0]
+    assert BM25Retriever(spanish, "es").search(["el de la y los"], 5) == [[]]
     singular, plural = BM25Retriever(spanish, "es").search(["paciente", "pacientes"], 120)
     assert singular == plural
     assert sum(re.search(r"\bpacientes?\b", hit.passage.content.lower()) is not None for hit in plural) >= 12
@@ -170,8 +124,7 @@ def test_other_languages_have_stems_and_stop_words(language, singular, plural, s
     bm25 = BM25Retriever(passages, language)
     found = [[hit.passage.id for hit in hits] for hits in bm25.search(plural.split(), 2)]
     assert found == [[word] for word in singular.split()]
-    for method in (BM25Retriever, TfidfRetriever):
-        assert method(passages, language).search([stop_words], 2) == [[]]
+    assert bm25.search([stop_words], 2) == [[]]
 
 
 LETTERS = {
@@ -203,38 +156,33 @@ QUERIES = [
 ]
 
 
-def test_a_single_letter_or_digit_is_a_word(method) -> None:
+def test_a_single_letter_or_digit_is_a_word() -> None:
     for language, query, first in QUERIES:
         letters = build_corpus("letters", [Passage(text, "", text, "s") for text in LETTERS[language]], source="here")
-        hits = method(letters, language).search([query], 3)[0]
+        hits = BM25Retriever(letters, language).search([query], 3)[0]
         assert hits[0].passage.id.startswith(first), query
         assert first == "Linfocitos " or len(hits) == 1 or hits[0].score > hits[1].score
 
 
-def test_articles_and_what_follows_an_apostrophe_are_no_words(method) -> None:
+def test_articles_and_what_follows_an_apostrophe_are_no_words() -> None:
     for language, query in (("en", "A the, a of it's? A is"), ("es", "A la y o. Y a las, e")):
         letters = [Passage(text, "", text, "s") for text in LETTERS[language]]
-        assert method(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
+        assert BM25Retriever(build_corpus("letters", letters, source="here"), language).search([query], 3) == [[]]
 
 
-def test_an_accent_finds_its_word_however_it_is_written(method, spanish) -> None:
+def test_an_accent_finds_its_word_however_it_is_written(spanish) -> None:
     apart = [Passage(one.id, "", unicodedata.normalize("NFD", one.content), "s") for one in spanish.passages]
     written = build_corpus("apart", apart, source="here")
     query = "La alimentación del niño con anemia ferropénica: ¿cuál es la más frecuente?"
-    expected = _summary(method(spanish, "es").search([query], 5))
+    expected = _summary(BM25Retriever(spanish, "es").search([query], 5))
     for other in ("NFC", "NFD"):
-        assert _summary(method(written, "es").search([unicodedata.normalize(other, query)], 5)) == expected
+        assert _summary(BM25Retriever(written, "es").search([unicodedata.normalize(other, query)], 5)) == expected
     assert len(expected[0]) == 5
 
 
-def test_digest_tells_corpus_method_and_language_apart(corpus, spanish) -> None:
-    digests = [
-        method(passages, language).digest
-        for method in (BM25Retriever, TfidfRetriever)
-        for passages in (corpus, spanish)
-        for language in ("en", "es")
-    ]
-    assert len(set(digests)) == 8
+def test_digest_tells_corpus_and_language_apart(corpus, spanish) -> None:
+    digests = [BM25Retriever(passages, each).digest for passages in (corpus, spanish) for each in ("en", "es")]
+    assert len(set(digests)) == 4
     assert BM25Retriever(corpus, "en").digest == BM25Retriever(load_corpus(SAMPLE), "en", SAMPLE).digest
 
 

@@ -7,7 +7,7 @@ from medexam.errors import SpecError
 from medexam.experiments.plan.cells import AnyCell
 
 _MODULES = {
-    "bm25": {"bm25s": "bm25s", "Stemmer": "PyStemmer", "sklearn": "scikit-learn"},
+    "bm25": {"bm25s": "bm25s", "Stemmer": "PyStemmer"},
     "retrieval": {"datasets": "datasets", "faiss": "faiss-cpu", "sentence_transformers": "sentence-transformers"},
     "local": {"torch": "torch", "transformers": "transformers", "accelerate": "accelerate"},
 }

@@ -180,7 +180,7 @@ def test_the_retriever_is_part_of_a_runs_identity_and_its_path_is_not(lexical, t
     copy = tmp_path / "elsewhere.jsonl.gz"
     copy.write_bytes(CORPUS.read_bytes())
     assert digest() == digest(program__retriever__corpus=str(copy))
-    assert len({digest(), digest(program__retriever__kind="tfidf"), digest(program__k=3)}) == 3
+    assert len({digest(), digest(program__retriever__language="es"), digest(program__k=3)}) == 3
     likelihood = {"kind": "likelihood", "retriever": lexical["program"]["retriever"]}
     contexts = [{**likelihood, "context": "retrieved"}, {"kind": "likelihood", "context": "stem"}]
     assert len({digest(program=program) for program in contexts}) == 2
