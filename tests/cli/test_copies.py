@@ -216,7 +216,7 @@ def check_tables(tables: list[list[list[str]]], documents: dict[str, dict], *, m
         for header, name in SHOWN.items():
             found = parse_figure(row[headers.index(header)])
             assert found == as_shown(measures[name], interval=name != "points"), (row[0], name)
-    for facet, header in (("discipline", "Discipline"), ("year", "Year"), ("number", "Number")) if matrices else ():
+    for facet, header in (("discipline", "Discipline"), ("year", "Year"), ("language", "Language")) if matrices else ():
         headers, *rows = next(each for each in tables if each[0][0] == header and documents.keys() <= {*each[0]})
         for row in rows:
             for program, document in documents.items():
@@ -255,7 +255,7 @@ def test_six_runs_have_equal_figures_in_every_form(run, medexam, client, uri, sp
     files = {name: tmp_path / f"runs.{name}" for name in ("md", "tex", "csv", "html")}
     options = {"md": "--markdown", "tex": "--latex", "csv": "--csv", "html": "--html"}
     flags = [part for name, path in files.items() for part in (options[name], path)]
-    code, out, err = medexam("report", "runs", "--by", "number", *flags, "--json")
+    code, out, err = medexam("report", "runs", "--by", "language", *flags, "--json")
     assert code == 0, err
     documents = {document["program"]: document for document in json.loads(out)}
     assert len(documents) == 6
