@@ -38,9 +38,6 @@ class CoreSections:
         Literal["vote", "mean_probability"] | None,
         typer.Option(help="Compare each run with what all would answer together."),
     ] = None
-    languages: Annotated[
-        bool, typer.Option("--languages", help="Runs in two languages or more: right in all, in some, in none.")
-    ] = False
     protocol: Annotated[bool, typer.Option("--protocol", help="Show where the protocols of the runs differ.")] = False
 
 

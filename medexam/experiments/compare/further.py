@@ -6,7 +6,6 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.experiments.compare.ensembles import find_together
-from medexam.experiments.compare.languages import find_languages
 from medexam.experiments.compare.margins import find_equivalence
 from medexam.experiments.compare.protocols import find_protocols
 from medexam.experiments.compare.section import Finder
@@ -21,14 +20,12 @@ def find_further(
     equivalent_within: float | None = None,
     *,
     ensemble: Combine | None = None,
-    languages: bool = False,
     protocol: bool = False,
     **added: Any,
 ) -> list[Finder]:
     """Return the finders of the parts; raises `SpecError` for a value that cannot be, and for a part that is not there.
 
     `equivalent_within` is a margin in percentage points; None tests none. `ensemble` combines the answers of all runs.
-    `languages` sets runs side by side that differ in language alone, and
     `protocol` says where their protocols differ. `added` are the settings of installed packages' parts, each of which
     looks without being asked to if its settings say so.
     """
@@ -41,8 +38,6 @@ def find_further(
         finders.append(partial(find_equivalence, equivalent_within))
     if ensemble is not None:
         finders.append(partial(find_together, ensemble))
-    if languages:
-        finders.append(find_languages)
     for settings in load_added(SECTIONS).values():
         names = [field.name for field in fields(settings) if field.name in added]
         finders += settings(**{name: added.pop(name) for name in names}).finders()
