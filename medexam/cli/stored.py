@@ -214,15 +214,14 @@ def board(
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the board as Markdown.")] = None,
     latex: LatexOption = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page that sorts by a click.")] = None,
     runs_dir: RunsDirOption = None,
 ) -> None:
     """Show models over several benchmarks: scores, mean rank, and what is missing; asks no model.
 
     For example:
-        medexam board runs --html board.html
+        medexam board runs --markdown board.md
     """
-    check_endings({"--markdown": markdown, "--latex": latex, "--html": html})
+    check_endings({"--markdown": markdown, "--latex": latex})
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.leaderboard import make_leaderboard
     from medexam.experiments.report.shown import print_blocks
@@ -235,7 +234,4 @@ def board(
         write_file(leaderboard.markdown(), markdown)
     if latex is not None:
         write_file(leaderboard.latex(), latex, "--latex")
-    if html is not None:
-        leaderboard.write_page(html)
-        sys.stderr.write(f"wrote {html}\n")
     print_json(leaderboard.document()) if as_json else print_blocks(Terminal(), leaderboard.blocks())

@@ -38,11 +38,11 @@ def board(medexam):
     return call
 
 
-def test_two_models_on_three_benchmarks_end_in_one_board_page_and_latex(medexam, board, suite, tmp_path) -> None:
+def test_two_models_on_three_benchmarks_end_in_one_board_and_latex(medexam, board, suite, tmp_path) -> None:
     for kind in ("longest", "random"):
         code, out, err = medexam("run", suite, "--set", f"program.kind={kind}")
         assert (code, "Leaderboard" in out) == (0, True), err
-    document = board("--html", "b.html", "--latex", "b.tex", "--markdown", "b.md")
+    document = board("--latex", "b.tex", "--markdown", "b.md")
     assert (len(document["columns"]), [row["missing"] for row in document["rows"]]) == (3, [[], []])
     assert sum(row["mean_rank"] for row in document["rows"]) == pytest.approx(3)
     better, worse = document["rows"]
@@ -50,10 +50,9 @@ def test_two_models_on_three_benchmarks_end_in_one_board_page_and_latex(medexam,
     assert better["mean_rank"] <= worse["mean_rank"], means
     protocols = {score["protocol"] for row in document["rows"] for score in row["scores"].values()}
     assert len(protocols) == 6
-    page = (tmp_path / "b.html").read_text()
-    assert all(text in page for text in (*protocols, 'class="sortable', "longest"))
     assert r"\toprule" in (tmp_path / "b.tex").read_text()
-    assert "| longest |" in (tmp_path / "b.md").read_text()
+    text = (tmp_path / "b.md").read_text()
+    assert all(words in text for words in (*protocols, "| longest |"))
     cells = json.loads(medexam("plan", suite, "--set", "program.kind=longest", "--json")[1])
     assert [cell["owed"] for cell in cells] == [0, 0, 0], "what is there is not asked again"
 

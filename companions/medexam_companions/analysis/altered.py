@@ -106,7 +106,7 @@ def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
     for place, record in enumerate(records):
         if (alter := record.cell.dataset.alter) is None:
             continue
-        right, items = compared.matrix[place], {item.key: item for item in compared.sets[place].questions}
+        right, items = compared.scored.first[place], {item.key: item for item in compared.sets[place].questions}
         by_place = right_by_place(
             [items[item.key] for item in compared.items],
             compared.sets[place].golds,
@@ -114,17 +114,17 @@ def find_altered(compared: ComparisonScope) -> ComparisonSection | None:
         )
         more: dict[str, Any] = {}
         if (plain := _find_plain(record, records)) is not None:
-            changes = right - compared.matrix[plain]
-            more = {"unaltered": plain, "change": mean_value(changes, compared.clusters)}
+            changes = right - compared.scored.first[plain]
+            more = {"unaltered": plain, "change": mean_value(changes, compared.scored.clusters)}
             control, control_changes = controls.setdefault(alter.label, (place, changes))
             if control != place:
-                against = mean_value(changes - control_changes, compared.clusters)
+                against = mean_value(changes - control_changes, compared.scored.clusters)
                 more |= {"control": control, "against_control": against}
         runs[place] = AlteredRun(
             alter=alter.how,
             accuracy=float(right.mean()),
             by_place=float(by_place.mean()),
-            above_place=mean_value(right - by_place, compared.clusters),
+            above_place=mean_value(right - by_place, compared.scored.clusters),
             **more,
         )
     if not runs:

@@ -31,7 +31,7 @@ def _find_around(date: re.Match[str], compared: ComparisonScope) -> ComparisonSe
     year, at_end = int(date["year"]), date["month"] in (None, "12")
     label = str(year) if at_end else date[0]
     items = {item.key: item for item in compared.items}
-    years = [compared.benchmark.place(items[key]).get("year") for key in compared.keys]
+    years = [compared.benchmark.place(items[key]).get("year") for key in compared.scored.keys]
     before = np.array([each is not None and (each < year or (each == year and at_end)) for each in years])
     after = np.array([each is not None and each > year for each in years])
     if not before.any() or not after.any():

@@ -49,7 +49,7 @@ def find_overlap(corpus: str, words: int | None, compared: ComparisonScope) -> C
     """Find the compared questions in a corpus: file, folder or data set of the hub. Raises what `corpus_texts` does."""
     if not compared.benchmark.right_or_wrong:
         raise SpecError("--overlap needs questions with numbered options, and these have none: leave it out")
-    keys, name = list(compared.keys), Path(corpus).name
+    keys, name = list(compared.scored.keys), Path(corpus).name
     overlaps = count_overlaps(_as_printed(compared), corpus_texts(corpus), words or WORDS)
     first = np.array([key in overlaps["shared"] for key in keys])
     second = ~first & ~np.isin(keys, overlaps["too_short"])

@@ -137,7 +137,7 @@ def contrast_sides(
     words: SideWords, first: NDArray[np.bool_], second: NDArray[np.bool_], compared: ComparisonScope
 ) -> ComparisonSection:
     """Contrast the runs on the scored items that `first` and `second` select, at least one each."""
-    clusters = np.array(compared.clusters)
+    clusters = np.array(compared.scored.clusters)
 
     def contrast(scores: Floats) -> Difference:
         return difference_of_means(scores[first], [*clusters[first]], scores[second], [*clusters[second]])
@@ -153,7 +153,7 @@ def contrast_sides(
         )
         return SideMeasure(noun, unit, tuple(rows))
 
-    measures = {"accuracy": measure(compared.matrix, "accuracy", "percentage points")}
+    measures = {"accuracy": measure(compared.scored.first, "accuracy", "percentage points")}
     if (likelihoods := _log_probabilities(compared)) is not None:
         measures["log_probability"] = measure(*likelihoods)
     part = TwoSides(
@@ -179,7 +179,7 @@ def _log_probabilities(compared: ComparisonScope) -> tuple[Floats, str, str] | N
     (one, *others) = {(cell.program.option_text_norm, cell.dataset.alter) for cell in cells}
     norm, alter = one
     rows = [
-        [(run[key].option_scores or {}, exam_set.golds[key].number) for key in compared.keys]
+        [(run[key].option_scores or {}, exam_set.golds[key].number) for key in compared.scored.keys]
         for run, exam_set in zip(compared.predictions, compared.sets, strict=True)
     ]
     if others or norm not in PER_LENGTH or (alter and alter.how) not in {None, "question_continued"}:

@@ -71,7 +71,7 @@ def find_strengths(compared: ComparisonScope) -> ComparisonSection:
     """Compare the strengths of three runs or more; raises `SpecError` if there are fewer."""
     if len(compared.folders) < 3:
         raise SpecError("--strengths sets three runs or more in an order: name another run, or leave it out")
-    independent = compared.statistics.clusters if takes_clusters(compared.clusters) else "questions within exams"
-    part = Strengths(compare_strengths(compared.matrix, compared.clusters), independent)
+    independent = compared.statistics.clusters if takes_clusters(compared.scored.clusters) else "questions within exams"
+    part = Strengths(compare_strengths(compared.scored.first, compared.scored.clusters), independent)
     names, keys = compared.names, compared.run_keys
     return ComparisonSection(part.name, part.sentences(names), part.document(keys), part.tables(names))

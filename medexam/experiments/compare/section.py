@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from medexam.experiments.store.data_changes import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
@@ -51,24 +50,9 @@ class ComparisonScope:
         return load_items(self.folders[place])
 
     @cached_property
-    def _scored(self) -> Sheet:
+    def scored(self) -> Sheet:
         """The items that all runs have a score for in the measure that runs are known by."""
         return self.statistics.sheet.only(~np.isnan(self.statistics.sheet.first).any(axis=0))
-
-    @property
-    def matrix(self) -> NDArray[np.float64]:
-        """Their scores in it: row i is run i, column j is item j of `keys`."""
-        return self._scored.first
-
-    @property
-    def keys(self) -> Sequence[str]:
-        """These items."""
-        return self._scored.keys
-
-    @property
-    def clusters(self) -> tuple[str, ...]:
-        """What each of these items is resampled with: its exam or its whole question."""
-        return tuple(self._scored.clusters)
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,18 @@ own. A row is a model; it is a program and a model if a model answered the same 
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from medexam.experiments.report.latex import render_latex
 from medexam.experiments.report.markdown import render_markdown
-from medexam.experiments.report.shown import Block, Displayed, write_report
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.protocol import digest_of, read_protocol
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.results import Measure
 from medexam.measures.shown import name_measure
 from medexam.tables import NONE, Table, decimal, percent, with_interval
-from medexam.text import count_of
 
 _CAPTION = (
     "Accuracy, or the measure that a benchmark is known by, percent, in brackets 95 % intervals. Mean rank: over all "
@@ -73,7 +70,7 @@ class Leaderboard(Displayed):
         return [*(f"{row['name']} has no whole score in {', '.join(row['missing'])}." for row in rows), *self.notes]
 
     def blocks(self) -> list[Block]:
-        """Show the board and its sentences; the table of its numbers is on the page and in the files."""
+        """Show the board and its sentences; the table of its numbers is in the files."""
         return [self.tables[0], *self.lines]
 
     def markdown(self) -> str:
@@ -83,15 +80,6 @@ class Leaderboard(Displayed):
     def latex(self) -> str:
         """Render the board in LaTeX; its sentences are comments."""
         return render_latex([*self.lines, self.tables[0]])
-
-    def write_page(self, path: Path) -> None:
-        """Write the page, of today; raises `RunFolderError` if that fails."""
-        from medexam.experiments.report.page.document import fill_template
-
-        rows = count_of(len(self.rows), "row")
-        about = f"{rows} · {count_of(len(self.columns), 'benchmark')} · {datetime.now(UTC).date().isoformat()}"
-        head = {"kind": "leaderboard", "title": "Leaderboard", "about": about, "findings": ()}
-        write_report("".join(fill_template(**head, tables=self.tables, lines=self.lines)), path, "--html")
 
     def document(self) -> dict[str, Any]:
         """Return what `--json` prints."""

@@ -1,5 +1,6 @@
 """Plots of stored runs: which are drawn, what they say of their runs, in which formats, and what they need."""
 
+import base64
 import json
 import re
 import struct
@@ -80,16 +81,13 @@ def test_what_cannot_be_drawn_is_refused_with_the_way_out(make_run, tmp_path, mo
         medexam.report(run, plots=tmp_path / "plots")
 
 
-def test_the_page_draws_the_scores_of_each_run_in_its_own_colours(make_run, tmp_path) -> None:
+def test_the_page_draws_the_scores_of_each_run(make_run, tmp_path) -> None:
     runs = [make_run(ZERO_SHOT, "rrwu"), make_run(GUIDED, "rwrrr")]
     report = medexam.report(*runs, html=tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    plots = re.findall(r"<svg[^>]*aria-label=.*?</svg>", page, re.DOTALL)
+    images = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)" alt="Accuracy by', page)
+    plots = [base64.b64decode(image).decode() for image in images]
     assert len(plots) == 2
-    for plot in plots:
-        assert 'fill="currentColor"' in plot.partition(">")[0]
-        assert "style=" not in plot
-        assert not {"#000000", "#ffffff"} & set(re.findall(r"#[0-9a-f]{6}", plot))
     by_year, by_discipline = ([text.strip() for text in re.findall(r">([^<>]+)<", plot)] for plot in plots)
     assert {"2013", "2015", "zero_shot (n = 20)", "zero_shot-guided (n = 20)", "chance"} <= set(by_year)
     for document in json.loads(json.dumps(report.document())):
@@ -98,5 +96,3 @@ def test_the_page_draws_the_scores_of_each_run_in_its_own_colours(make_run, tmp_
             low, high = accuracy["interval"]
             assert f"{100 * accuracy['value']:.1f}" in by_discipline
             assert f"[{100 * low:.0f}, {100 * high:.0f}]" in by_discipline
-    # What stands on a cell's colour does not follow the page into the dark.
-    assert {"#111111", "#fefefe"} & set(re.findall(r"#[0-9a-f]{6}", plots[1]))

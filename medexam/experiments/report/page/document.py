@@ -1,4 +1,4 @@
-"""One HTML file from stored runs or a leaderboard: a template filled with tables, plots and questions.
+"""One HTML file from stored runs: a template filled with tables, plots and questions.
 
 The template escapes whatever it is given. The page's own policy lets a browser run the script of `assets/`, known by
 its hash, and no other, and load nothing.
@@ -9,12 +9,10 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from medexam.datasets.kept import reads_kept
@@ -59,20 +57,34 @@ def write_page(runs: Sequence[StoredRun], path: Path, findings: Sequence[str] = 
 
 def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iterator[str]:
     """Render the page in pieces."""
-    names, plots = run_names(runs), list[tuple[Markup, str]]()
-    packed = pack_questions(runs, names)
+    names, plots = run_names(runs), list[tuple[str, str]]()
+    data, notes = pack_questions(runs, names)
     findings = list(filter(None, [*findings, lead(runs), above_chance(runs)]))
     lines = [*describe_readings(runs), *silences(runs)]
     try:
         # The first screen shows what the plot of the strategies does.
-        drawn = [plot for plot in plot_runs(runs) if plot.name != "strategies"]
-        plots = [(Markup(render_svg(plot)), plot.caption) for plot in drawn]  # noqa: S704 - our own drawing
+        plots = [(render_svg(plot), plot.caption) for plot in plot_runs(runs) if plot.name != "strategies"]
     except MedExamError as error:
         lines.append(f"Plots are left out: {error}")
     states = [f"{name}: {describe_state(run)}" for run, name in zip(runs, names, strict=True) if not run.complete]
     descriptions = [(name, run.record.description or "") for run, name in zip(runs, names, strict=True)]
-    return fill_template(
-        kind="report",
+    assets = files("medexam.experiments.report.page") / "assets"
+    style, script = ((assets / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    policy = (
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    loader = PackageLoader("medexam.experiments.report.page", "assets")
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters |= {"code": mark_code, "six_digits": six_digits, "anchor": make_anchor}
+    return templates.get_template("page.html").generate(
+        version=__version__,
+        policy=policy.format(*hashes),
+        style=Markup(style),  # noqa: S704 - the package's own file
+        script=Markup(script),  # noqa: S704 - the package's own file
         title=", ".join(dict.fromkeys(run.record.cell.name for run in runs)),
         about=describe_runs(runs),
         findings=findings,
@@ -83,8 +95,8 @@ def render_page(runs: Sequence[StoredRun], findings: Sequence[str] = ()) -> Iter
         strips=STRIPS,
         sections=build_sections(runs, names, find_added_tables(runs)[1]),
         plots=plots,
-        notes=packed.notes,
-        data=packed.data,
+        notes=notes,
+        data=data,
     )
 
 
@@ -101,42 +113,6 @@ def describe_runs(runs: Sequence[StoredRun]) -> str:
     return " · ".join(filter(None, parts))
 
 
-def fill_template(**values: Any) -> Iterator[str]:
-    """Fill the template in pieces, with the style, the script, and a policy that runs nothing else."""
-    style, script = (read_asset(name) for name in ("page.css", "page.js"))
-    policy = (
-        f"default-src 'none'; style-src {policy_hash(style)}; script-src {policy_hash(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    empty = {"command": "", "warnings": (), "strips": "", "sections": (), "plots": (), "notes": (), "data": ""}
-    return load_template().generate(
-        version=__version__,
-        policy=policy,
-        style=Markup(style),  # noqa: S704 - the package's own file
-        script=Markup(script),  # noqa: S704 - the package's own file
-        **empty | values,
-    )
-
-
-@cache
-def load_template() -> Template:
-    """Load the template, which escapes all that it is given."""
-    templates = Environment(
-        loader=PackageLoader("medexam.experiments.report.page", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"code": mark_code, "six_digits": six_digits, "anchor": make_anchor}
-    return templates.get_template("page.html")
-
-
-def read_asset(name: str) -> str:
-    """Read the text of a file of `assets/`."""
-    return (files("medexam.experiments.report.page") / "assets" / name).read_text(encoding="utf-8")
-
-
 def mark_code(text: str) -> Markup:
     """Escape a text, and show what stands between two backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - it is escaped
@@ -145,8 +121,3 @@ def mark_code(text: str) -> Markup:
 def make_anchor(title: str) -> str:
     """Write a title as the place of a page is called."""
     return re.sub(r"\W+", "-", title.lower()).strip("-")
-
-
-def policy_hash(text: str) -> str:
-    """Return what a content security policy calls a style or a script."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

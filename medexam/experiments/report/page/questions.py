@@ -24,7 +24,6 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.evidence.kinds import evidence_entry
 from medexam.measures.shown import name_measure
 from medexam.predictions import Prediction, Status
-from medexam.predictions.calls import ModelCall
 from medexam.questions import AnySet, Gold
 from medexam.tables import percent, six_digits
 from medexam.text import writable
@@ -48,15 +47,6 @@ LEVEL = 5
 _FIELDS = ("status", "reason", "answer", "finish_reason", "prompt_tokens", "completion_tokens", "thinking_tokens")
 RIGHT, WRONG, UNANSWERED, FAILED, MISSING, NOT_ASKED, UNKNOWN = "rwufm-a"
 """What became of a question in a run; `UNKNOWN` is an answer whose right one nobody here knows."""
-
-
-@dataclass(frozen=True)
-class PackedQuestions:
-    """The questions as the page holds them."""
-
-    data: str
-    notes: tuple[str, ...]
-    """What is left out, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +101,17 @@ class RunAnswers:
         return answer | ({"measures": self.scores[key]} if key in self.scores else {})
 
 
-def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQuestions:
-    """Pack every question that any run was asked, the first run's first; of too many, some."""
+def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> tuple[str, list[str]]:
+    """Pack every question that any run was asked, the first run's first; of too many, some.
+
+    Returns the questions as the page holds them, and what is left out, in sentences.
+    """
     every_key = list(dict.fromkeys(key for run in runs for key in run.record.questions))
     keys, notes, every = every_key, [], None
     if len(every_key) > MOST_QUESTIONS:
         rights = [_read_rights(run) for run in runs]
-        keys, note = _draw(every_key, rights, sum(map(_size, runs)) // len(every_key))
+        files = [path for run in runs if (path := run.folder.path / PREDICTIONS).exists()]
+        keys, note = _draw(every_key, rights, sum(path.stat().st_size for path in files) // len(every_key))
         every = ["".join({True: RIGHT, False: WRONG, None: MISSING}[of.get(key)] for key in every_key) for of in rights]
         notes.append(note)
         del rights
@@ -153,7 +147,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> PackedQue
         "facets": [{"name": title, "of": values} for title, values in facets.items()],
         "every": every,
     }
-    return PackedQuestions(_pack(index, keys, replies, longest), tuple(notes))
+    return _pack(index, keys, replies, longest), notes
 
 
 def _read_rights(run: StoredRun) -> dict[str, bool]:
@@ -161,11 +155,6 @@ def _read_rights(run: StoredRun) -> dict[str, bool]:
     columns = read_columns(run.folder, lambda name: name == "right")
     pairs = zip(columns.get("question", ()), columns.get("right", ()), strict=True)
     return {sys.intern(key): right for key, right in pairs if right is not None}
-
-
-def _size(run: StoredRun) -> int:
-    path = run.folder.path / PREDICTIONS
-    return path.stat().st_size if path.exists() else 0
 
 
 def _draw(keys: Sequence[str], rights: Sequence[Mapping[str, bool]], bytes_per_question: int) -> tuple[list[str], str]:
@@ -254,30 +243,24 @@ def _entry(key: str, replies: Sequence[RunAnswers], longest: int, turns: dict[tu
 
 def _limit_texts(replies: Sequence[RunAnswers]) -> int:
     """Find how many characters each reply may keep, so that all together keep some `ALL_TEXTS` at most."""
-    limit, texts = LONGEST_TEXT, [each for run in replies for each in run.predictions.values()]
-    lengths = [len(text) for each in texts for text in _written(each) if text]
+    limit, answers = LONGEST_TEXT, [each for run in replies for each in run.predictions.values()]
+    lengths = [len(text) for each in answers for text in (each.reply, each.rationale) if text]
     while limit > SHORTEST_LIMIT and sum(min(length, limit) for length in lengths) > ALL_TEXTS:
         limit //= 2
     return limit
 
 
-def _written(prediction: Prediction) -> tuple[str | None, str | None]:
-    """Return the reply, and the rationale where the reply does not hold it already."""
-    reply, rationale = prediction.reply, prediction.rationale
-    if rationale is not None and reply is not None and rationale.strip() in reply:
-        rationale = None
-    return reply, rationale
-
-
 def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
     """Return what a run made of the question, without what is None."""
-    reply, rationale = _written(prediction)
-    calls = [
-        {"turns": [turns.setdefault((role, _shorten(text, LONGEST_TEXT) or ""), len(turns)) for role, text in sent]}
-        | ({} if call.text is None else {"reply": _shorten(call.text, longest)})
-        for call in prediction.calls
-        if (sent := _sent(call))
-    ]
+    reply, rationale, calls = prediction.reply, prediction.rationale, []
+    if reply is not None and rationale is not None and rationale.strip() in reply:
+        rationale = None
+    for call in prediction.calls:
+        messages = [(turn["role"], turn["content"]) for turn in call.messages]
+        messages += [] if call.prompt is None else [("prompt", call.prompt)]
+        places = [turns.setdefault((role, _shorten(text, LONGEST_TEXT) or ""), len(turns)) for role, text in messages]
+        reply_text = {} if call.text is None else {"reply": _shorten(call.text, longest)}
+        calls += [{"turns": places} | reply_text] if messages else []
     if any("reply" in call for call in calls):
         reply = rationale = None
     answer = {
@@ -290,12 +273,6 @@ def _answer(prediction: Prediction, longest: int, turns: dict[tuple[str, str], i
         **evidence_entry(prediction),
     }
     return {name: value for name, value in answer.items() if value is not None}
-
-
-def _sent(call: ModelCall) -> list[tuple[str, str]]:
-    """Return role and words of each turn that was sent; none where nobody knows what was."""
-    turns = [(turn["role"], turn["content"]) for turn in call.messages]
-    return turns if call.prompt is None else [*turns, ("prompt", call.prompt)]
 
 
 def _shorten(text: str | None, longest: int) -> str | None:

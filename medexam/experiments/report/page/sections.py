@@ -79,7 +79,9 @@ def _comparisons(runs: Sequence[StoredRun]) -> list[Section]:
         try:
             comparison = compare_runs(tuple(run.folder for run in groups[dataset]))
         except DatasetError as error:
-            sections.append(Section(title, [f"{describe_all(groups[dataset]).capitalize()} cannot be compared: {error}."]))
+            sections.append(
+                Section(title, [f"{describe_all(groups[dataset]).capitalize()} cannot be compared: {error}."])
+            )
             continue
         sentences, by_group = verdicts(comparison), breakdown_tables(comparison)
         folds = [Section("In words", sentences)] if len(sentences) > OPEN_PAIRS else []

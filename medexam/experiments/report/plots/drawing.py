@@ -1,12 +1,10 @@
-"""Drawing a plot: as a file in the format of its ending, or as SVG of the page. Needs the extra `plots`."""
+"""Drawing a plot: as a file in the format of its ending, or as an image of the page. Needs the extra `plots`."""
 
+import base64
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from markupsafe import escape
 
 from medexam.errors import MedExamError
 from medexam.experiments.report.plots.style import Plot
@@ -28,14 +26,6 @@ STYLE: dict[Any, Any] = {
     # Names may hold dollar signs, between which matplotlib would read formulas.
     "text.parse_math": False,
 }
-PAGE_COLORS = {
-    "#000000": "currentColor",
-    "#ffffff": "var(--ground)",
-    "#737373": "var(--quiet)",
-    "#b0b0b0": "var(--line)",
-    "#cccccc": "var(--line)",
-}
-"""What matplotlib draws with -> the page's own, in light and dark."""
 
 
 def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
@@ -64,22 +54,10 @@ def render_plot(plot: Plot, ending: str = ".png", **settings: Any) -> bytes:
 
 
 def render_svg(plot: Plot) -> str:
-    """Draw the plot as an `svg` element in the page's colours and font, without any inline style, which it refuses."""
-    svg = render_plot(plot, ".svg", **{"svg.fonttype": "none", "savefig.transparent": True}).decode()
+    """Draw the plot as the address of an image, for a page that loads nothing."""
     # A name may hold characters that XML does not take.
-    _, view, body = re.split(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', visible(svg))
-    body = re.sub(r"<(metadata|style).*?</\1>| id=\"[^\"]*_\d+\"", "", body, flags=re.DOTALL)
-    body = re.sub(r'style="([^"]*)"', lambda match: _attributes(match[1]), body)
-    return f'<svg viewBox="{view}" fill="currentColor" role="img" aria-label="{escape(plot.caption)}">{body}'
-
-
-def _attributes(style: str) -> str:
-    """Write a style as attributes; the page has its own family of fonts."""
-    pairs = dict(declaration.split(": ", 1) for declaration in style.split("; ") if ": " in declaration)
-    pairs.pop("font-family", None)
-    if font := re.search(r"([\d.]+)px", pairs.pop("font", "")):
-        pairs["font-size"] = font[1]
-    return " ".join(f'{name}="{PAGE_COLORS.get(value.lower(), value)}"' for name, value in pairs.items())
+    svg = visible(render_plot(plot, ".svg", **{"svg.fonttype": "none"}).decode())
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 def write_plots(plots: Sequence[Plot], target: Path, option: str) -> list[Path]:

@@ -151,8 +151,7 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
             cell = cells[row][column]
             red, green, blue, _ = image.cmap(image.norm(cell.value or 0.0))
             is_bright = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-            # Not quite black and white, which follow the page into the dark, as a cell's colour does not.
-            color = "black" if cell.value is None else "#111111" if is_bright else "#fefefe"
+            color = "black" if cell.value is None or is_bright else "white"
             text = with_interval(percent(cell.value), cell.interval, lambda end: decimal(100 * end, 0))
             style = {"ha": "center", "va": "center", "fontsize": "small", "color": color}
             axes.text(column, row, text.replace(" [", "\n["), **style)
