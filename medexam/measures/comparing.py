@@ -35,14 +35,8 @@ UNREAD = frozenset({Reason.UNPARSED, Reason.EMPTY, Reason.TRUNCATED, Reason.TRUN
 """Why a question has no answer where its reply has another form than was asked for: what it would be nobody knows."""
 LEGIBLE = "where both replies could be read"
 """The view of a pair without the questions to which one of the two gave no readable reply."""
-_NOTHING = PairedMeasure(
-    n=0,
-    clusters=0,
-    baseline=0.0,
-    other=0.0,
-    difference=Difference(value=0.0, interval=None, resampled=Resampling.TOO_FEW),
-    p=1.0,
-)
+_NOTHING_DIFFERS = Difference(value=0.0, interval=None, resampled=Resampling.TOO_FEW)
+_NOTHING = PairedMeasure(n=0, clusters=0, baseline=0.0, other=0.0, difference=_NOTHING_DIFFERS, p=1.0)
 
 
 class RunAnswers(UserDict[str, Prediction]):
@@ -128,22 +122,18 @@ class Paired:
         groups = {facet: compare_groups(self.sheet, facet, [*orders.get(facet, ())]) for facet in facets}
         return {facet: families for facet, families in groups.items() if any(families)}
 
-    def with_floors(self, floors: Sequence[float | None]) -> Self:
-        """Return the same with the noise floor of each pair, fractions of 1."""
-        pairs = (replace(pair, floor=floor) for pair, floor in zip(self.pairs, floors, strict=True))
-        return replace(self, pairs=tuple(pairs))
-
-    def with_views(self, views: Mapping[str, "Paired"]) -> Self:
+    def with_views(self, views: Mapping[str, "Paired"], floors: Sequence[float | None] = ()) -> Self:
         """Return the same beside the same runs under other readings, by name; what can be read is judged by the last.
 
-        Views say nothing, and are left out, where all replies read the same.
+        Views say nothing, and are left out, where all replies read the same. `floors`: noise floor of each pair.
         """
         last: Paired = [*views.values()][-1] if views else self
         legible = _legible(last.sheet)
         pairs = []
         for place, pair in enumerate(self.pairs):
             others = {name: view.pairs[place].measures for name, view in views.items()}
-            pairs.append(replace(pair, views=others | ({LEGIBLE: legible[place]} if legible[place] else {})))
+            others |= {LEGIBLE: legible[place]} if legible[place] else {}
+            pairs.append(replace(pair, views=others, floor=floors[place] if floors else None))
         return replace(self, pairs=tuple(pairs))
 
 

@@ -7,7 +7,6 @@ whole questions.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -143,17 +142,6 @@ class Sheet:
         """The scores in the measure that runs are known by."""
         return next(iter(self.scores.values()))
 
-    @property
-    def flipped(self) -> NDArray[np.bool_]:
-        """Which items some runs have right and others have not."""
-        flips: NDArray[np.bool_] = self.first.min(axis=0) != self.first.max(axis=0)
-        return flips
-
-    @cached_property
-    def cluster_numbers(self) -> NDArray[np.intp]:
-        """The number of each item's cluster, from 0, in the order in which they first appear."""
-        return number_as_seen(self.clusters)
-
 
 def compare_all(sheet: Sheet) -> list[Measured]:
     """Compare each further run with the first in each measure; one family of tests over all runs and measures."""
@@ -199,7 +187,7 @@ def compare_pair(sheet: Sheet, baseline: int, other: int) -> Measured:
 
 def _compare(sheet: Sheet, names: Sequence[str], baseline: int, other: int) -> Measured:
     before, after = (np.stack([sheet.scores[name][run] for name in names], axis=1) for run in (baseline, other))
-    numbers = sheet.cluster_numbers
+    numbers = number_as_seen(sheet.clusters)
     count, per_cluster = int(numbers.max()) + 1, [name == POINTS for name in names]
     measures = {}
     for place, (interval, over) in enumerate(resample(after - before, numbers, per_cluster)):
@@ -251,16 +239,13 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     if len(changes) < 2 or abs(changes.sum()) < NO_DIFFERENCE:
         return 1.0
     exact = 2 ** len(changes) <= RESAMPLES
-    sums = np.concatenate([signs @ changes for signs in (_all_signs if exact else _draw_signs)(len(changes))])
+    places = np.arange(len(changes))
+    signs = [1 - 2 * (np.arange(2 ** len(changes))[:, None] >> places & 1)] if exact else _draw_signs(len(changes))
+    sums = np.concatenate([rows @ changes for rows in signs])
     observed, extra_draws = changes.sum(), 0 if exact else 1
     rounding = 100 * np.finfo(float).eps * abs(observed)
     fewer = min(int((sums <= observed + rounding).sum()), int((sums >= observed - rounding).sum()))
     return min(1.0, 2 * (fewer + extra_draws) / (len(sums) + extra_draws))
-
-
-def _all_signs(n: int) -> Iterator[NDArray[np.int64]]:
-    """Yield each way to give `n` numbers a sign, a row each."""
-    yield 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
 
 
 def _draw_signs(n: int) -> Iterator[NDArray[np.int64]]:

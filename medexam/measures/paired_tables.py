@@ -169,5 +169,5 @@ def _flipped(paired: Paired, golds: Mapping[str, Any]) -> list[tuple[str, int, l
             [None if answer == NO_ANSWER else answer for answer in sheet.answers[:, place].tolist()],
             np.flatnonzero(sheet.first[:, place]).tolist(),
         )
-        for place in np.flatnonzero(sheet.flipped).tolist()
+        for place in np.flatnonzero(sheet.first.min(axis=0) != sheet.first.max(axis=0)).tolist()
     ]

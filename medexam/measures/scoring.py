@@ -81,7 +81,9 @@ class ItemTable:
         }
         exam_numbers = np.arange(len(questions))
         if not any(exam.independent for exam in numbers):
-            names = _name_exams(numbers)
+            # Two exams of one name are told apart by year and discipline.
+            uses = Counter(exam.name for exam in numbers)
+            names = [each.name + f" ({each.discipline} {each.year})" * (uses[each.name] > 1) for each in numbers]
             exam_numbers = np.array([places[id(question.exam)] for question in questions], dtype=np.intp)
             facets["exam"] = [names[number] for number in exam_numbers]
         return cls(
@@ -137,15 +139,6 @@ class ItemTable:
         }
         return scores.model_copy(update={"measures": scores.measures | measures})
 
-    def score_by_facet(self) -> dict[str, dict[str, Scores]]:
-        """Score the groups of each facet, in the order of their names; a facet without a group is left out."""
-        grouped = {name: _group_rows(values) for name, values in self.facets.items()}
-        return {
-            name: {str(group): self.score(rows) for group, rows in groups.items()}
-            for name, groups in grouped.items()
-            if groups
-        }
-
 
 def compute_metrics(
     questions: Sequence[Question],
@@ -161,9 +154,14 @@ def compute_metrics(
     if not questions:
         raise DatasetError("no question is selected, so there is nothing to score; widen the selection of the data set")
     table = ItemTable.of(questions, key, predictions, scoring)
+    facets = {name: _group_rows(values) for name, values in table.facets.items()}
     return Metrics(
         **dict(table.score_whole()),
-        by=table.score_by_facet(),
+        by={
+            name: {str(group): table.score(rows) for group, rows in groups.items()}
+            for name, groups in facets.items()
+            if groups
+        },
         evidence=measure_evidence(questions, key, predictions),
         readings=_score_readings(table, questions, key, predictions),
         **count_costs((question.key for question in questions), predictions),
@@ -221,9 +219,3 @@ def _score_readings(
     if not differs:
         return None
     return {reading: replace(table, outcomes=column).score() for reading, column in outcomes.items()}
-
-
-def _name_exams(exams: Mapping[Exam, int]) -> list[str]:
-    """Name each exam; two exams of one name are told apart by year and discipline."""
-    uses = Counter(exam.name for exam in exams)
-    return [exam.name if uses[exam.name] == 1 else f"{exam.name} ({exam.discipline} {exam.year})" for exam in exams]

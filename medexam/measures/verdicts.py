@@ -22,8 +22,8 @@ NAMED = 4
 class Case(NamedTuple):
     """One row of the table of what may be said."""
 
-    results: frozenset[Verdict]
-    """What the readings of the replies find: one verdict, or several."""
+    result: Verdict | None
+    """What all readings of the replies find; None: they do not find the same."""
     over_noise: bool | None
     """Whether the difference is more than that of repeats; None: either way."""
     verdict: Verdict
@@ -35,17 +35,12 @@ _NOISE = "{run} shows no difference from {baseline} in {measure} that is more th
 _FORM = "The form of the replies decides whether {run} differs from {baseline} in {measure}: {figures}; {views}."
 _ALIKE: Verdict = "not told apart"
 CASES = (
-    Case(frozenset({"better"}), True, "better", "{run} is better than {baseline} in {measure}: {figures}.{holds}"),
-    Case(frozenset({"worse"}), True, "worse", "{run} is worse than {baseline} in {measure}: {figures}.{holds}"),
-    Case(
-        frozenset({_ALIKE}), None, _ALIKE, "{run} shows no difference from {baseline} in {measure}: {figures}.{power}"
-    ),
-    Case(frozenset({"better"}), False, _ALIKE, _NOISE),
-    Case(frozenset({"worse"}), False, _ALIKE, _NOISE),
-    Case(frozenset({"better", _ALIKE}), None, _ALIKE, _FORM),
-    Case(frozenset({"worse", _ALIKE}), None, _ALIKE, _FORM),
-    Case(frozenset({"better", "worse"}), None, _ALIKE, _FORM),
-    Case(frozenset({"better", "worse", _ALIKE}), None, _ALIKE, _FORM),
+    Case("better", True, "better", "{run} is better than {baseline} in {measure}: {figures}.{holds}"),
+    Case("worse", True, "worse", "{run} is worse than {baseline} in {measure}: {figures}.{holds}"),
+    Case(_ALIKE, None, _ALIKE, "{run} shows no difference from {baseline} in {measure}: {figures}.{power}"),
+    Case("better", False, _ALIKE, _NOISE),
+    Case("worse", False, _ALIKE, _NOISE),
+    Case(None, None, _ALIKE, _FORM),
 )
 """What may be said of a pair; each combination stands once."""
 _LEADS = {
@@ -62,15 +57,11 @@ _LEADS = {
 def find_case(pair: Pair, name: str | None = None) -> Case:
     """Find what may be said of a pair in a measure; None: in that which runs are known by, which has a noise floor."""
     measure = name or next(iter(pair.measures))
-    results = frozenset(each.verdict for each in (pair.measures[measure], *pair.by_view(measure).values()))
+    results = {each.verdict for each in (pair.measures[measure], *pair.by_view(measure).values())}
+    result = results.pop() if len(results) == 1 else None
     over_noise = pair.floor is None or pair.measures[measure] is not pair.first
     over_noise = over_noise or abs(pair.first.difference.value) > (pair.floor or 0.0)
-    return next(case for case in CASES if case.results == results and case.over_noise in (None, over_noise))
-
-
-def verdicts(paired: Paired) -> list[Verdict]:
-    """Return what may be said of each pair in the measure that runs are known by."""
-    return [find_case(pair).verdict for pair in paired.pairs]
+    return next(case for case in CASES if case.result == result and case.over_noise in (None, over_noise))
 
 
 def pair_sentences(paired: Paired, names: Sequence[str]) -> list[str]:
@@ -80,7 +71,7 @@ def pair_sentences(paired: Paired, names: Sequence[str]) -> list[str]:
         _pair_sentence(pair, name, names[0], measure, paired.clusters, several)
         for name, pair in zip(names[1:], paired.pairs, strict=True)
         for measure in pair.measures
-        if measure == paired.measure or find_case(pair, measure).results != {_ALIKE}
+        if measure == paired.measure or find_case(pair, measure).result != _ALIKE
     ]
 
 
@@ -152,7 +143,7 @@ def leader_sentence(paired: Paired, names: Sequence[str]) -> str:
     if len(turned) == 1:
         return _pair_sentence(turned[0], names[0], names[1], paired.measure, paired.clusters, several=False)
     cases = [find_case(pair) for pair in turned]
-    form = [place for place, case in enumerate(cases) if len(case.results) > 1]
+    form = [place for place, case in enumerate(cases) if case.result is None]
     level = [place for place, case in enumerate(cases) if case.verdict != "better" and place not in form]
     kind, places = ("level", level) if level else ("form", form) if form else ("best", range(len(turned)))
     closest = max(places, key=lambda place: turned[place].first.baseline)

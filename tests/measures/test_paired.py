@@ -60,7 +60,7 @@ def test_a_pair_by_hand(compare, make_exam) -> None:
     # Points: 5 and -2 before (6 - 1, 0 - 2), 4 and -1 after.
     assert measures["points"].difference.value == pytest.approx(((4 - 5) + (-1 - -2)) / 2)
     assert measures["exam_score"].difference.value == pytest.approx(((4 - 1) - (5 - 2)) / 18)
-    assert found.sheet.flipped.tolist() == [False, True, True, False, False, False]
+    assert np.ptp(found.sheet.first, axis=0).astype(bool).tolist() == [False, True, True, False, False, False]
 
 
 def test_a_question_without_gold_is_an_error(compare, make_exam, key_of) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.experiments.compare.runs import find_scope, mixed_notes
 from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
-from medexam.measures.verdicts import leader_sentence, verdicts
+from medexam.measures.verdicts import find_case, leader_sentence
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def find_standing(runs: Sequence[StoredRun], names: Sequence[str]) -> Standing |
     except (DatasetError, EngineError, RunFolderError) as error:
         return Standing(ranked[0][0], is_best=False, sentence=f"No run is shown to be better: {error}.")
     sentence = leader_sentence(paired, [name for _, name in ranked])
-    return Standing(ranked[0][0], all(each == "worse" for each in verdicts(paired)), sentence)
+    return Standing(ranked[0][0], all(find_case(pair).verdict == "worse" for pair in paired.pairs), sentence)
 
 
 def is_rankable(run: StoredRun) -> bool:

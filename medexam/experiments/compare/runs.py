@@ -69,13 +69,11 @@ def find_compared(paths: Sequence[Path]) -> list[RunFolder]:
             "that holds them; `medexam report` shows a single run"
         )
     if not RunFolder(paths[0]).exists():
-        baseline = next((folder for folder in folders if not _mixes(folder)), folders[0])
+        baseline = next(
+            (folder for folder in folders if not are_mixed(find_answerers(folder, folder.read_record()))), folders[0]
+        )
         folders.sort(key=lambda folder: folder is not baseline)
     return folders
-
-
-def _mixes(folder: RunFolder) -> bool:
-    return are_mixed(find_answerers(folder, folder.read_record()))
 
 
 # A page compares the same runs in its table and in its plot.
@@ -157,14 +155,13 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
         for way in get_args(Reading):
             answers = [_read_answers(folder, way) for folder in folders]
             views[f"read {way}ly"] = pair_runs(benchmark, compared, sets, answers, paired.metrics)
-    paired = paired.with_views(views)
     noises = [
         measure_repeats(benchmark, folder, data, [item.key for item in items], answers)
         for folder, data, answers in zip(folders, sets, predictions, strict=True)
     ]
     return ComparisonScope(
         benchmark=benchmark,
-        statistics=paired.with_floors([noise_floor(noises[0], other) for other in noises[1:]]),
+        statistics=paired.with_views(views, [noise_floor(noises[0], other) for other in noises[1:]]),
         folders=folders,
         records=records,
         sets=sets,
@@ -312,21 +309,20 @@ def find_common(
 
 def note_differences(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> tuple[str, ...]:
     """Note how the runs differ in what they asked: languages, and versions of the data; usually empty."""
+    languages = ", ".join(dict.fromkeys(record.cell.dataset.language for record in records))
+    notes = []
+    if "," in languages:
+        notes.append(
+            f"the runs asked in different languages ({languages}): the same question has the same key in each, so this "
+            "also compares the languages"
+        )
     versions: dict[str, set[object]] = {}
     for record, data in zip(records, sets, strict=True):
-        dataset = record.cell.dataset
-        form = " ".join([dataset.language, *dataset.changes])
+        form = " ".join([record.cell.dataset.language, *record.cell.dataset.changes])
         versions.setdefault(form, set()).add((data.fingerprint, data.golds_fingerprint))
-    languages = ", ".join(dict.fromkeys(record.cell.dataset.language for record in records))
-    notes = [
+    notes += [
         f"the runs in {form} read {len(fingerprints)} different versions of the data (SHA-256)"
         for form, fingerprints in versions.items()
         if len(fingerprints) > 1
     ]
-    if "," in languages:
-        notes.insert(
-            0,
-            f"the runs asked in different languages ({languages}): the same question has the same key in each, so this "
-            "also compares the languages",
-        )
     return tuple(notes)

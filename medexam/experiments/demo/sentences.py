@@ -46,7 +46,7 @@ def describe(subject: str, comparison: Comparison, place: int, *, reverse: bool 
     pair = turn(pair) if reverse else pair
     case, first = find_case(pair), pair.first
     p = f"p {equals(first.p_adjusted or 0.0)}"
-    if len(case.results) > 1:
+    if case.result is None:
         scored = f"{signed(first.difference)} points ({p})"
         views = describe_views(pair, comparison.statistics.measure, adjusted=True)
         return f"{subject}: the form of the replies decides: {scored}, {views}."

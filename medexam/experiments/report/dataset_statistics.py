@@ -100,7 +100,7 @@ def _count_places(options: int, questions: Sequence[Question], key: AnswerKey) -
 
 
 def statistics_tables(statistics: Statistics) -> list[Table]:
-    """Show one data set on the terminal: sizes, splits if there are any, lengths, and places of right answers."""
+    """Show one data set on the terminal: sizes, lengths, and places of right answers."""
     number = f"{statistics['questions']:,} questions of {statistics['exams']} exams"
     columns = {
         str(year): {name: years.get(year) for name, years in statistics["by_exam"].items()}
@@ -109,12 +109,6 @@ def statistics_tables(statistics: Statistics) -> list[Table]:
     totals = {name: lengths["questions"]["words"]["n"] for name, lengths in statistics["by_discipline"].items()}
     columns |= {"All": totals, "With image": statistics["images_by_discipline"]}
     tables = [_counts(f"{statistics['name']} {statistics['language']} · {number}", totals, columns)]
-    if any(statistics["by_split"].values()):
-        columns = {
-            each.capitalize(): {name: splits.get(each) for name, splits in statistics["by_split"].items()}
-            for each in _SPLITS
-        }
-        tables.append(_counts("Questions by split", totals, {"Unsupervised": totals} | columns))
     tables += [lengths_table(statistics, "year")] if statistics["by_year"] else []
     most = max(group["options"] for group in statistics["positions"])
     rows = []

@@ -65,12 +65,11 @@ class Benchmark(ABC, Generic[I, G]):
         """Return whether all data sets expect the same of an item; in another language, words are others."""
         golds: dict[object, Any] = {}
         for each in sets:
-            # Runs on the same data share the object, which is quicker to see than that two are equal.
             if key not in each.golds:
                 return False
-            gold = each.golds[key]
-            first = golds.setdefault(self.right_or_wrong or each.language, gold)
-            if gold is not first and gold != first:
+            # In a tuple, one and the same object is seen as equal at once.
+            gold = (each.golds[key],)
+            if gold != golds.setdefault(self.right_or_wrong or each.language, gold):
                 return False
         return True
 

@@ -18,8 +18,6 @@ from medexam.specs.names import BENCHMARKS, short_name
 
 AnyBenchmark = Benchmark[Any, Any]
 _IN_WORDS = {"short_answer": ShortAnswerBenchmark, "spans": SpanBenchmark, "examples": ExampleBenchmark}
-_KINDS: Mapping[str, Callable[[str], AnyBenchmark]] = MappingProxyType({"choice": OwnChoiceBenchmark, **_IN_WORDS})
-"""Kind of questions of one's own -> its benchmark."""
 _BY_FORM: Mapping[str, Callable[[str], AnyBenchmark]] = MappingProxyType({"choice": ChoiceBenchmark, **_IN_WORDS})
 """Form of a data set in the catalogue -> the benchmark where its entry names none."""
 _OWN: dict[str, AnyBenchmark] = {}
@@ -33,9 +31,11 @@ def find_benchmark(spec: DatasetSpec) -> AnyBenchmark:
     """
     if spec.is_own:
         return _build_own(spec.name)
-    if spec.kind == "choice" and spec.scoring is not None:
-        return OwnChoiceBenchmark("choice", Scoring(spec.scoring.penalty))
-    return _KINDS[spec.kind](spec.kind) if spec.kind is not None else _build(spec.name)
+    if spec.kind is None:
+        return _build(spec.name)
+    if spec.kind == "choice":
+        return OwnChoiceBenchmark("choice", None if spec.scoring is None else Scoring(spec.scoring.penalty))
+    return _IN_WORDS[spec.kind](spec.kind)
 
 
 def find_stored_benchmark(spec: DatasetSpec, *, in_words: bool) -> AnyBenchmark:

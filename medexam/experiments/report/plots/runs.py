@@ -176,7 +176,8 @@ def disciplines(run_looks: Sequence[RunStyle]) -> Plot | None:
 
 def reliability(run_looks: Sequence[RunStyle]) -> Plot | None:
     """Plan accuracy against confidence, a panel for each run with option scores."""
-    scored = _by_evidence(run_looks, "option_scores")
+    evidence = {look: look.run.metrics.evidence.get("option_scores") for look in run_looks}
+    scored = {look: figures for look, figures in evidence.items() if figures is not None}
     if not scored:
         return None
     columns = 2 if len(scored) == 4 else min(3, len(scored))
@@ -228,8 +229,3 @@ def _by_facet(run_looks: Sequence[RunStyle], facet: str) -> dict[RunStyle, dict[
         for look in run_looks
     }
     return {look: groups for look, groups in scored.items() if groups}
-
-
-def _by_evidence(run_looks: Sequence[RunStyle], kind: str) -> dict[RunStyle, Mapping[str, Any]]:
-    """Find the figures of a kind of evidence; runs without it are left out."""
-    return {look: figures for look in run_looks if (figures := look.run.metrics.evidence.get(kind)) is not None}
