@@ -29,7 +29,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.report.shown import print_blocks
     from medexam.experiments.store.paths import default_runs_dir
     from medexam.experiments.store.run_folder import METRICS, runs_inside
-    from medexam.experiments.store.stored_run import load_run, run_document, stored_scores
+    from medexam.experiments.store.stored_run import load_run, run_document, stored_metrics
     from medexam.tables import NONE, Table, percent
 
     root = runs_dir or default_runs_dir()
@@ -48,7 +48,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
                 continue
             # No answer of a run with scores is read.
             record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
-            scores = stored_scores(folder) if run is None else run.metrics
+            scores = stored_metrics(folder) if run is None else run.metrics
             began = str(folder.read_environment().get("started_at", NONE))[:10]
         except (RunFolderError, DatasetError, EngineError) as error:
             print_notice(f"warning: {folder.name} cannot be read: {error}")

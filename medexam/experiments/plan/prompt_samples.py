@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import dspy
 
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.passage_lookup import GivenPassages
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
 from medexam.programs import ProgramContext, build_program
@@ -72,17 +72,12 @@ class _Recorder:
         return [Generation(text, "stop", "sample", 0, 0)] * dialogue.sampling.samples
 
 
-@dataclass(frozen=True)
-class _First:
+class _First(NearestDemonstrations):
     """The first solved questions of a pool, whatever is asked: no encoder is loaded."""
 
-    pool: Sequence[dspy.Example]
-    k: int
-    encoder: str
-
-    def find(self, question: Question) -> Sequence[dspy.Example]:  # noqa: ARG002 - all are shown the same
+    def find(self, question: Question) -> list[dspy.Example]:  # noqa: ARG002 - all are shown the same
         """Return the demonstrations."""
-        return self.pool[: self.k]
+        return [*self.pool[: self.k]]
 
 
 def sample_prompts(cell: CellSpec) -> list[str | None] | None:
@@ -118,10 +113,11 @@ def prompts_of(
     `twice`: it is the user's code, which may draw lots or read a clock, and is kept from the network.
     """
     with ThreadPoolExecutor(1, "medexam-prompts") as thread:  # a loop may be running in this one
-        hashes = thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=twice).result()
-        if twice:
-            again = thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=True).result()
-            hashes = [first if first == second else None for first, second in zip(hashes, again, strict=True)]
+        turns = [
+            thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=twice).result()
+            for _ in range(1 + twice)
+        ]
+    hashes = [first if first == last else None for first, last in zip(turns[0], turns[-1], strict=True)]
     return hashes if any(hashes) else None
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from medexam.errors import RunFolderError
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.files import whole_file
-from medexam.inputs import UnreadableError, open_parquet, parquet_rows
+from medexam.inputs import open_parquet
 from medexam.measures import Benchmark, ScoredRun
 from medexam.measures.evidence.kinds import evidence_cells
 from medexam.predictions import Prediction, Reason, Status
@@ -92,11 +92,8 @@ def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> d
     try:
         with open_parquet(folder.path / PARQUET) as parquet_file:
             names = [name for name in parquet_file.schema_arrow.names if name == "question" or column_filter(name)]
-            columns: dict[str, list[Any]] = {name: [] for name in names}
-            for row in parquet_rows(parquet_file, names) if len(names) > 1 else ():
-                for name, values in columns.items():
-                    values.append(row[name])
-    except UnreadableError:
+            columns: dict[str, list[Any]] = parquet_file.read(names).to_pydict() if len(names) > 1 else {}
+    except (ValueError, OSError):
         return {}
     return columns if all(isinstance(key, str) for key in columns.get("question", [None])) else {}
 

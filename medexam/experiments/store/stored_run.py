@@ -5,8 +5,7 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -18,7 +17,6 @@ from medexam.experiments.store.costs import Costs, compute_costs
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, describe_fault
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
-from medexam.measures.results import Scores
 from medexam.model_identity import ModelIdentity
 from medexam.predictions import Failure, Prediction
 from medexam.specs.experiment import is_entry
@@ -161,22 +159,8 @@ def load_run(folder: RunFolder) -> StoredRun:
 
 def stored_metrics(folder: RunFolder) -> Metrics:
     """Read the scores in `folder`, fresh or not; raises `RunFolderError` when it holds none that can be read."""
-    stored = folder.read_json(METRICS)
-    with _naming_damage(folder):
-        return Metrics.model_validate(stored)
-
-
-def stored_scores(folder: RunFolder) -> Scores:
-    """Read the scores over all questions alone, for many runs; raises as `stored_metrics` does."""
-    stored = folder.read_json(METRICS)
-    with _naming_damage(folder):
-        return Scores.model_validate({name: stored[name] for name in Scores.model_fields if name in stored})
-
-
-@contextmanager
-def _naming_damage(folder: RunFolder) -> Iterator[None]:
     try:
-        yield
+        return Metrics.model_validate(folder.read_json(METRICS))
     except ValidationError as error:
         raise RunFolderError(
             f"{folder.path / METRICS} holds no metrics of this version ({describe_fault(error)}); run its spec "
