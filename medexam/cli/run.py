@@ -301,7 +301,7 @@ def _carry_out(plan: "Plan", settings: RunSettings, spec: str, *, as_json: bool)
     runs, stop, expenses = carry_out(plan, limits=limits, workers=settings.workers, ray=ray, track=track)
     is_complete = stop is None and all(run.complete for run in runs)
     incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
-    runs = [run for run in runs if not run.folder.is_repeat]
+    runs = [run for run in runs if not run.folder.repeat_number]
     # MLflow weighs as much as a hundred thousand questions; it takes their place.
     del plan
     from medexam.experiments.track import track_runs

@@ -269,7 +269,7 @@ def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
     from medexam.experiments.track import track_runs
 
     runs, stop, _ = carry_out(plan, track=track, **settings)
-    runs = [run for run in runs if not run.folder.is_repeat]
+    runs = [run for run in runs if not run.folder.repeat_number]
     send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
     return Runs(list(map(Run, runs)), stop)
 

@@ -35,7 +35,7 @@ def describe_unequal(runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[str]:
     for folder, record in runs:
         model = record.cell.model
         is_drawn_anew = model.temperature != 0 and model.seed is None
-        if record.cell.program.asks_model and not is_drawn_anew and not folder.is_repeat:
+        if record.cell.program.asks_model and not is_drawn_anew and not folder.repeat_number:
             groups.setdefault(record.spec_digest, []).append(folder)
     lines = []
     for folders in groups.values():

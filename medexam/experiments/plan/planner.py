@@ -98,6 +98,7 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
         )
     prepared = replace(prepared, question_set=as_asked(record, data))
     described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
+    described["repeat"] = folder.repeat_number
     planned = _planned(prepared, folder, **described)
     return Plan(record.cell.name, (planned,), folder.path.parent, _news([planned]))
 

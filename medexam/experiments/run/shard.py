@@ -22,14 +22,14 @@ from medexam.experiments.plan.cells import AnyCell, combine_needs
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
-from medexam.experiments.run.spending import Limits, Spending, Stop
+from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.logs import open_log
 from medexam.experiments.store.run_folder import SHARDS, RunFolder
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
 
-JOB = "job.json"
-"""What a shard may spend, and which repeat of the run is asked; without a driver, nothing is limited."""
+LIMITS = "limits.json"
+"""What a shard may spend; without a driver, nothing is limited."""
 STOP = "stop"
 """Holds why nothing more is to be begun; it is there only then."""
 LOOK_S = 0.25
@@ -51,12 +51,12 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
             planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
             # Shards that begin later divide the questions alike.
             pending = [question for question in planned.pending if crc32(question.key.encode()) % parts == part]
-            job: dict[str, Any] = {"limits": {}, "repeat": 0}
+            limits = NO_LIMITS
             with suppress(FileNotFoundError):
-                job = json.loads((folder / SHARDS / JOB).read_bytes())
-            planned = replace(planned, repeat=job["repeat"], pending=tuple(pending))
+                limits = Limits(**json.loads((folder / SHARDS / LIMITS).read_bytes()))
             if pending:
-                end |= run_interruptibly(_ask(planned, path, Limits(**job["limits"]), sharers or parts))
+                planned = replace(planned, pending=tuple(pending))
+                end |= run_interruptibly(_ask(planned, path, limits, sharers or parts))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:

@@ -17,7 +17,7 @@ from medexam.errors import EngineError, MedExamError, RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
-from medexam.experiments.run.shard import JOB, LOOK_S, STOP
+from medexam.experiments.run.shard import LIMITS, LOOK_S, STOP
 from medexam.experiments.run.spending import Spending, Stop
 from medexam.experiments.store.logs import check_own
 from medexam.experiments.store.run_folder import PREDICTIONS, SHARDS
@@ -94,7 +94,7 @@ class SpreadExecutor(Executor):
         number, stop = int(max(1, min(self._number, len(planned.pending), spending.room))), shards / STOP
         try:
             shards.mkdir(exist_ok=True)
-            write_whole(shards / JOB, json.dumps({"limits": spending.share(number), "repeat": planned.repeat}))
+            write_whole(shards / LIMITS, json.dumps(spending.share(number)))
             # Newer than the metrics from now on: nobody may take the run for complete while its answers lie in shards.
             with (shards.parent / PREDICTIONS).open("ab") as stream:
                 os.utime(stream.fileno())

@@ -242,9 +242,9 @@ class RunFolder(WorkFolder):
         return f"medexam run --resume {shlex.quote(str(self.path))}"
 
     @property
-    def is_repeat(self) -> bool:
-        """Whether it is a repeat of another run."""
-        return self.path.parent.name == REPEATS
+    def repeat_number(self) -> int:
+        """Which repeat of another run it is, from 1; 0 if it is none."""
+        return int(self.name.rpartition("-")[2]) if self.path.parent.name == REPEATS else 0
 
     def repeat(self, number: int) -> "RunFolder":
         """Return the folder of the run's repeat of this number, from 1."""
