@@ -186,9 +186,8 @@ def run_command() -> None:
     # A stream that the shell has closed is none: what it would say goes to the other one, or nowhere.
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end
     sys.stderr = sys.stderr or sys.stdout
-    stream: Any = sys.stdout
-    if stream is sys.__stdout__ and hasattr(stream, "buffer"):
-        sys.stdout = _Output(stream.buffer, stream.encoding, line_buffering=stream.line_buffering)
+    if sys.stdout is sys.__stdout__ and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = _Output(sys.stdout.buffer, sys.stdout.encoding, line_buffering=sys.stdout.line_buffering)
     for stream in (sys.stdout, sys.stderr):
         # What a terminal's encoding cannot hold is shown as an escape: it must not end the command.
         if isinstance(stream, io.TextIOWrapper):
