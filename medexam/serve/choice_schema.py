@@ -34,8 +34,7 @@ def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
         # There is one tool, and not every provider takes its name here.
         return {"tools": [{"type": "function", "function": function}], "tool_choice": "required"}
     if form == "json_schema":
-        named = {"name": "choice", "schema": schema, "strict": True}
-        return {"response_format": {"type": form, "json_schema": named}}
+        return {"response_format": {"type": form, "json_schema": {"name": "choice", "schema": schema, "strict": True}}}
     return {"response_format": {"type": "json_object", "value" if form.endswith("value") else "schema": schema}}
 
 

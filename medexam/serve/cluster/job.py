@@ -179,8 +179,8 @@ def check_shared(job: Job) -> None:
 
 
 def _directives(job: Job, gpus: int) -> list[str]:
-    if (wanted := job.options.get("gpus-per-node", "")).isdigit():
-        gpus = int(wanted)
+    if (gpu_option := job.options.get("gpus-per-node", "")).isdigit():
+        gpus = int(gpu_option)
     cpus, memory_mb = _share_of_node(job.options.get("partition"), gpus)
     options: Mapping[str, str | int] = {
         "requeue": "",

@@ -121,9 +121,9 @@ def _own_address(peer: str) -> str:
     The route decides, so that a name that stands for 127.0.1.1 in /etc/hosts does no harm. Raises `EngineError` if no
     way leads there.
     """
-    chosen = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
-    if on_chosen := [address for interface, address in _addresses() if interface == chosen]:
-        return min(on_chosen, key=lambda address: ":" in address)
+    interface_name = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
+    if preferred := [address for interface, address in _addresses() if interface == interface_name]:
+        return min(preferred, key=lambda address: ":" in address)
     try:
         entries = socket.getaddrinfo(peer, _ANY_PORT, type=socket.SOCK_DGRAM)
         family, *_, address = min(entries, key=lambda entry: entry[0] != socket.AF_INET)

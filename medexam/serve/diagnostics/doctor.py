@@ -143,10 +143,10 @@ def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
     record = diagnosis.record
     fields = {} if record is None else record.model_dump(mode="json")
     words: dict[str, Any] = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
-    rest = diagnosis.model_dump(mode="json", exclude={"record"})
+    outcome = diagnosis.model_dump(mode="json", exclude={"record"})
     if isinstance(record, Capabilities):
         words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
-    return {**fields, **words, **rest, "advice": list(diagnosis.advice)}
+    return {**fields, **words, **outcome, "advice": list(diagnosis.advice)}
 
 
 async def _examine(target: ModelSpec) -> Diagnosis:
@@ -160,8 +160,8 @@ async def _examine(target: ModelSpec) -> Diagnosis:
         spec = validate(ModelSpec, fields | key)
         model = {**fields, **{name: str(value) for name, value in key.items() if value is not None}}
         if spec.engine == "vllm":
-            seen = await probe_endpoint(named_endpoints(spec)[0], spec.name, pictures=True, wait_s=spec.wait_s)
-            return Diagnosis(place=place, record=seen, spec=model)
+            capabilities = await probe_endpoint(named_endpoints(spec)[0], spec.name, pictures=True, wait_s=spec.wait_s)
+            return Diagnosis(place=place, record=capabilities, spec=model)
         record, fault = await _ask_hosted(spec)
         if record.fixed_temperature is not None:
             record, fault = await _ask_hosted(spec.model_copy(update={"temperature": record.fixed_temperature}))

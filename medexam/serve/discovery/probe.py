@@ -244,11 +244,11 @@ class _Probe:
         """Return whether a request may name tokens, and is told their log-probabilities."""
         if letter is None:
             return False
-        named = [letter, *range(max(letter - _NAMED, 0), letter)]
-        fields = {"logprobs": 1, "logprob_token_ids": named, "return_tokens_as_token_ids": True}
+        token_ids = [letter, *range(max(letter - _NAMED, 0), letter)]
+        fields = {"logprobs": 1, "logprob_token_ids": token_ids, "return_tokens_as_token_ids": True}
         choice = await self.calls.complete(_PROMPT, "logprob_token_ids", max_tokens=1, **fields)
         try:
-            return bool(choice) and bool(read_label(choice, None, named))
+            return bool(choice) and bool(read_label(choice, None, token_ids))
         except LogprobsUnavailableError:
             return False
 

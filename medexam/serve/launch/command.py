@@ -116,17 +116,17 @@ def plan_server(
     if profile is not None and profile.gated and folder is None:
         gate = f"accept its terms at https://huggingface.co/{source} and set HF_TOKEN, unless it is in the hub's cache"
         notes.insert(0, f"{source} is gated ({profile.licence}): {gate} already")
-    given = given_values(flags)
+    values = given_values(flags)
     target, gpus, host = str(folder or source), placement.gpus, _reached(settings.host)
-    served = given.get("--served-model-name") or (profile.name if profile else model_name(model))
+    served = values.get("--served-model-name") or (profile.name if profile else model_name(model))
     port = settings.port or (FIRST_PORT if printing else next_free(host))
     if settings.port is not None and not printing:
         take_port(host, port)
-    if node is None and "--api-server-count" not in given:
+    if node is None and "--api-server-count" not in values:
         arguments = [*_SERVER, "--model", target]
     else:
         arguments = [*(_CPU_COMMAND_LINE if cpu and settings.container is None else _COMMAND_LINE), target]
-    if "--served-model-name" not in given:
+    if "--served-model-name" not in values:
         arguments += ["--served-model-name", served]
     if profile is not None and profile.revision is not None and folder is None:
         arguments += ["--revision", profile.revision, "--tokenizer-revision", profile.revision]

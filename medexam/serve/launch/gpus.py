@@ -44,10 +44,10 @@ def find_gpus() -> tuple[Gpu, ...]:
             gpus.append(Gpu(int(index), name, float(total) * _GB_PER_MIB, float(free) * _GB_PER_MIB, uuid))
     if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is None:
         return tuple(gpus)
-    chosen: list[Gpu] = []
+    selected: list[Gpu] = []
     for entry in (part.strip() for part in visible.split(",")):
         match = [gpu for gpu in gpus if entry == str(gpu.index) or (entry[:4] == "GPU-" and gpu.uuid.startswith(entry))]
-        if len(match) != 1 or match[0] in chosen:
+        if len(match) != 1 or match[0] in selected:
             break
-        chosen += match
-    return tuple(chosen)
+        selected += match
+    return tuple(selected)

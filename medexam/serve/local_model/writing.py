@@ -104,8 +104,8 @@ def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int], number: int) 
     text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.sampling.stop)
     if stopped:
         texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
-        whole = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, job.sampling.stop)[1])
-        tokens = tokens[: next(whole, len(tokens))]
+        counts = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, job.sampling.stop)[1])
+        tokens = tokens[: next(counts, len(tokens))]
     block = find_thinking(text, opened=job.opened)
     thinking = None if block is None else len(model.encode([block[0]])[0])
     reason = "stop" if stopped or end is not None else "length"
