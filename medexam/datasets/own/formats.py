@@ -23,7 +23,6 @@ from medexam.inputs import (
     LONGEST_TEXT,
     UnreadableError,
     check_archive,
-    check_length,
     decode,
     first_line,
     open_parquet,
@@ -104,7 +103,7 @@ def _read_json(path: Path) -> RawTable:
         if isinstance(document, str):
             raise UnreadableError(f"{document}: copy it again")
         return RawTable("JSON", (), _number(rows_of_document(document)))
-    rows = ((number, _parse(line)) for number, line in enumerate(_check_lines(stream), start=1) if line.strip())
+    rows = ((number, _parse(line)) for number, line in enumerate(stream, start=1) if line.strip())
     return RawTable("JSON Lines", (), ((f"line {number}", each) for number, row in rows for each in split_case(row)))
 
 
@@ -142,7 +141,7 @@ def _read_csv(path: Path) -> RawTable:
 
 def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
-    reader = csv.reader(_check_lines(stream), delimiter=delimiter, strict=True)
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
@@ -152,13 +151,6 @@ def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list
             f"line {reader.line_num} is not CSV ({error}): a cell that begins with a quotation mark ends with one, "
             f"marks within it are doubled, and it has at most {LONGEST_TEXT:,} characters"
         ) from None
-
-
-def _check_lines(stream: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(stream, start=1):
-        if len(line) > LONGEST_TEXT:
-            check_length(line, f"line {number}")
-        yield line
 
 
 def _find_delimiter(sample: str) -> str:

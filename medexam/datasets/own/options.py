@@ -22,12 +22,12 @@ from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
-_LABEL = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?"
+_LABEL = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?+"
 _SIGN = r"([*✓✔√=+]?)"
 _AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_LABEL}[ \t]*")
 _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_LABEL}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z])[ \t]+")
-OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*")  # noqa: RUF001
+OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
 """A label before an option, which may stand close to it, as in `(A)text`."""
 _FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
 CUE = re.compile(
@@ -36,6 +36,8 @@ CUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What asks for the answer, behind the last option."""
+_LEAD = re.compile(r"\n[^\n]{0,20}(?:options?|choices|opciones|alternativas|opzioni|opções)\s*[:：]\s*\Z", re.I)  # noqa: RUF001
+"""What stands before the first option, on a line of its own."""
 LABELS = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
 _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
 """What records call the letter of an option, and its text."""
@@ -111,7 +113,8 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
         separators = {text[-1:] for text in texts[:-1]}
         if len(separators) == 1 and separators <= {*",;|/"}:
             texts = [text.rstrip(" ,;|/") for text in texts]
-        return ReadOptions(text[: run[0].start()].strip(), tuple(texts), tuple(plain_label(mark[2]) for mark in run))
+        stem = _LEAD.sub("", text[: run[0].start()]).strip()
+        return ReadOptions(stem, tuple(texts), tuple(plain_label(mark[2]) for mark in run))
     return None
 
 

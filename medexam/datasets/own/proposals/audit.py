@@ -52,7 +52,6 @@ _SPEAKS = re.compile(
 _SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"]$", re.MULTILINE)
 _PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
 """What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
-_BRACKETS, _OPENING, _CLOSING = re.compile(r"[()\[\]{}]"), re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
@@ -267,6 +266,7 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     rows = [row for row in draft.rows if isinstance(row, Row)]
     if not rows:
         return
+    some = rows[:: max(1, len(rows) // LOOKED_AT)]
     usual = Counter(len(row.question.options) for row in rows).most_common(1)[0][0]
     odd = [row.question for row in rows if len(row.question.options) != usual]
     # Records and columns say where each option ends.
@@ -292,7 +292,7 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
     labelled = [row.question for row in rows if _begin_with_labels(row)]
-    firsts = {tuple(option.text.split()[0] for option in row.question.options) for row in rows}
+    firsts = {tuple(option.text.split()[0] for option in row.question.options) for row in some}
     are_longer = all(" " in option.text for option in rows[0].question.options)
     if len(firsts) == 1 and are_longer and len(rows) >= _BY_CHANCE:
         labelled = [row.question for row in rows]
@@ -301,10 +301,10 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
             "labels",
             f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {_show(labelled[0])}",
         )
-    told = sum(_tells_in_stem(row) for row in rows)
-    sign = _find_telltale(rows[:: max(1, len(rows) // LOOKED_AT)])
-    if told > 2 and 2 * told >= len(rows):
-        yield "signs", f"{told:,} questions begin or end in what the right option is called"
+    told = sum(map(_tells_in_stem, some))
+    sign = _find_telltale(some)
+    if told > 2 and 2 * told >= len(some):
+        yield "signs", f"{told:,} of {len(some):,} questions begin or end in what the right option is called"
     elif sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 
@@ -324,7 +324,7 @@ def _tells_in_stem(row: Row) -> bool:
 
 
 def _find_unclean(row: Row) -> Iterator[str]:
-    """Find what no reader would be shown: signs of a file, brackets that do not close, and a context of few words."""
+    """Find what no reader would be shown: signs of a file, brackets around all options, and a context of few words."""
     question = row.question
     options = "\n".join(option.text for option in question.options)
     texts = "\n".join([question.stem, question.context or "", options])
@@ -332,18 +332,12 @@ def _find_unclean(row: Row) -> Iterator[str]:
         match = pattern.search(text) if _SUSPECT.search(text) else None
         if match is not None:
             yield match[0]
-    if _BRACKETS.search(options):
-        yield from (
-            option.text
-            for option in question.options
-            if len(_OPENING.findall(option.text)) != len(_CLOSING.findall(option.text))
-        )
-    if (
-        question.context is not None
-        and len(question.context) < _SHORT
-        and len(question.context.split()) < _BY_CHANCE + 1
-    ):
-        yield question.context
+    first, last = question.options[0].text, question.options[-1].text
+    if first[0] in "([{" and last[-1] in ")]}" and not {*")]}"} & {*first}:
+        yield first
+    context = question.context or "x" * _SHORT
+    if len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:
+        yield context
 
 
 def _speaks_of_picture(row: Row) -> bool:

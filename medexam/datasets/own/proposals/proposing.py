@@ -73,7 +73,7 @@ class _Fit(NamedTuple):
     @property
     def answer(self) -> str:
         """The column of the answer for messages."""
-        return ", ".join(columns_in(self.columns.get("answer"))) or "the sign at the options"
+        return ", ".join(columns_in(self.columns.get("answer")))
 
 
 def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = None) -> Proposal:
@@ -263,7 +263,7 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
     """Read the sample, or a table, as a run with these columns would."""
     table = draft.sample if table is None else table
     tree = {**dict.fromkeys(STANDARD), "stem": draft.columns["stem"], **columns}
-    if KEYED in table.columns or "right_mark" in columns:
+    if KEYED in table.columns:
         tree.pop("answer", None)
     try:
         rows = parse_choice(table, draft.spec(tree))[0].rows
@@ -309,13 +309,9 @@ def _decide_answer(draft: Proposal, fits: Sequence[_Fit]) -> None:
                 "answer",
                 f"{' or '.join(each.answer for each in fits)}: they contradict each other in {len(fewest):,} of "
                 f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
-                f"says option {_list(best.golds[number])} and {fit.answer} says option {_list(gold)}",
+                f"says option {best.golds[number][0]} and {fit.answer} says option {gold[0]}",
             )
     draft.agreeing += [name for fit in (fits if others else ()) for name in columns_in(fit.columns.get("answer"))]
-
-
-def _list(numbers: Sequence[int | None]) -> str:
-    return " and ".join(map(str, numbers))
 
 
 def _ask_answer(draft: Proposal, said: str = "") -> None:
@@ -344,12 +340,12 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     values = draft.sample.filled(named[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
     few = len(answers) <= min(_FEW_ANSWERS, len(values) // 2)
-    others = [name for name in draft.unused() if name != named[0] and rank("context", name) is None]
+    others = [name for name in draft.unused() if name != named[0]]
     lists = [
-        name for name in others if _hold_options(draft.sample.filled(name), False) is not None or rank("options", name)
+        *find_named("options", others),
+        *(columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each),
     ]
-    lists += named[:1] if len(named) > 1 and _hold_options(values, False) is not None else []
-    lists += [group.columns[0] for group in find_groups(others) if group.is_known or group.is_wrong]
+    lists = list(dict.fromkeys(name for name in lists if name != named[0] or len(named) > 1))
     are_words = _share(_are_marks, values) < _HALF
     if are_words and few:
         draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; or set kind: short_answer")
@@ -466,7 +462,7 @@ def _read(draft: Proposal) -> None:
     if not {*draft.open} <= {"columns.several", "columns.context"}:
         return
     spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
-    answer = ", ".join(columns_in(columns.get("answer", columns.get("right_mark")))) or "the key"
+    answer = ", ".join(columns_in(columns.get("answer"))) or "the key"
     faults: Sequence[RowFault]
     try:
         if draft.kind == "choice":
