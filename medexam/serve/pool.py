@@ -120,7 +120,7 @@ class Server:
     client: Any
     """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
     http: httpx.AsyncClient
-    """The connections of `client`; it sends no key by itself."""
+    """The connections of `client`."""
     outstanding: int = 0
     """Prompts that it was sent and has not answered."""
     failures: int = 0

@@ -234,7 +234,7 @@ async def _send_once(server: Server, capabilities: Capabilities, settings: Reque
     body = {"model": capabilities.model, "temperature": 0.7, "seed": 0, "max_tokens": tokens, **fields}
     body = rename_limit(body, capabilities.limit) if capabilities.chat else body
     try:
-        sending = server.http.post(f"{endpoint.base}{path}", json=body, headers=endpoint.headers, timeout=60.0)
+        sending = server.http.post(f"{endpoint.base}{path}", json=body, timeout=60.0)
         return await reply_object(sending, path)
     except CallError as error:
         if isinstance(error, CURABLE):

@@ -87,9 +87,7 @@ class ServerRenderer:
         async def send(server: Server) -> dict[str, Any]:
             endpoint, timeout_s = server.endpoint, min(TIMING.probe_silence_s, self._pool.timeout_s)
             address, whole = f"{endpoint.root}{path}", {"model": self._model, **body}
-            return await reply_object(
-                server.http.post(address, json=whole, headers=endpoint.headers, timeout=timeout_s), path
-            )
+            return await reply_object(server.http.post(address, json=whole, timeout=timeout_s), path)
 
         return await self._pool.call(send, weight=0)
 

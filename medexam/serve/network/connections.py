@@ -25,9 +25,7 @@ from medexam.errors import SpecError
 from medexam.event_loop import background_loop
 from medexam.serve.network.endpoints import Endpoint
 
-_CONNECT_S = 5.0
-"""A server that is not there is found out at once."""
-_BUSY_CONNECT_S = 10.0
+_CONNECT_S = 10.0
 """What a connection may take while a run keeps the server busy."""
 MOST_CONNECTIONS = 1024
 """Connections to one server that are held open."""
@@ -114,20 +112,8 @@ class _BoundedStream(httpx.AsyncByteStream):
 def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
     """Open a plain HTTP client that sends the endpoint's key.
 
-    Raises `SpecError` for a CA bundle that cannot be read.
-    """
-    return _PatientClient(
-        headers={**endpoint.headers, **_UNCOMPRESSED},
-        # Waiting for one of this client's own connections is no fault of the server's.
-        timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
-        **_common(endpoint),
-    )
-
-
-def _open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """Open a client for a thousand calls at a time, whose time for one does not grow with those that are under way.
-
-    It sends no key. Raises `SpecError` for a CA bundle that cannot be read.
+    It carries a thousand calls at a time, and the time of one does not grow with those that are under way. Raises
+    `SpecError` for a CA bundle that cannot be read.
     """
     from aiohttp import ClientSession, TCPConnector
     from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
@@ -149,9 +135,14 @@ def _open_busy_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient
             return AiohttpTransport(settings["verify"], client=open_session)
 
     return Client(
-        headers=_UNCOMPRESSED,
-        timeout=httpx.Timeout(timeout_s, connect=min(_BUSY_CONNECT_S, timeout_s)),
-        **_common(endpoint),
+        headers={**endpoint.headers, **_UNCOMPRESSED},
+        # Waiting for one of this client's own connections is no fault of the server's.
+        timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
+        verify=_trust(endpoint.ca_bundle),
+        limits=_LIMITS,
+        follow_redirects=False,
+        trust_env=not _is_loopback(endpoint),
+        event_hooks={"response": [_bound, keep_reply]},
     )
 
 
@@ -164,7 +155,7 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> tuple[Any, httpx.
     """
     from openai import AsyncOpenAI
 
-    http_client = _open_busy_client(endpoint, timeout_s)
+    http_client = open_client(endpoint, timeout_s)
     client = AsyncOpenAI(
         base_url=endpoint.base,
         api_key=endpoint.key,
@@ -174,17 +165,6 @@ def open_model_client(endpoint: Endpoint, timeout_s: float) -> tuple[Any, httpx.
     )
     background_loop().close_at_exit(client)
     return client, http_client
-
-
-def _common(endpoint: Endpoint) -> dict[str, Any]:
-    """Return what every client of an endpoint is told; raises `SpecError` for a CA bundle that cannot be read."""
-    return {
-        "verify": _trust(endpoint.ca_bundle),
-        "limits": _LIMITS,
-        "follow_redirects": False,
-        "trust_env": not _is_loopback(endpoint),
-        "event_hooks": {"response": [_bound, keep_reply]},
-    }
 
 
 @cache
@@ -222,8 +202,9 @@ def redirect_fault(response: httpx.Response) -> str | None:
 
 def certificate_fault(error: BaseException) -> str | None:
     """Return what the check of a certificate found, if a connection failed because of it; else None."""
-    refused = (link for link in causes(error) if isinstance(link, ssl.SSLCertVerificationError))
-    return next((link.verify_message or str(link) for link in refused), None)
+    refused = [link for link in causes(error) if isinstance(link, ssl.SSLCertVerificationError)]
+    # The first are aiohttp's own, which say less.
+    return (getattr(refused[-1], "verify_message", "") or str(refused[-1])) if refused else None
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -85,9 +85,10 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
     """Return the JSON object of a reply; raises `CallError`s that open with `source`, which was asked."""
     try:
         reply = await sending
-    except httpx.TimeoutException as error:
-        raise CallTimeoutError(f"{source} did not answer in time") from error
     except httpx.TransportError as error:
+        # Over aiohttp a connection that is lost is a `ConnectTimeout` too.
+        if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+            raise CallTimeoutError(f"{source} did not answer in time") from error
         raise TransportError(f"{source}: {str(error) or type(error).__name__}") from error
     if reply.status_code != httpx.codes.OK:
         raise http_error(reply)
