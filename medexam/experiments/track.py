@@ -185,7 +185,8 @@ def _send_run(client: Any, run: StoredRun) -> Any:
         run.record.cell.dataset,
         metric_values(run.metrics),
     )
-    params = flatten({"dataset": dataset.model_dump(mode="json")}) | flatten({**record.identity, "words": None})
+    stated = {"dataset": dataset.model_dump(mode="json"), "program": record.cell.program.model_dump(mode="json")}
+    params = flatten({**record.identity, "program": None, "words": None}) | flatten(stated)
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
     notes = paragraphs(record.description), describe_state(run), render_table(headline(run.metrics))

@@ -120,7 +120,7 @@ def _build_sole(spec: StepsSpec, part: StepPart, language: Language, context: Pr
 
 def _build_words(spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
     """Build what asks for an answer in words that ship, whatever stands before the question."""
-    words = _needed(spec.words, "words")
+    words = _needed(spec.asking.words, "words")
     if isinstance(spec, LikelihoodSpec):
         return OptionLikelihood(spec, load_likelihood_words(words, language))
     if isinstance(spec, TaskSpec):
@@ -157,7 +157,7 @@ def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> ds
 
 
 def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    finder = None if spec.retrieval is None else context.finder
+    finder = None if spec.asking.retrieval is None else context.finder
     program = OwnProgram(module, spec, context.max_tokens, finder, context.search, context.fields)
     return program if spec.load is None else load_program(program, spec, language)
 
@@ -193,7 +193,7 @@ def _build_part(part: StepPart, language: Language, context: ProgramContext) -> 
         module, spec = make_asking_module(step, language, looks_up=context.search is not None), cast("ModuleSpec", spec)
         return AskedSignature(module, spec, context.max_tokens, None, context.search, context.fields)
     if isinstance(spec, AsideSpec):
-        if (words := spec.words) is None:
+        if (words := spec.asking.words) is None:
             return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
         return AskedAside(spec, step.signature, load_task_words(words, language))
     asking = _build_words(spec, language, context)

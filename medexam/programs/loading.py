@@ -70,7 +70,7 @@ def load_program(
     state = read_state(spec.loads)
     with _naming_damage(path):
         card = _card_of(state)
-        parts = predictor_states(state, of_module=spec.module_adapter is not None)
+        parts = predictor_states(state, of_module=spec.asking.module_adapter is not None)
     for name, entry in _card(spec, language).items():
         if card and card.get(name) != entry:
             raise SpecError(
@@ -207,7 +207,7 @@ def _naming_damage(path: Path) -> Iterator[None]:
 
 
 def _card(spec: ProgramSpec, language: Language) -> dict[str, Any]:
-    return {**spec.saved_as, "language": language}
+    return {**(spec.asking.saved_as or {"kind": spec.kind}), "language": language}
 
 
 def _first_line(error: Exception) -> str:

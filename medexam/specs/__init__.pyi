@@ -18,6 +18,7 @@ from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec
 from .programs.controls import ImportedSpec as ImportedSpec
+from .programs.needs import Asking as Asking
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.needs import Query as Query
 from .programs.needs import ReaderSettings as ReaderSettings

@@ -54,7 +54,7 @@ class CellSpec(Spec):
 
     @model_validator(mode="after")
     def _models_are_named(self) -> Self:
-        if unknown := [name for name in self.program.models if name not in self.models]:
+        if unknown := [name for name in self.program.asking.models if name not in self.models]:
             raise PlacedError(
                 "program",
                 f"its steps ask model {', '.join(unknown)}, and models has {', '.join(self.models) or 'none'}",
@@ -64,7 +64,7 @@ class CellSpec(Spec):
     @property
     def asked_models(self) -> dict[str, ModelSpec]:
         """Those of the further models that the program asks, by name."""
-        return {name: self.models[name] for name in self.program.models if name in self.models}
+        return {name: self.models[name] for name in self.program.asking.models if name in self.models}
 
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""
@@ -73,7 +73,7 @@ class CellSpec(Spec):
             if model.ask_engine("works_in_folder"):
                 raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
         name = self.dataset.kind or self.dataset.name
-        if program.draws and not self.model.temperature:
+        if program.asking.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
                 "equal: set model.temperature, such as 0.7"
@@ -89,10 +89,10 @@ class CellSpec(Spec):
             )
         if isinstance(program, FlowSpec) and program.sole is None:
             for part in program.parts.values():
-                if not part.program.draws:
+                if not part.program.asking.draws:
                     self.model_copy(update={"program": part.program}).check_fit()
             return
-        if program.answers_anything or self.dataset.is_own:
+        if program.asking.answers_anything or self.dataset.is_own:
             return
         fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
         if fitting and program.asked_as not in fitting:
@@ -100,9 +100,9 @@ class CellSpec(Spec):
             raise SpecError(
                 f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
             )
-        if program.answers_tasks == bool(fitting):
+        if program.asking.answers_tasks == bool(fitting):
             return
-        if program.local_reader is not None:
+        if program.asking.local_reader is not None:
             context = "given" if fitting else "retrieved"
             raise SpecError(
                 f"program {program.kind} reads {name} with context {context}: set program.context={context}"

@@ -71,7 +71,7 @@ def build_identity(
     if program.asks_model:
         facts["model"] = dict(model or {})
         if models:
-            draws = program.sets_temperature
+            draws = program.asking.sets_temperature
             facts["models"] = {name: _further(cell.models[name], known, draws=draws) for name, known in models.items()}
         facts |= {"words": dict(words), "prompts": prompts and list(prompts)}
         if dspy:
@@ -79,7 +79,7 @@ def build_identity(
         if request := _request(cell.model):
             facts["request"] = request
     if (budget := program.budget(cell.model.max_tokens)) is not None:
-        facts["sampling"] = _sampling(cell.model, budget, draws=program.sets_temperature)
+        facts["sampling"] = _sampling(cell.model, budget, draws=program.asking.sets_temperature)
     return facts
 
 
@@ -113,12 +113,18 @@ def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: 
     """List dotted keys at which two identities differ, in alphabetical order; `prompts` only if nothing else does."""
     keys: list[str] = []
     for key in sorted({*first, *second}):
-        a, b = first.get(key), second.get(key)
+        a, b = (_by_place(identity.get(key)) for identity in (first, second))
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             keys += differing_keys(a, b, f"{prefix}{key}.")
         elif a != b:
             keys.append(f"{prefix}{key}")
     return keys if prefix or len(keys) < 2 else [key for key in keys if key != "prompts"]
+
+
+def _by_place(value: Any) -> Any:
+    """Return a list of mappings, such as steps, as a mapping of their places."""
+    is_list = isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value)
+    return {str(place): entry for place, entry in enumerate(value)} if is_list else value
 
 
 def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:

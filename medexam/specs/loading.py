@@ -14,6 +14,8 @@ from medexam.specs.catalogue import CATALOGUE, find_added
 from medexam.specs.strict_yaml import parse_yaml
 from medexam.text import nearest
 
+_STRATEGIES = ("program", "kind", "use")
+"""Keys that may name the file of a strategy."""
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 SpecSource = str | Path | Mapping[str, Any] | Spec
 """A YAML file, the name of a shipped experiment or of a data set, a document, or a spec that was built in Python."""
@@ -118,14 +120,14 @@ def _with_whole_path(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**tree, "path": str(location.absolute())}
 
 
-def _placed(value: Any, folder: Path) -> Any:
-    """Return the value with every `file.py:Name` in it, which names a file beside the spec, by its whole path."""
+def _placed(value: Any, folder: Path, key: str = "") -> Any:
+    """Return the value with the whole paths of files beside the spec: of every `file.py:Name`, and of strategies."""
     if isinstance(value, Mapping):
-        return {key: _placed(child, folder) for key, child in value.items()}
+        return {name: _placed(child, folder, name) for name, child in value.items()}
     if isinstance(value, list):
-        return [_placed(child, folder) for child in value]
-    if isinstance(value, str) and _BESIDE.fullmatch(value):
-        return str((folder / value).absolute())
+        return [_placed(child, folder, key) for child in value]
+    if isinstance(value, str) and (_BESIDE.fullmatch(value) or (key in _STRATEGIES and value.endswith(".yaml"))):
+        return str((folder / Path(value).expanduser()).absolute())
     return value
 
 

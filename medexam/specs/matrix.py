@@ -228,7 +228,7 @@ def _spell_out(path: str, value: Any) -> Any:
 def _ask_only_pictures(cell: CellSpec) -> CellSpec:
     """Spell out `program.images: only` of the cell as `shown` on the questions that have a picture."""
     program = cell.program
-    if program.pictures is None or getattr(program, "images", None) != "only":
+    if program.asking.pictures is None or getattr(program, "images", None) != "only":
         return cell
     if cell.dataset.images == "without":
         raise SpecError(

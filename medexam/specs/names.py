@@ -11,6 +11,7 @@ ENGINES = "medexam.engines"
 BENCHMARKS = "medexam.benchmarks"
 OWN_METRICS = "medexam.metrics"
 PROGRAMS = "medexam.programs"
+KIND_FILES = "medexam.kinds"
 """The entry point groups of short names, by what they name."""
 
 

@@ -57,6 +57,15 @@ class PlacedError(ValueError):
         self.place = place
 
 
+class NestedError(ValueError):
+    """What is wrong in a part whose class is known only when its `kind` is read."""
+
+    def __init__(self, model: type[BaseModel], error: ValidationError) -> None:
+        super().__init__(str(error))
+        self.model = model
+        self.error = error
+
+
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
     in it.
@@ -65,7 +74,7 @@ def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise SpecError("; ".join(dict.fromkeys(_lines(model, error)))) from None
+        raise SpecError("; ".join(dict.fromkeys(_faults(model, error)))) from None
 
 
 def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None:
@@ -107,10 +116,10 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
     return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
 
 
-def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
+def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | int, ...] = ()) -> Iterator[str]:
     unions = set[str]()
     for item in error.errors():
-        loc, where = [part for part in item["loc"] if isinstance(part, str)], _place(item["loc"])
+        loc, where = [part for part in item["loc"] if isinstance(part, str)], _place((*within, *item["loc"]))
         # Each member of a union complains at the same place: the first one says enough.
         if loc and _MEMBER.search(loc[-1]):
             if where in unions:
@@ -119,7 +128,7 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
         if item["type"] == "extra_forbidden":
             names = _known(model, loc[:-1])
             elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
-            yield f"unknown key {where!r}: {_unknown(loc[-1], names, _place(item['loc'][:-1]), elsewhere)}"
+            yield f"unknown key {where!r}: {_unknown(loc[-1], names, _place((*within, *item['loc'][:-1])), elsewhere)}"
         elif item["type"] == "union_tag_not_found":
             yield f"{where}: needs a kind"
         elif item["type"] == "union_tag_invalid":
@@ -128,6 +137,8 @@ def _lines(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
             yield f"{where}.kind: {unknown_kind(tag, tags)}"
         elif item["type"] == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
+        elif item["type"] == "value_error" and isinstance(fault := item["ctx"]["error"], NestedError):
+            yield from _faults(fault.model, fault.error, (*within, *item["loc"]))
         elif item["type"] == "value_error":
             fault = item["ctx"]["error"]
             where = ".".join(filter(None, [where, getattr(fault, "place", "")]))

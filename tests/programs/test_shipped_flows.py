@@ -34,12 +34,12 @@ def test_the_steps_of_a_kind_are_the_kind(program, medexam) -> None:
     assert code == 0
     steps = program_of(yaml.safe_load(shown))
     assert steps.facts("en") == spec.facts("en")
-    assert (steps.retrieval, steps.engine_needs, steps.budget(None)) == (
-        spec.retrieval,
-        spec.engine_needs,
+    assert (steps.asking.retrieval, steps.asking.engine_needs, steps.budget(None)) == (
+        spec.asking.retrieval,
+        spec.asking.engine_needs,
         spec.budget(None),
     )
-    assert steps.optimizers == spec.optimizers
+    assert steps.asking.optimizers == spec.asking.optimizers
 
 
 def test_settings_are_shown_in_their_places(medexam) -> None:

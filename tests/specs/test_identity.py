@@ -82,7 +82,7 @@ def _cell(program: dict, model: dict | None = None) -> CellSpec:
 
 def _digest(cell: CellSpec) -> str:
     program = cell.program
-    retrieval, reader = program.retrieval, program.local_reader
+    retrieval, reader = program.asking.retrieval, program.asking.local_reader
     known = build_identity(
         cell,
         fingerprint="0" * 64,

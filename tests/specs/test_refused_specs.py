@@ -59,4 +59,4 @@ def test_equal_labels_are_followed_by_what_differs(tmp_path) -> None:
 )
 def test_an_engine_must_honour_what_requests_hold(program, needs) -> None:
     _, (cell,) = build_cells({"name": "x", "program": program}, {})
-    assert cell.program.engine_needs == EngineNeeds(**needs)
+    assert cell.program.asking.engine_needs == EngineNeeds(**needs)

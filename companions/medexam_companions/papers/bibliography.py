@@ -80,7 +80,7 @@ def _find_references(folder: RunFolder) -> Iterator[Reference]:
     yield from _cite_data(cell.dataset)
     for file in sorted(folder.path.glob("models*.json")):
         yield from (_cite_model(model.identity, cell) for model in read_models(folder, file.name).values())
-    retrieval = cell.program.retrieval
+    retrieval = cell.program.asking.retrieval
     if retrieval is not None and not retrieval.retriever.is_own:
         retriever = retrieval.retriever
         names = [retriever.encoder_name] if retriever.uses_vectors else []
@@ -133,7 +133,7 @@ def _used_packages(cell: CellSpec, environment: Mapping[str, Any]) -> dict[str, 
     engine = environment.get("engine") or {}
     server = str(engine.get("server_version") or "")
     by_vllm = server.startswith("vllm") or "vLLM" in str((engine.get("details") or {}).get("by", ""))
-    retrieval = cell.program.retrieval
+    retrieval = cell.program.asking.retrieval
     spec = retrieval.retriever if retrieval is not None and not retrieval.retriever.is_own else None
     encodes = spec is not None and (spec.uses_vectors or spec.rerank is not None)
     used = {

@@ -68,7 +68,7 @@ async def _read(run: StoredRun, stored: Mapping[str, Prediction]) -> tuple[dict[
 def _build(run: StoredRun, items: Sequence[Question | Task]) -> AskingProgram:
     """Build the program of a run; one that looks up passages needs its data and corpus, any other the folder alone."""
     cell = run.record.cell
-    if cell.program.retrieval is not None:
+    if cell.program.asking.retrieval is not None:
         planned = plan_stored(run.folder.path)
         if planned.retrieval is not None:
             planned.retrieval.recall(items)

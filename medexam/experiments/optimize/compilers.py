@@ -59,7 +59,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         """Draw the training questions that a candidate may try."""
         return random.Random(f"{spec.seed}:{number}").sample(train, min(spec.attempts, len(train)))  # noqa: S311
 
-    labeled = spec.demos if optimization.cell.program.takes_labels else 0
+    labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
     given: dict[str, Any] = {
         "metric": score_output,
         "seed": spec.seed,

@@ -60,7 +60,7 @@ async def _optimize(plan: OptimizationPlan, optimization: Optimization, meter: M
     try:
         progress.engine_starts(cell.model)
         extra_needs = EngineNeeds(logprobs=optimization.optimizer.metric == "log_probability")
-        engines.append(await build_engine(cell.model, cell.program.engine_needs | extra_needs))
+        engines.append(await build_engine(cell.model, cell.program.asking.engine_needs | extra_needs))
         if prompt_model is not None:
             progress.engine_starts(prompt_model)
             engines.append(await build_engine(prompt_model))

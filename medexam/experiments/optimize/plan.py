@@ -158,7 +158,7 @@ def plan_optimization(
 
 def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
     """Raise `SpecError` where the program cannot be optimized so."""
-    if not cell.program.optimizers:
+    if not cell.program.asking.optimizers:
         raise SpecError(
             f"program.kind {cell.program.kind!r} shows no demonstrations and has no instructions to optimize; choose "
             "zero_shot, few_shot, chain_of_thought, retrieve_then_answer, signature or a module of your own"
@@ -167,19 +167,19 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         raise SpecError(
             f"program {cell.program.label} asks several models, and an optimizer asks one: leave model out of its steps"
         )
-    if cell.program.asks_repeatedly:
+    if cell.program.asking.asks_repeatedly:
         raise SpecError(
             f"{cell.program.label} asks each question several times, and an optimizer asks once: leave samples and "
             "orders out, and set them when you run the program with program.load"
         )
-    if cell.program.pictures is not None:
+    if cell.program.asking.pictures is not None:
         raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
-    options = {"kind": cell.program.optimizers, "metric": cell.program.optimized_for}
+    options = {"kind": cell.program.asking.optimizers, "metric": cell.program.asking.optimized_for}
     for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
         if value not in options[name] and value not in optimizer.code:
             choices = ", ".join(options[name])
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
-    if optimizer.metric == "log_probability" and not cell.program.engine_needs.guided:
+    if optimizer.metric == "log_probability" and not cell.program.asking.engine_needs.guided:
         raise SpecError(
             "optimizer.metric log_probability reads the options' probabilities, which a free reply does not have: set "
             "program.answer_format=guided, or choose accuracy or exam_score"

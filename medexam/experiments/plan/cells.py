@@ -229,7 +229,7 @@ def combine_needs(cells: Sequence[AnyCell]) -> dict[ModelSpec, EngineNeeds]:
     needs: dict[ModelSpec, EngineNeeds] = defaultdict(lambda: NO_NEEDS)
     for planned in cells:
         program = planned.cell.program
-        needs[planned.cell.model] |= program.engine_needs
+        needs[planned.cell.model] |= program.asking.engine_needs
         for name, model in planned.cell.asked_models.items():
             needs[model] |= program.needs_of(name)
     return needs

@@ -54,8 +54,8 @@ def _source(spec: ProgramSpec) -> tuple[str, str]:
     """Return where a program's demonstrations come from, and what helps beside asking other exams."""
     if spec.loads is not None:
         return f"program.load {spec.loads}", "optimize again"
-    if spec.words is not None and spec.words.examples is not None:
-        return f"program.examples {spec.words.examples}", "show another"
+    if spec.asking.words is not None and spec.asking.words.examples is not None:
+        return f"program.examples {spec.asking.words.examples}", "show another"
     return f"program {spec.label}", "show another"
 
 

@@ -102,7 +102,7 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
         built = build_program(program, language, context)
         return lambda question: built(question=question)
 
-    return prompts_of(prepare, _questions(cell), twice=bool(program.codes or program.adapter_code))
+    return prompts_of(prepare, _questions(cell), twice=bool(program.asking.codes or program.asking.adapter_code))
 
 
 def prompts_of(
@@ -143,9 +143,9 @@ def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
 
 def _questions(cell: CellSpec) -> list[Question | Task]:
     """Return three questions of the data set's form; of words in groups, one for each group."""
-    language, picture = cell.dataset.language, None if cell.program.pictures is None else _PICTURE
+    language, picture = cell.dataset.language, None if cell.program.asking.pictures is None else _PICTURE
     if cell.dataset.question_form != "choice":
-        groups = cell.program.asked_groups or ("CQ#E", "QP#CE", "Q#CE")
+        groups = cell.program.asking.asked_groups or ("CQ#E", "QP#CE", "Q#CE")
         return [_task(group, language, number) for number, group in enumerate(groups)]
     return [
         Question(

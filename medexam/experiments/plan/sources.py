@@ -66,19 +66,19 @@ class Sources:
         question_set, pictures = self._load(data), None
         if data.is_own:
             _check_answerable(cell, question_set)
-        if program.pictures is not None:
+        if program.asking.pictures is not None:
             if data.is_own:
                 raise SpecError(
                     f"program.images: code of your own reads the questions of {data.called}, without "
                     "pictures: set it to hidden"
                 )
-            key = data, program.pictures
+            key = data, program.asking.pictures
             if key not in self._picture_sets:
-                self._picture_sets[key] = show_pictures(question_set, data, program.pictures, keys)
+                self._picture_sets[key] = show_pictures(question_set, data, program.asking.pictures, keys)
             question_set, pictures = self._picture_sets[key]
-        reader = self._pin_reader(program.local_reader)
+        reader = self._pin_reader(program.asking.local_reader)
         retrieval, retriever, translations = None, None, None
-        if program.retrieval is not None:
+        if program.asking.retrieval is not None:
             translations = self._translations(cell)
             retrieval, retriever = self._plan_retrieval(cell, translations)
         identity = build_identity(
@@ -93,7 +93,7 @@ class Sources:
             reader=None if reader is None else {"revision": reader.revision, "tokens": [*local_reader(reader).tokens]},
             pictures=pictures,
             prompts=self._prompts_of(cell) if program.asks_model else None,
-            dspy=None if program.module_adapter is None else version("dspy"),
+            dspy=None if program.asking.module_adapter is None else version("dspy"),
         )
         return Prepared(cell, question_set, identity, retrieval, reader)
 
@@ -103,7 +103,7 @@ class Sources:
         Raises `SpecError` where `k` exceeds the corpus, or what the method can rank. A look at a plan of a corpus that
         is not here has no size.
         """
-        settings: Any = cell.program.retrieval
+        settings: Any = cell.program.asking.retrieval
         queries = None if translations is None else {question.key: question for question in translations.questions}
         planned = self._plan_retriever(settings.retriever)
         if isinstance(planned, MedExamError):
@@ -147,7 +147,7 @@ class Sources:
 
     def _translations(self, cell: CellSpec) -> AnySet | None:
         """Load the questions in the language of the queries; None where that is their own."""
-        dataset, retrieval = cell.dataset, cell.program.retrieval
+        dataset, retrieval = cell.dataset, cell.program.asking.retrieval
         language = None if retrieval is None else retrieval.query_language
         if language is None or language == dataset.language:
             return None
@@ -194,21 +194,24 @@ def _check_answerable(cell: CellSpec, items: AnySet) -> None:
     Of every other data set the spec alone says so; `medexam.specs.matrix` checks it.
     """
     program, called = cell.program, cell.dataset.called
-    if program.answers_anything:
+    if program.asking.answers_anything:
         return
     tasks = [item for item in items.questions if isinstance(item, Task)]
-    if tasks and not program.answers_tasks:
+    if tasks and not program.asking.answers_tasks:
         raise SpecError(
             f"program {program.kind} chooses an option, and the questions of {called} are answered in words: set "
             "program.kind to short_answer or quote, or to a module of your own"
         )
-    if not tasks and program.answers_tasks:
+    if not tasks and program.asking.answers_tasks:
         raise SpecError(
             f"program {program.kind} answers in words, and the questions of {called} have numbered options: set "
             "program.kind to zero_shot or another program that chooses one"
         )
-    if program.asked_groups is not None and (unknown := {task.group for task in tasks} - set(program.asked_groups)):
+    if program.asking.asked_groups is not None and (
+        unknown := {task.group for task in tasks} - set(program.asking.asked_groups)
+    ):
         raise SpecError(
             f"program {program.kind} has no prompt for the group {min(unknown)} of {called}: it has prompts for "
-            f"{', '.join(program.asked_groups)}; give the questions one of these groups, or set another program.kind"
+            f"{', '.join(program.asking.asked_groups)}; give the questions one of these groups, or set another "
+            "program.kind"
         )

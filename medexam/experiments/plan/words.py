@@ -30,16 +30,16 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
 def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     """Read what `asked_words` gives, with such an encoder by its name, so that its weights are not looked at."""
     words: dict[str, Any] = {}
-    if program.kind in program.codes:
+    if program.kind in program.asking.codes:
         words["source"] = hash_source(program.kind, PROGRAMS)
-    if program.adapter_code is not None:
-        words["adapter"] = hash_source(program.adapter_code, ADAPTERS)
+    if program.asking.adapter_code is not None:
+        words["adapter"] = hash_source(program.asking.adapter_code, ADAPTERS)
     if program.loads is not None:
-        words["loaded"] = loaded_words(program.loads, of_module=program.module_adapter is not None)
-        if program.words is not None and (turn := load_words(program.words, language).get("turn")):
+        words["loaded"] = loaded_words(program.loads, of_module=program.asking.module_adapter is not None)
+        if program.asking.words is not None and (turn := load_words(program.asking.words, language).get("turn")):
             words["turn"] = turn
-    elif program.words is not None and not isinstance(program, StepsSpec):
-        words |= load_words(program.words, language)
+    elif program.asking.words is not None and not isinstance(program, StepsSpec):
+        words |= load_words(program.asking.words, language)
     if isinstance(program, StepsSpec):
         words |= _describe_steps(program, language)
     return words

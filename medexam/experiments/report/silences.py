@@ -66,7 +66,7 @@ def _silence(run: StoredRun, name: str) -> str | None:
         advice = "; program.answer_format=guided makes that impossible"
     elif first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         advice = "; a larger program.max_tokens leaves them room"
-    elif first is Reason.UNPARSED and (adapter := program.module_adapter) is not None:
+    elif first is Reason.UNPARSED and (adapter := program.asking.module_adapter) is not None:
         advice = f"; an answer must be in the format of the module's adapter, {adapter}, and be one of the options"
     cause_words = f"{most:,} of {metrics.n:,} {CAUSES[first]}{examples.get(first, '')}"
     return f"{name}: {cause_words}{other_causes and f' ({other_causes})'}{advice}."
@@ -88,4 +88,4 @@ def _could_be_guided(run: StoredRun) -> bool:
     if run.record.identity.get("pictures"):
         # Such questions are asked as a chat, where structured outputs alone guide.
         ways = {"structured_outputs"}
-    return run.record.cell.program.could_be_guided and guided_by in ways
+    return run.record.cell.program.asking.could_be_guided and guided_by in ways

@@ -327,7 +327,7 @@ async def ask_one(planned: AnyCell, question: Any) -> Prediction:
     """Ask one question of a cell and keep nothing; raises `EngineError` if the model cannot be had."""
     planned = await asyncio.to_thread(replace(planned, pending=(question,)).look_up)
     model = planned.cell.model
-    engine = await build_engine(model, planned.cell.program.engine_needs) if planned.asks_model else None
+    engine = await build_engine(model, planned.cell.program.asking.engine_needs) if planned.asks_model else None
     try:
         with in_bulk(build_lm(model, engine) if engine else None):
             return (await answer(planned, question))[0]

@@ -43,7 +43,7 @@ class ShardLostError(Exception):
 def check_spreadable(cells: Sequence[AnyCell]) -> None:
     """Raise `SpecError` if a cell has what several processes cannot share."""
     for planned in cells:
-        reason = "program.reader reads passages in one process" if planned.cell.program.local_reader else ""
+        reason = "program.reader reads passages in one process" if planned.cell.program.asking.local_reader else ""
         for model in planned.models:
             if model.ask_engine("works_in_folder") or model.loads_weights:
                 reason = f"engine {model.engine} works in one process"

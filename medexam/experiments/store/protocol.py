@@ -48,14 +48,24 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     """Describe the protocol of a run that medexam has asked."""
     identity, program = record.identity, record.cell.program
     words, engine = identity.get("words") or {}, environment.get("engine") or {}
-    parts, retriever = program.model_dump(mode="json"), identity.get("retriever")
+    answering, retriever = getattr(program, "answering", None), identity.get("retriever")
+    parts = program.model_dump(mode="json") | ({} if answering is None else answering.model_dump(mode="json"))
+    step = getattr(program, "look_up", None)
+    count = step.k if step else parts.get("k", "?")
     harness = f"medexam {environment.get('medexam') or NOT_TOLD}"
     commit = str(environment.get("git_commit") or "")[:_DIGITS]
     # Identities keep the solved questions of a prompt as a list or as its JSON.
-    examples = words.get("examples") or []
-    examples = list(examples) if isinstance(examples, (list, tuple)) else [examples]
-    names = ("answer_format", "answer_form", "read", "samples", "orders", "abstain_below")
-    answer = [f"{name.replace('_', ' ')}: {parts[name]}" for name in names if parts.get(name)]
+    asked_words = [words, *words.get("parts", {}).values()]
+    stated: Any = next((asked["examples"] for asked in asked_words if asked.get("examples")), [])
+    examples = list(stated) if isinstance(stated, (list, tuple)) else [stated]
+    answer = [
+        f"{name.replace('_', ' ')}: {parts[name]}" for name in ("answer_format", "answer_form", "read") if name in parts
+    ]
+    answer += [
+        f"{name}: {parts[name]}"
+        for name in ("samples", "orders", "abstain_below")
+        if parts.get(name) not in (None, 1, "given")
+    ]
     if parts.get("answer_format") == "guided" and engine.get("guided_by"):
         answer.append(f"guided by: {engine['guided_by']}")
     sampling = dict(identity.get("sampling") or {})
@@ -73,9 +83,7 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
         "program": f"{program.label}, reader version {identity['reader_version']}",
         "prompt": f"{getattr(program, 'prompt', '')} {digest_of(words)}".strip() if words else NONE,
         "demonstrations": f"{len(examples)}, digest {digest_of(examples)}" if examples else NONE,
-        "passages": f"{parts.get('k', '?')} by {retriever.get('kind')}, digest {digest_of(retriever)}"
-        if retriever
-        else NONE,
+        "passages": f"{count} by {retriever.get('kind')}, digest {digest_of(retriever)}" if retriever else NONE,
         "answer": ", ".join(answer) or f"the program {program.label} chooses",
         "their data": "the data below",
         **(asked if program.asks_model else dict.fromkeys(asked, NONE)),

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from medexam.specs.programs.base import PositiveInt, ProgramSpec, WordsSpec
-from medexam.specs.programs.needs import EngineNeeds, WordFiles
+from medexam.specs.programs.needs import Asking, EngineNeeds, ReaderSettings, WordFiles
 from medexam.specs.programs.signature_text import QUESTION_FIELDS, SignatureText
 
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
@@ -47,18 +47,17 @@ class AsideSpec(WordsSpec):
         return self
 
     @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: dialogues, and choices for a verdict; none of a reader."""
-        return EngineNeeds(chat=True, guided=self.output_type == "bool") if self.reader is None else EngineNeeds()
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The file of its words; None where a reader judges."""
+    def asking(self) -> Asking:
+        """What it asks: dialogues, with choices for a verdict; nothing where a reader judges."""
         if self.group is None:
-            return None
+            reader = None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
+            return Asking(local_reader=reader)
         verdict = ("answer_yes", "answer_no") if self.output_type == "bool" else ()
         groups = (self.group, *(name for name in (self.entry, self.wrong) if name is not None), *verdict)
-        return WordFiles("groups", self.prompt, groups, language=self.prompt_language)
+        return Asking(
+            engine_needs=EngineNeeds(chat=True, guided=bool(verdict)),
+            words=WordFiles("groups", self.prompt, groups, language=self.prompt_language),
+        )
 
     def budget(self, of_model: int | None) -> int | None:  # noqa: ARG002 - a verdict is short whatever the model's
         """Return the tokens a reply may have."""

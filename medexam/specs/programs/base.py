@@ -11,14 +11,7 @@ from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
-from medexam.specs.optimizer import Metric, OptimizerKind
-from medexam.specs.programs.needs import (
-    NO_NEEDS,
-    EngineNeeds,
-    ReaderSettings,
-    RetrievalSettings,
-    WordFiles,
-)
+from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds
 
 PositiveInt = Annotated[int, Field(ge=1)]
 
@@ -42,29 +35,9 @@ class ProgramSpec(Spec):
     """Form of questions -> what its `then` is for them unless a spec says so."""
 
     @property
-    def optimizers(self) -> tuple[OptimizerKind, ...]:
-        """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
-        return ()
-
-    @property
-    def optimized_for(self) -> tuple[Metric, ...]:
-        """What its candidates can be chosen by."""
-        return "accuracy", "exam_score"
-
-    @property
-    def answers_anything(self) -> bool:
-        """Whether it answers exams and questions in words alike."""
-        return False
-
-    @property
-    def answers_tasks(self) -> bool:
-        """Whether it answers in words, not by the number of an option."""
-        return bool(self.task_forms)
-
-    @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold."""
-        return NO_NEEDS
+    def asking(self) -> Asking:
+        """What it asks and takes."""
+        return Asking(codes=(self.kind,) if self.builder else ())
 
     @property
     def label(self) -> str:
@@ -94,100 +67,19 @@ class ProgramSpec(Spec):
         return getattr(self, "then", None) or self.kind
 
     @property
-    def pictures(self) -> int | None:
-        """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
-        return None
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The files of its words; None where it has none."""
-        return None
-
-    @property
-    def module_adapter(self) -> str | None:
-        """DSPy's adapter of the module that it calls; None where it calls none."""
-        return None
-
-    @property
-    def adapter_code(self) -> str | None:
-        """The class of that adapter, as `module:Name`; None where it has a short name, or there is none."""
-        return None
-
-    @property
-    def asked_groups(self) -> tuple[str, ...] | None:
-        """The groups of questions that it has words for; None where it has the same words for all."""
-        return None
-
-    @property
-    def option_text_norm(self) -> str | None:
-        """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
-        return None
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
-        return not getattr(self, "reasons", True)
-
-    @property
-    def saved_as(self) -> dict[str, Any]:
-        """What an optimized program's file says of it; only a program of the same loads it."""
-        return {"kind": self.kind}
-
-    @property
     def loads(self) -> Path | None:
         """The optimized program whose instructions and demonstrations replace its own; None: it asks in its own."""
         path: Path | None = getattr(self, "load", None)
         return path
 
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """All code of the user's own that it runs, as `module:Name`, that of its parts included; or an added kind."""
-        return (self.kind,) if self.builder else ()
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The experiment's `models` that it asks beside its `model`, by name."""
-        return ()
-
     def needs_of(self, model: str | None) -> EngineNeeds:
         """Return what its requests to one of `models` hold; None: to the experiment's `model`."""
-        return self.engine_needs if model is None else NO_NEEDS
-
-    @property
-    def retrieval(self) -> RetrievalSettings | None:
-        """How its passages are looked up; None where it sees none."""
-        return None
+        return self.asking.engine_needs if model is None else NO_NEEDS
 
     @property
     def is_asked_once(self) -> bool:
         """Whether it takes no samples and orders of its own, so that steps ask it several times instead."""
         return False
-
-    @property
-    def could_be_guided(self) -> bool:
-        """Whether its replies may hold no legal answer, and `answer_format: guided` would change that."""
-        return False
-
-    @property
-    def draws(self) -> bool:
-        """Whether its replies must be drawn at a temperature."""
-        return False
-
-    @property
-    def sets_temperature(self) -> bool:
-        """Whether some of its replies are drawn at a temperature of its own."""
-        return False
-
-    @property
-    def asks_repeatedly(self) -> bool:
-        """Whether several replies to the same question vote."""
-        return False
-
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that it has texts read by; None where it has none read."""
-        name, revision = getattr(self, "reader", None), getattr(self, "revision", None)
-        return None if name is None else ReaderSettings("entailment", name, revision)
 
     @property
     def read_as(self) -> Reading:
@@ -207,7 +99,7 @@ class ProgramSpec(Spec):
         local model and its tokens.
         """
         excluded = self.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
-        excluded |= {"k", "query", "query_language"} if self.retrieval is None else set()
+        excluded |= {"k", "query", "query_language"} if self.asking.retrieval is None else set()
         return self.normal(language).model_dump(mode="json", exclude=excluded)
 
     def normal(self, language: Language) -> Self:  # noqa: ARG002

@@ -3,6 +3,7 @@
 The controls are those of Vilares and Gómez-Rodríguez (2019).
 """
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from pydantic import Field
 from medexam.questions import Language
 from medexam.specs.dataset import Split
 from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.needs import RetrievalSettings
+from medexam.specs.programs.needs import Asking, RetrievalSettings
 from medexam.specs.programs.retrieving import RetrievingSpec
 
 
@@ -69,9 +70,11 @@ class RelevanceSpec(RetrievingSpec):
     kind: Literal["relevance"] = "relevance"
 
     @property
-    def retrieval(self) -> RetrievalSettings:
-        """How its passages are looked up: for each option, whatever `query` says."""
-        return RetrievalSettings(self.retriever, self.k, "per_option", self.query_language)
+    def asking(self) -> Asking:
+        """What it takes: passages of each option, whatever `query` says."""
+        return replace(
+            super().asking, retrieval=RetrievalSettings(self.retriever, self.k, "per_option", self.query_language)
+        )
 
     def normal(self, language: Language) -> Self:
         """Return the same program for questions in `language`; each option is looked up, whatever `query` says."""
@@ -87,7 +90,6 @@ class ImportedSpec(ProgramSpec):
     """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
 
     by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
-    answers_anything: ClassVar[bool] = True
     kind: Literal["imported"] = "imported"
     harness: str
     """What wrote the file, in a word of the importer that read it, such as `lm_eval`."""
@@ -101,6 +103,11 @@ class ImportedSpec(ProgramSpec):
     """Of the file, in hexadecimal."""
     file: str
     """The name of the file."""
+
+    @property
+    def asking(self) -> Asking:
+        """What it answers: anything."""
+        return Asking(answers_anything=True)
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ The kind `flow` is a list of steps that a spec writes; every kind that ships or 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -14,13 +14,11 @@ from pydantic import Field, model_validator
 
 from medexam.model_calls import Reading
 from medexam.questions import Language
-from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.asking_steps import BY, AskingStep, AskStep, UseStep
 from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.needs import NO_NEEDS, EngineNeeds, ReaderSettings, RetrievalSettings, WordFiles
+from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds, ReaderSettings, RetrievalSettings
 from medexam.specs.programs.own import MODULE, OF_MODULES, ModuleSpec, OwnSpec, SignatureSpec
-from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.step_fields import check_fields
 from medexam.specs.programs.steps import COMBINE, AllStep, RetrieveStep, Steps, walk_steps
 from medexam.specs.retriever import RetrieverSpec
@@ -79,7 +77,7 @@ class StepsSpec(ProgramSpec):
                 )
             if self.look_up is None and place in self.parts and isinstance(self.parts[place].program, AsideSpec):
                 aside = self.parts[place].program
-                if aside.local_reader is not None:
+                if aside.asking.local_reader is not None:
                     raise PlacedError(
                         place, "a reader judges the passages of one step `retrieve: stem`: add this step before it"
                     )
@@ -88,9 +86,9 @@ class StepsSpec(ProgramSpec):
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
             if self.loads is not None and isinstance(part.step, AskStep) and part.step.cite is not None:
                 raise ValueError("cite takes no samples, orders or load: leave them out")
-        _ = self.fields_at, self.retrieval, self.local_reader
+        _ = self.fields_at, self.asking
 
-    @property
+    @cached_property
     def parts(self) -> Mapping[str, StepPart]:
         """Place of each step that asks -> what it asks, in order, each under a name of its own."""
         parts: dict[str, StepPart] = {}
@@ -162,81 +160,51 @@ class StepsSpec(ProgramSpec):
             logprobs=weighs,
         )
 
-    @property
-    def optimizers(self) -> tuple[OptimizerKind, ...]:
-        """Those that can improve its instructions and demonstrations; none where something is asked beside."""
-        if any(_judges(part.program) for part in self.parts.values()):
-            return ()
-        return OF_MODULES if self.sole is None else self.sole.program.optimizers
+    @cached_property
+    def asking(self) -> Asking:
+        """What all its steps ask and take together, and its answer by the words that it is asked in."""
+        parts = [(part, part.program.asking) for part in self.parts.values()]
+        words = Asking() if self.answering is None else self.answering.asking
+        sole = None if self.sole is None else self.sole.program.asking
+        judges = any(_judges(part.program) for part, _ in parts)
+        codes = [code for part, asked in parts for code in (*asked.codes, part.own_module) if code is not None]
+        models = [name for part, asked in parts for name in (part.step.model, *asked.models) if name is not None]
+        alone = replace(
+            sole or Asking(optimizers=OF_MODULES, saved_as={"kind": MODULE}),
+            answers_anything=all(asked.answers_anything for part, asked in parts if part.answers),
+        )
+        return replace(
+            alone,
+            engine_needs=self.needs_of(None),
+            words=words.words,
+            pictures=max((asked.pictures or 0 for _, asked in parts), default=0) or None,
+            asked_groups=words.asked_groups,
+            option_text_norm=words.option_text_norm,
+            could_be_guided=(sole or words).could_be_guided,
+            draws=any(
+                (part.step.samples is not None or asked.draws)
+                and part.step.temperature is None
+                and part.step.model is None
+                for part, asked in parts
+            ),
+            sets_temperature=any(part.step.temperature or asked.sets_temperature for part, asked in parts),
+            asks_repeatedly=sole is not None and self.votes,
+            answers_tasks=any(asked.answers_tasks for _, asked in parts),
+            optimizers=() if judges else alone.optimizers,
+            codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
+            models=tuple(dict.fromkeys(models)),
+            retrieval=self._find_retrieval(),
+            local_reader=self._find_reader(),
+            module_adapter=next((asked.module_adapter for _, asked in parts if asked.module_adapter), None),
+            adapter_code=next((asked.adapter_code for _, asked in parts if asked.adapter_code), None),
+        )
 
-    @property
-    def optimized_for(self) -> tuple[Metric, ...]:
-        """What its candidates can be chosen by."""
-        return super().optimized_for if self.sole is None else self.sole.program.optimized_for
-
-    @property
-    def takes_labels(self) -> bool:
-        """Whether a question with its answer alone is a demonstration of what it asks."""
-        return self.sole is not None and self.sole.program.takes_labels
-
-    @property
-    def answers_anything(self) -> bool:
-        """Whether it answers exams and questions in words alike."""
-        return all(part.program.answers_anything for part in self.parts.values() if part.answers)
-
-    @property
-    def answers_tasks(self) -> bool:
-        """Whether it answers in words, not by the number of an option."""
-        return any(part.program.answers_tasks for part in self.parts.values())
-
-    @property
-    def asked_groups(self) -> tuple[str, ...] | None:
-        """The groups of questions that it has words for; None where it has the same words for all."""
-        return None if self.answering is None else self.answering.asked_groups
-
-    @property
-    def pictures(self) -> int | None:
-        """Pixels of the longest side of the pictures of questions; None where they are hidden."""
-        return max((part.program.pictures or 0 for part in self.parts.values()), default=0) or None
-
-    @property
-    def option_text_norm(self) -> str | None:
-        """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
-        return None if self.answering is None else self.answering.option_text_norm
-
-    @property
-    def could_be_guided(self) -> bool:
-        """Whether its replies may hold no legal answer, and `answer_format: guided` would change that."""
-        return self.answering is not None and self.answering.could_be_guided
-
-    @property
-    def asks_repeatedly(self) -> bool:
-        """Whether several replies to the same question vote."""
-        return self.sole is not None and self.votes
-
-    @property
-    def module_adapter(self) -> str | None:
-        """DSPy's adapter of the modules that it calls; None where it calls none."""
-        calls = (part.program.module_adapter for part in self.parts.values())
-        return next((adapter for adapter in calls if adapter is not None), None)
-
-    @property
-    def saved_as(self) -> dict[str, Any]:
-        """What an optimized program's file says of it; only a program of the same loads it."""
-        words = self.sole and self.sole.program
-        return {"kind": words.kind, "form": words.answer_form} if isinstance(words, ReplySpec) else {"kind": MODULE}
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The files of the words that it answers in; None where other programs answer."""
-        return None if self.answering is None else self.answering.words
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The user's own code that its steps run."""
-        codes = [code for part in self.parts.values() for code in part.program.codes]
-        codes += [part.own_module for part in self.parts.values() if part.own_module is not None]
-        return tuple(dict.fromkeys([*codes, *self.combining_code]))
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return the same with other values in the fields that `update` names."""
+        changed = super().model_copy(update=update, deep=deep)
+        for computed in ("asking", "parts"):
+            vars(changed).pop(computed, None)
+        return changed
 
     @property
     def combining_code(self) -> tuple[str, ...]:
@@ -244,42 +212,31 @@ class StepsSpec(ProgramSpec):
         rules = [step.combine for _, step in walk_steps(self.steps) if isinstance(step, AllStep)]
         return tuple(dict.fromkeys(rule for rule in rules if rule is not None and rule not in COMBINE))
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The experiment's `models` that its steps name, each once."""
-        own = [part.step.model for part in self.parts.values() if part.step.model is not None]
-        inner = [name for part in self.parts.values() for name in part.program.models]
-        return tuple(dict.fromkeys([*own, *inner]))
-
     def needs_of(self, model: str | None) -> EngineNeeds:
         """Return what the requests to one of the `models` hold; None: the experiment's `model`."""
         needs = (
             part.program.needs_of(None if part.step.model == model else model)
             for part in self.parts.values()
-            if model in (part.step.model, *part.program.models)
+            if model in (part.step.model, *part.program.asking.models)
         )
         return reduce(or_, needs, NO_NEEDS)
 
-    @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests to the experiment's `model` hold."""
-        return self.needs_of(None)
-
-    @property
-    def retrieval(self) -> RetrievalSettings | None:
-        """How its passages are looked up; None where it sees none. All its steps look up in one way."""
+    def _find_retrieval(self) -> RetrievalSettings | None:
+        """Return how its passages are looked up; None where it sees none. All its steps look up in one way."""
         step, retriever = self.look_up, getattr(self, "retriever", None)
         if step is not None:
             own = [RetrievalSettings(retriever or RetrieverSpec(), step.k, step.query, step.query_language)]
         else:
             counts = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
             is_used = isinstance(self, ModuleSpec) and (
-                self._modules_look_up or all(part.program.retrieval is None for part in self.parts.values())
+                self._modules_look_up or all(part.program.asking.retrieval is None for part in self.parts.values())
             )
             counts += [2] if retriever is not None and not counts and is_used else []
             own = [RetrievalSettings(retriever or RetrieverSpec(), max(counts), "written", None)] if counts else []
         settings = [*own]
-        settings += [part.program.retrieval for part in self.parts.values() if part.program.retrieval is not None]
+        settings += [
+            part.program.asking.retrieval for part in self.parts.values() if part.program.asking.retrieval is not None
+        ]
         written = max((one.k for one in settings if one.query == "written"), default=0)
         ways = list(dict.fromkeys(replace(one, k=written) if one.query == "written" else one for one in settings))
         if len(ways) > 1:
@@ -307,32 +264,16 @@ class StepsSpec(ProgramSpec):
             isinstance(step, AskStep) and (step.by == "react" or step.by not in BY) for step in steps
         )
 
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that its steps have texts read by; None where they have none read."""
+    def _find_reader(self) -> ReaderSettings | None:
+        """Return the local model that its steps have texts read by; None where they have none read."""
         cites = [getattr(part.step, "cite", None) for part in self.parts.values()]
-        readers = {part.program.local_reader for part in self.parts.values()}
+        readers = {part.program.asking.local_reader for part in self.parts.values()}
         readers = (readers | {cite.local_reader for cite in cites if cite is not None}) - {None}
         if len(readers) > 1:
             raise ValueError(
                 "its steps use several local models as readers, and a program may use only one: keep one of them"
             )
         return next(iter(readers), None)
-
-    @property
-    def draws(self) -> bool:
-        """Whether a step asks the same several times at the temperature of the experiment's model."""
-        return any(
-            (part.step.samples is not None or part.program.draws)
-            and part.step.temperature is None
-            and part.step.model is None
-            for part in self.parts.values()
-        )
-
-    @property
-    def sets_temperature(self) -> bool:
-        """Whether a step has a temperature of its own."""
-        return any(part.step.temperature or part.program.sets_temperature for part in self.parts.values())
 
     @property
     def votes(self) -> bool:
@@ -383,7 +324,7 @@ class FlowSpec(StepsSpec, ModuleSpec):
 def _judges(program: ProgramSpec) -> bool:
     """Return whether a program asks beside the question, or has a local model read."""
     inner = program.parts.values() if isinstance(program, StepsSpec) else ()
-    is_aside = isinstance(program, AsideSpec) or program.local_reader is not None
+    is_aside = isinstance(program, AsideSpec) or program.asking.local_reader is not None
     return is_aside or any(_judges(part.program) for part in inner)
 
 

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError, create_model
 
+from medexam.errors import SpecError
 from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.catalogue import Form
@@ -29,6 +29,7 @@ from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.steps import Steps
 from medexam.specs.programs.tasks import TaskSpec
 from medexam.specs.retriever import RetrieverSpec
+from medexam.specs.strict_yaml import parse_yaml
 
 Tree = dict[str, Any]
 FILES = tuple(sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml")))
@@ -99,7 +100,7 @@ class KindSpec(StepsSpec):
             if name in fields and getattr(self, name) != fields[name].default
         }
         retriever = getattr(self, "retriever", None)
-        if self.retrieval is None or retriever == RetrieverSpec():
+        if self.asking.retrieval is None or retriever == RetrieverSpec():
             changed.pop("retriever", None)
         elif retriever is not None:
             changed["retriever"] = _plain(retriever)
@@ -107,20 +108,21 @@ class KindSpec(StepsSpec):
 
     def _steps(self) -> list[Tree]:
         steps = list(self._put_in(self.template["steps"]))
-        if isinstance(self, ModuleSpec):
-            return steps
-        (answering,) = (step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2])
-        words = answering["words"] if isinstance(answering["words"], dict) else {"kind": answering["words"]}
-        for name, field in type(self).model_fields.items():
-            if name in {*self._parameters, *_OF_PROGRAM, "kind", "name"} or getattr(self, name) == field.default:
-                continue
+        fields = type(self).model_fields
+        beside = {*self._parameters, *_OF_PROGRAM, "kind", "name"}
+        names = [name for name in fields if name not in beside and getattr(self, name) != fields[name].default]
+        for name in () if isinstance(self, ModuleSpec) else names:
+            answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
+            if len(answering) != 1:
+                raise ValueError(f"{name} changes the one step that writes `answer`, and there is none: leave it out")
+            (step,) = answering
             if name in _OF_STEP:
-                answering[name] = _plain(getattr(self, name))
-            elif name in _WORDS[words["kind"]].model_fields:
-                words = {**words, name: _plain(getattr(self, name))}
-            else:
+                step[name] = _plain(getattr(self, name))
+                continue
+            words = step["words"] if isinstance(step.get("words"), dict) else {"kind": step.get("words")}
+            if name not in getattr(_WORDS.get(str(words["kind"])), "model_fields", ()):
                 raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
-        answering["words"] = words["kind"] if words.keys() == {"kind"} else words
+            step["words"] = {**words, name: _plain(getattr(self, name))}
         return steps
 
     def _put_in(self, steps: list[Tree]) -> Iterator[Tree]:
@@ -156,7 +158,7 @@ class KindSpec(StepsSpec):
         for name, parameter in self._parameters.items():
             value = getattr(self, name)
             if isinstance(value, RetrieverSpec):
-                own += [value.label] if self.retrieval is not None else []
+                own += [value.label] if self.asking.retrieval is not None else []
             elif "label" in parameter and value != fields[name].default:
                 own.append(parameter["label"].format(Path(value).name if parameter["type"] == "file" else value))
         if isinstance(self, ModuleSpec):
@@ -223,14 +225,41 @@ _ASKS: Mapping[str, type[KindSpec]] = {
 }
 
 
-def read_kind(path: Path) -> type[KindSpec]:
-    """Make the class of a kind of its file."""
-    template = yaml.safe_load(path.read_text(encoding="utf-8"))
+def is_kind_file(kind: str) -> bool:
+    """Return whether a kind names a file of its own."""
+    return kind.endswith(".yaml") and ":" not in kind.removeprefix(Path(kind).drive)
+
+
+def read_kind(path: Path, kind: str | None = None) -> type[KindSpec]:
+    """Make the class of a kind of its file, called `kind` in specs; None: the file's path, or its name if it ships.
+
+    Raises `SpecError` if it cannot be read, or is no such file.
+    """
+    try:
+        return _read_kind(path, kind or (path.stem if path in FILES else str(path)), path.stat().st_mtime_ns)
+    except OSError as error:
+        raise SpecError(f"program.kind {path}: cannot read it: {error.strerror}") from None
+
+
+@lru_cache(maxsize=256)
+def _read_kind(path: Path, called: str, _changed_ns: int) -> type[KindSpec]:
+    try:
+        template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+        return _make_kind(template, called, path.stem)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SpecError(
+            f"program.kind {path}: {error} is missing or wrong; a strategy has help, asks, parameters with type and "
+            "help, and steps, as the files of `medexam/specs/kinds` have"
+        ) from None
+
+
+def _make_kind(template: Mapping[str, Any], called: str, stem: str) -> type[KindSpec]:
     parameters = {name: _field(parameter) for name, parameter in template.get("parameters", {}).items()}
-    fields: dict[str, Any] = {"kind": (Literal[path.stem], path.stem), **parameters}
-    called = "".join(word.capitalize() for word in path.stem.split("_"))
+    fields: dict[str, Any] = {"kind": (Literal[called], called), **parameters}
+    fields |= {} if called == stem else {"name": (str | None, stem)}
+    title = "".join(word.capitalize() for word in stem.split("_"))
     kind: type[KindSpec] = _create_model(
-        f"{called}Spec", __base__=_ASKS[template["asks"]], __doc__=template["help"], **fields
+        f"{title}Spec", __base__=_ASKS[template["asks"]], __doc__=template["help"], **fields
     )
     kind.template = template
     kind.task_forms = tuple[Form, ...](template.get("forms", ()))

@@ -1,23 +1,23 @@
 """The kinds of programs: what the `program` part of a spec may be, told apart by `kind`.
 
-A strategy is a file of `specs/kinds`, or of an installed package that names the folder of its own in the entry point
-group `medexam.kinds`: steps, with the parameters that a spec may set. A kind that is code is a `ProgramSpec` of an
-entry point of the group `medexam.programs`; its `builder` makes the program.
+A strategy is a file: one of `specs/kinds`, one that a spec names (`./mine.yaml`), or one whose path an installed
+package names in the entry point group `medexam.kinds`. A kind that is code is a `ProgramSpec` that an entry point of
+the group `medexam.programs` names; its `builder` makes the program.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo, WithJsonSchema
+from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationError, ValidationInfo, WithJsonSchema
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.specs.base import Spec
 from medexam.specs.dataset import STORED
-from medexam.specs.names import PROGRAMS
+from medexam.specs.names import KIND_FILES, PROGRAMS
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.controls import (
@@ -30,13 +30,13 @@ from medexam.specs.programs.controls import (
     RelevanceSpec,
 )
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kind_files import FILES, read_kind
+from medexam.specs.programs.kind_files import FILES, KindSpec, is_kind_file, read_kind
 from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import TaskSpec
-from medexam.specs.validation import ADDED, OWN, Added, PlacedError, unknown_kind
+from medexam.specs.validation import ADDED, OWN, Added, NestedError, PlacedError, unknown_kind
 
 _Code = FlowSpec | RandomSpec | RandomInOrderSpec | BlindSpec | LongestSpec | AbstainSpec | RelevanceSpec | ImportedSpec
 _WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
@@ -56,9 +56,15 @@ KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
 """Kind of program of this package -> its spec."""
 
 
-@cache
 def _load_added(kind: str) -> type[ProgramSpec] | None:
-    """Load the spec of a kind that an installed package adds; None if that is none. Raises `SpecError`."""
+    """Load the spec of a kind that an installed package adds, or that a file is; None if that is none.
+
+    Raises `SpecError`.
+    """
+    if is_kind_file(kind):
+        return read_kind(Path(kind).expanduser().absolute())
+    if kind in added_names(KIND_FILES):
+        return read_kind(load_object(kind, KIND_FILES), kind)
     part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
     return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
 
@@ -77,7 +83,7 @@ class _AllKinds(Mapping[str, type[ProgramSpec]]):
 
     def __iter__(self) -> Iterator[str]:
         yield from KINDS
-        for kind in added_names(PROGRAMS):
+        for kind in (*added_names(PROGRAMS), *added_names(KIND_FILES)):
             with suppress(SpecError):
                 if kind not in KINDS and _load_added(kind) is not None:
                     yield kind
@@ -95,7 +101,7 @@ def _tag(program: object) -> str | None:
     kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
     if not isinstance(kind, str) or kind in KINDS:
         return kind
-    return OWN if is_own_name(kind, PROGRAMS) and kind not in ALL_KINDS else ADDED
+    return OWN if is_own_name(kind, PROGRAMS) and not is_kind_file(kind) and kind not in ALL_KINDS else ADDED
 
 
 class GoneSpec(ProgramSpec):
@@ -112,7 +118,11 @@ def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
     spec = ALL_KINDS.get(program["kind"], fallback)
     if spec is None:
         raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
-    return spec.model_validate(program)
+    (kind,) = _kinds_of(spec) if issubclass(spec, KindSpec) else (program["kind"],)
+    try:
+        return spec.model_validate({**program, "kind": kind})
+    except ValidationError as error:
+        raise NestedError(spec, error) from None
 
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.programs.base import WordsSpec
-from medexam.specs.programs.needs import EngineNeeds, WordFiles
+from medexam.specs.programs.needs import Asking, EngineNeeds, WordFiles
 from medexam.specs.programs.orders import Orders, orders_label
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
@@ -50,20 +50,14 @@ class LikelihoodSpec(WordsSpec):
         return self
 
     @property
-    def option_text_norm(self) -> str | None:
-        """How the log-probabilities of options' texts are made comparable; None where numbers are read."""
-        return self.norm if self.read == "option_text" else None
-
-    @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: texts to read, after plain text or after a dialogue."""
-        return EngineNeeds(logprobs=True, chat=self.chat_template)
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The file of its words: those before what is read, and with `pmi` those without the question."""
+    def asking(self) -> Asking:
+        """What it asks: texts to read after plain text or a dialogue; with `pmi` also without the question."""
         parts = (self.read, *(["premise"] if self.norm == "pmi" else []))
-        return WordFiles("likelihood", self.prompt, parts, language=self.prompt_language)
+        return Asking(
+            engine_needs=EngineNeeds(logprobs=True, chat=self.chat_template),
+            words=WordFiles("likelihood", self.prompt, parts, language=self.prompt_language),
+            option_text_norm=self.norm if self.read == "option_text" else None,
+        )
 
     def normal(self, language: Language) -> Self:
         """Return the same words for questions in `language`, with values instead of what stands for them."""

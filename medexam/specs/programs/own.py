@@ -1,6 +1,7 @@
 """Programs of the user's own: a DSPy module that code defines, or a DSPy signature that the spec itself defines."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,7 +12,7 @@ from medexam.questions import Language
 from medexam.specs.names import PROGRAMS, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import PositiveInt
-from medexam.specs.programs.needs import AnswerFormat, EngineNeeds
+from medexam.specs.programs.needs import AnswerFormat, Asking, EngineNeeds
 from medexam.specs.programs.retrieving import LookUpSpec
 
 MODULE = "module"
@@ -63,40 +64,24 @@ class ModuleSpec(LookUpSpec):
     """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
     predictors; None asks as the module is written."""
 
-    @property
-    def optimizers(self) -> tuple[OptimizerKind, ...]:
-        """Those that need replies of the model: a solved question does not say what each predictor is asked."""
-        return OF_MODULES
-
-    @property
-    def answers_anything(self) -> bool:
-        """Whether it answers exams and questions in words alike."""
-        return True
-
-    @property
-    def module_adapter(self) -> str | None:
-        """DSPy's adapter of the module that it calls."""
-        return short_name(self.adapter)
-
-    @property
-    def adapter_code(self) -> str | None:
-        """The class of its adapter, as `module:Name`; None for those with a short name."""
-        return self.adapter if ":" in self.adapter else None
-
     def normal(self, language: Language) -> Self:
         """Return it with the adapter's name without its place: its source is part of the identity."""
         return super().normal(language).model_copy(update={"adapter": short_name(self.adapter)})
 
     @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: choices if guided, else tools and schemas; texts to read, or dialogues."""
+    def asking(self) -> Asking:
+        """What it asks: choices if guided, else tools and schemas; texts to read, or dialogues."""
         guided = self.answer_format == "guided"
-        return EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided)
-
-    @property
-    def saved_as(self) -> dict[str, Any]:
-        """What an optimized program's file says of it: the names of its predictors say if it fits."""
-        return {"kind": MODULE}
+        return replace(
+            super().asking,
+            engine_needs=EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided),
+            answers_anything=True,
+            # Only replies of the model say what each predictor of a module is asked: a solved question does not.
+            optimizers=OF_MODULES,
+            saved_as={"kind": MODULE},
+            module_adapter=short_name(self.adapter),
+            adapter_code=self.adapter if ":" in self.adapter else None,
+        )
 
     def budget(self, of_model: int | None) -> int:
         """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
@@ -130,14 +115,10 @@ class OwnSpec(ModuleSpec):
         return part_name(kind, (), PROGRAMS)
 
     @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: those of every module, or plain texts alone."""
-        return EngineNeeds(plain=True) if self.plain else super().engine_needs
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The user's own code that it runs."""
-        return (self.kind,)
+    def asking(self) -> Asking:
+        """What it asks: that of every module, or plain texts alone."""
+        own = replace(super().asking, codes=(self.kind,))
+        return replace(own, engine_needs=EngineNeeds(plain=True)) if self.plain else own
 
     @property
     def label(self) -> str:
@@ -160,9 +141,10 @@ class SignatureSpec(ModuleSpec):
     """What it is called in tables and folders; None: its kind."""
 
     @property
-    def could_be_guided(self) -> bool:
-        """Whether its answer is free and could be chosen among the options."""
-        return self.answer_format == "free" and self.adapter == "chat" and _CHOICE.search(self.signature) is not None
+    def asking(self) -> Asking:
+        """What it asks: that of every module, whose answer could be chosen where it is one of the options."""
+        is_choice = self.adapter == "chat" and _CHOICE.search(self.signature) is not None
+        return replace(super().asking, could_be_guided=self.answer_format == "free" and is_choice)
 
     @property
     def label_words(self) -> list[str]:

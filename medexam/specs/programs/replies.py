@@ -7,7 +7,7 @@ from pydantic import model_validator
 
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, WordsSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, WordFiles
 
 DIRECT_TOKENS = 64
 """Default budget of a direct answer: `{Answer: n}` takes 7 tokens, and some models greet first."""
@@ -55,45 +55,28 @@ class ReplySpec(WordsSpec):
         return self
 
     @property
-    def optimizers(self) -> tuple[OptimizerKind, ...]:
-        """All of them: every predictor is asked for an answer."""
-        return get_args(OptimizerKind)
-
-    @property
-    def optimized_for(self) -> tuple[Metric, ...]:
-        """What its candidates can be chosen by."""
-        return get_args(Metric)
-
-    @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: dialogues, a choice where the answer is guided, and pictures where they are shown."""
-        chooses = self.answer_format == "guided" or self.answer_after_budget
-        return EngineNeeds(
-            chat=True, guided=chooses, closes=self.answer_after_budget, pictures=self.pictures is not None
-        )
-
-    @property
-    def pictures(self) -> int | None:
-        """Pixels of the longest side of the pictures of questions; None where they are hidden."""
-        return None if self.images == "hidden" else self.image_side
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The files of its words, that of its examples too where it shows some."""
+    def asking(self) -> Asking:
+        """What it asks: dialogues, a choice where the answer is guided, pictures where they are shown."""
         examples = self.examples if self.asked_as == "few_shot" else None
-        return WordFiles(
-            "instructions", self.prompt, (self.asked_as,), self.answer_form, examples, self.prompt_language
+        shown = self.images != "hidden"
+        chooses = self.answer_format == "guided" or self.answer_after_budget
+        return Asking(
+            engine_needs=EngineNeeds(chat=True, guided=chooses, closes=self.answer_after_budget, pictures=shown),
+            words=WordFiles(
+                "instructions", self.prompt, (self.asked_as,), self.answer_form, examples, self.prompt_language
+            ),
+            pictures=self.image_side if shown else None,
+            could_be_guided=self.answer_format == "free",
+            optimizers=get_args(OptimizerKind),
+            optimized_for=get_args(Metric),
+            takes_labels=not self.reasons,
+            saved_as={"kind": self.kind, "form": self.answer_form},
         )
 
     @property
     def reasons(self) -> bool:
         """Whether a reply reasons before it answers."""
         return self.asked_as == "chain_of_thought"
-
-    @property
-    def could_be_guided(self) -> bool:
-        """Whether it asks freely what could be chosen among the options."""
-        return self.answer_format == "free"
 
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, where the model's own spec says `of_model`."""
@@ -103,5 +86,5 @@ class ReplySpec(WordsSpec):
     def label_words(self) -> list[str]:
         """What tells it from others of its kind."""
         words = [*self.marks(answer_format="{}", answer_form="{}"), *self.words_label]
-        words += [] if self.pictures is None else ["".join(["images", *self.marks(image_side="{}")])]
+        words += [] if self.images == "hidden" else ["".join(["images", *self.marks(image_side="{}")])]
         return [*words, *self.marks(answer_after_budget="closed")]

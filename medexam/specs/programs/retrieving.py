@@ -1,10 +1,11 @@
 """What the programs that look up passages share."""
 
+from dataclasses import replace
 from typing import Self
 
 from medexam.questions import Language
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import Query, RetrievalSettings
+from medexam.specs.programs.needs import Asking, Query, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
 
 
@@ -26,11 +27,12 @@ class LookUpSpec(SearchSpec):
     """Look up the same question in this language, found by its key; None: the language that is asked."""
 
     @property
-    def retrieval(self) -> RetrievalSettings | None:
-        """How its passages are looked up; None where it sees none."""
+    def asking(self) -> Asking:
+        """What it takes: its passages; none without a retriever."""
         if self.retriever is None:
-            return None
-        return RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
+            return super().asking
+        retrieval = RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
+        return replace(super().asking, retrieval=retrieval)
 
     def normal(self, language: Language) -> Self:
         """Return the same program for questions in `language`, with values instead of what stands for them."""

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from medexam.specs.dataset import Format
 from medexam.specs.programs.base import PositiveInt, WordsSpec
-from medexam.specs.programs.needs import AnswerFormat, EngineNeeds, WordFiles
+from medexam.specs.programs.needs import AnswerFormat, Asking, EngineNeeds, WordFiles
 
 CLOSED_TOKENS = 1024
 """Default budget of true/false, multiple choice and lists."""
@@ -22,7 +22,7 @@ SHORT_TOKENS = 64
 _CLOSED = frozenset({"true_false", "multiple_choice", "list"})
 
 
-class _Asking(NamedTuple):
+class _Way(NamedTuple):
     """How a kind of words asks."""
 
     prompt: str
@@ -35,12 +35,12 @@ class _Asking(NamedTuple):
 
 _FORMATS = {kind: CLOSED_TOKENS if kind in _CLOSED else OPEN_TOKENS for kind in get_args(Format)}
 _QUOTED, _SENTENCES = {"quote": QUOTE_TOKENS}, {"sentences": QUOTE_TOKENS}
-_KINDS: Mapping[str, _Asking] = MappingProxyType(
+_KINDS: Mapping[str, _Way] = MappingProxyType(
     {
-        "by_format": _Asking("formats", _FORMATS, _FORMATS),
-        "short_answer": _Asking("short_answer", dict.fromkeys(("answer", "answer_from_text"), SHORT_TOKENS), None),
-        "extract_explanation": _Asking("extraction", _QUOTED, _SENTENCES),
-        "quote": _Asking("spans", _QUOTED, _SENTENCES),
+        "by_format": _Way("formats", _FORMATS, _FORMATS),
+        "short_answer": _Way("short_answer", dict.fromkeys(("answer", "answer_from_text"), SHORT_TOKENS), None),
+        "extract_explanation": _Way("extraction", _QUOTED, _SENTENCES),
+        "quote": _Way("spans", _QUOTED, _SENTENCES),
     }
 )
 
@@ -59,44 +59,28 @@ class TaskSpec(WordsSpec):
 
     @model_validator(mode="after")
     def _can_be_guided(self) -> Self:
-        if self.answer_format == "guided" and self._asking.guided_budgets is None:
+        if self.answer_format == "guided" and _KINDS[self.asked_as].guided_budgets is None:
             raise ValueError("answer_format guided cannot constrain short answers: leave it out")
         return self
 
     @property
-    def _asking(self) -> _Asking:
-        return _KINDS[self.asked_as]
-
-    @property
-    def answers_tasks(self) -> bool:
-        """Whether it answers in words, not by the number of an option."""
-        return True
-
-    @property
-    def asked_groups(self) -> tuple[str, ...] | None:
-        """The groups of questions that it has words for; None where it has the same words for all."""
-        return tuple(self._asking.budgets) if self.asked_as == "by_format" else None
-
-    @property
-    def could_be_guided(self) -> bool:
-        """Whether it asks freely what could be chosen."""
-        return self.answer_format == "free" and self._asking.guided_budgets is not None
-
-    @property
-    def engine_needs(self) -> EngineNeeds:
-        """What its requests hold: dialogues, and choices where the answer is guided."""
-        return EngineNeeds(chat=True, guided=self.answer_format == "guided")
-
-    @property
-    def words(self) -> WordFiles | None:
-        """The file of its words."""
-        return WordFiles(
-            "groups", self.prompt or self._asking.prompt, tuple(self._budgets), language=self.prompt_language
+    def asking(self) -> Asking:
+        """What it asks: dialogues, and choices where the answer is guided."""
+        kind = _KINDS[self.asked_as]
+        prompt = self.prompt or kind.prompt
+        return Asking(
+            engine_needs=EngineNeeds(chat=True, guided=self.answer_format == "guided"),
+            words=WordFiles("groups", prompt, tuple(self._budgets), language=self.prompt_language),
+            asked_groups=tuple(kind.budgets) if self.asked_as == "by_format" else None,
+            could_be_guided=self.answer_format == "free" and kind.guided_budgets is not None,
+            answers_tasks=True,
         )
 
     @property
     def _budgets(self) -> Mapping[str, int]:
-        return (self.answer_format == "guided" and self._asking.guided_budgets) or self._asking.budgets
+        return (self.answer_format == "guided" and _KINDS[self.asked_as].guided_budgets) or _KINDS[
+            self.asked_as
+        ].budgets
 
     def budget(self, of_model: int | None) -> Any:
         """Map each group of words to the tokens a reply may have, where the model's own spec says `of_model`."""

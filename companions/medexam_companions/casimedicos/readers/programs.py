@@ -50,11 +50,11 @@ class ReadingProgram(dspy.Module):
 
 def build_reading(spec: SpanReaderSpec | EntailmentSpec, _: Language, context: ProgramContext) -> dspy.Module:
     """Build the program; raises `ValueError` if the context lacks what it reads with."""
-    parts: list[Any] = [context.reader] if spec.retrieval is None else [context.reader, context.finder]
+    parts: list[Any] = [context.reader] if spec.asking.retrieval is None else [context.reader, context.finder]
     if None in parts:
         raise ValueError("this program needs a reader, and a finder of passages: give a ProgramContext with them")
     chosen = _choose_entailed if isinstance(spec, EntailmentSpec) else _choose_by_span
-    return ReadingProgram(partial(_extract_span if spec.retrieval is None else chosen, *parts))
+    return ReadingProgram(partial(_extract_span if spec.asking.retrieval is None else chosen, *parts))
 
 
 def _extract_span(reader: TextReader, task: Task) -> ProgramOutput:

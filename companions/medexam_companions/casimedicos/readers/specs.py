@@ -3,12 +3,13 @@
 The reading solvers of Vilares and Gómez-Rodríguez (2019).
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from medexam.specs import Form, Query, ReaderSettings, RetrievalSettings, RetrievingSpec
+from medexam.specs import Asking, Form, Query, ReaderSettings, RetrievingSpec
 
 _Count = Annotated[int, Field(ge=1)]
 
@@ -25,14 +26,15 @@ class ReadingSpec(RetrievingSpec):
     """Revision of a hub reader; None takes the newest."""
 
     @property
-    def local_reader(self) -> ReaderSettings:
-        """The local model that it has texts read by."""
-        return ReaderSettings(self.finds, self.reader, self.revision, getattr(self, "answer_tokens", None))
+    def asking(self) -> Asking:
+        """What it takes: passages, and the local model that reads them."""
+        reader = ReaderSettings(self.finds, self.reader, self.revision, getattr(self, "answer_tokens", None))
+        return replace(super().asking, local_reader=reader)
 
     @property
     def label_words(self) -> list[str]:
         """What tells it from others of its kind."""
-        return [Path(self.reader).name, *([self.retrieval_label] if self.retrieval else [])]
+        return [Path(self.reader).name, *([self.retrieval_label] if self.asking.retrieval else [])]
 
 
 class SpanReaderSpec(ReadingSpec):
@@ -52,14 +54,10 @@ class SpanReaderSpec(ReadingSpec):
     """`given` reads the text that a task brings along, and looks nothing up."""
 
     @property
-    def answers_tasks(self) -> bool:
-        """Whether it answers with the span itself, not by the number of an option."""
-        return self.context == "given"
-
-    @property
-    def retrieval(self) -> RetrievalSettings | None:
-        """How its passages are looked up; None where it reads the text of a task."""
-        return None if self.answers_tasks else super().retrieval
+    def asking(self) -> Asking:
+        """What it takes; where it reads the text of a task it looks nothing up, and answers with the span itself."""
+        asking = super().asking
+        return replace(asking, answers_tasks=True, retrieval=None) if self.context == "given" else asking
 
     @property
     def label_words(self) -> list[str]:

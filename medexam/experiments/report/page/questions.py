@@ -89,7 +89,7 @@ class RunAnswers:
     def picture(self, key: str) -> str | None:
         """Return what the model was shown, as a data URL."""
         item = self.items.get(key)
-        return None if item is None or self.run.record.cell.program.pictures is None else item.picture
+        return None if item is None or self.run.record.cell.program.asking.pictures is None else item.picture
 
     def answer(self, key: str, longest: int, turns: dict[tuple[str, str], int]) -> dict[str, Any]:
         """Return what the run made of the question, with what a mark of it is imported by; nothing if it made none."""
@@ -118,7 +118,7 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> tuple[str
     sets, replies = dict[object, AnySet](), list[RunAnswers]()
     for run, name in zip(runs, names, strict=True):
         # Runs of the same questions share them, and only here: they are much of a page's memory.
-        record, pictures = run.record, run.record.cell.program.pictures
+        record, pictures = run.record, run.record.cell.program.asking.pictures
         asked = record.dataset_fingerprint, record.dataset_golds, record.questions, str(pictures)
         sets[asked] = sets.get(asked) or load_items(run.folder, frozenset(keys))
         replies.append(_read(run, name, sets[asked], frozenset(keys)))
