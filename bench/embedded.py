@@ -11,7 +11,8 @@ import argparse
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dspy
 import torch
@@ -20,23 +21,24 @@ from medexam.datasets import load_exam_set
 from medexam.model_calls import Dialogue
 from medexam.programs import EngineLM, build_program
 from medexam.serve import EmbeddedEngine, LocalModel, ScriptedEngine, find_weights
-from medexam.specs import DatasetSpec, FewShotSpec, ModelSpec, ZeroShotSpec
+from medexam.specs import DatasetSpec, ModelSpec, build_cells
 
 PROGRAMS = {
-    "zero_shot_guided": ZeroShotSpec(kind="zero_shot", answer_format="guided"),
-    "few_shot_guided": FewShotSpec(kind="few_shot", answer_format="guided"),
-    "zero_shot_free": ZeroShotSpec(kind="zero_shot", max_tokens=24),
+    "zero_shot_guided": {"kind": "zero_shot", "answer_format": "guided"},
+    "few_shot_guided": {"kind": "few_shot", "answer_format": "guided"},
+    "zero_shot_free": {"kind": "zero_shot", "max_tokens": 24},
 }
 
 
-def record_requests(spec: ZeroShotSpec | FewShotSpec, number: int) -> list[Dialogue]:
+def record_requests(program: Mapping[str, Any], number: int) -> list[Dialogue]:
     """What a program asks of the first questions of the sample."""
     script = ScriptedEngine({"*": "{Answer: 1}"})
     lm = EngineLM(script, "medexam/scripted", temperature=0.0, max_tokens=None)
-    program = build_program(spec, "en")
+    (cell,) = build_cells({"name": "bench", "dataset": "headqa_sample", "program": program}, {})[1]
+    asking = build_program(cell.program, "en")
     with dspy.context(lm=lm):
         for question in load_exam_set(DatasetSpec(name="headqa_sample", language="en")).questions[:number]:
-            program(question=question)
+            asking(question=question)
     return script.dialogues
 
 

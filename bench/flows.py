@@ -17,7 +17,7 @@ from medexam.programs import build_program
 from medexam.programs.lm import in_bulk
 from medexam.serve import ScriptedEngine
 from medexam.specs import DatasetSpec, ModelSpec, build_cells
-from medexam.specs.programs.flows import StepsSpec
+from medexam.specs.programs.flows import FlowSpec
 
 SIGNATURE = "question, options -> answer: int"
 REPLY = "[[ ## reasoning ## ]]\nBecause.\n\n[[ ## answer ## ]]\n2\n\n[[ ## completed ## ]]\n{Answer: 2}"
@@ -47,7 +47,7 @@ def main() -> None:
         document = {"name": "x", "dataset": {"name": "headqa_sample"}, "model": {"temperature": 0.7}, "program": alone}
         _, (cell,) = build_cells(document, {})
         # Made directly: a spec whose steps are a kind's becomes that kind.
-        flow = StepsSpec.model_validate({"name": "flow", "steps": [step]})
+        flow = FlowSpec.model_validate({"name": "flow", "steps": [step]})
         programs = [build_program(spec, "en") for spec in (cell.program, flow)]
         seconds: list[list[float]] = [[], []]
         for _ in range(rounds):

@@ -43,14 +43,20 @@ from medexam.datasets import load_exam_set
 from medexam.programs import EngineLM, build_program
 from medexam.questions import Discipline, Question
 from medexam.serve import Engine, build_engine, smollm2_folder
-from medexam.specs import DatasetSpec, EngineNeeds, LikelihoodSpec, ModelSpec
+from medexam.specs import DatasetSpec, EngineNeeds, ModelSpec, ProgramSpec, build_cells
 
-OPTION_TEXT = LikelihoodSpec(kind="likelihood", norm="sum", prompt="lm_eval")
+
+def likelihood(**settings: str) -> ProgramSpec:
+    program = {"kind": "likelihood", "prompt": "lm_eval", **settings}
+    return build_cells({"name": "bench", "dataset": "headqa_sample", "program": program}, {})[1][0].program
+
+
+OPTION_TEXT = likelihood(norm="sum")
 """The harness's `acc`."""
-PER_CHARACTER = LikelihoodSpec(kind="likelihood", norm="character", prompt="lm_eval")
+PER_CHARACTER = likelihood(norm="character")
 """The harness's `acc_norm`."""
-ECHO = LikelihoodSpec(kind="likelihood", norm="sum", prompt="lm_eval", read_by="echo")
-LABEL = LikelihoodSpec(kind="likelihood", read="label", prompt="lm_eval")
+ECHO = likelihood(norm="sum", read_by="echo")
+LABEL = likelihood(read="label")
 
 LABEL_SIDE = "medexam_label"
 SIDES = ["medexam", "medexam_echo", LABEL_SIDE]
@@ -122,7 +128,7 @@ def draw_marks() -> Iterator[int]:
     return iter(random.SystemRandom().sample(range(1000, 10000), 9000))
 
 
-async def ask_program(engine: Engine, spec: LikelihoodSpec, questions: Sequence[Question]) -> tuple[float, Answers]:
+async def ask_program(engine: Engine, spec: ProgramSpec, questions: Sequence[Question]) -> tuple[float, Answers]:
     program = build_program(spec, "en")
     lm = EngineLM(engine, "medexam/model", temperature=None, max_tokens=None)
     places = asyncio.Semaphore(engine.concurrency)
