@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
-from math import inf
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,6 +36,7 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.library_logging import silent
 from medexam.measures.tables import headline, metric_values
 from medexam.predictions import Prediction, Status
+from medexam.specs import CellSpec
 from medexam.tables import flatten
 from medexam.text import hide_address, hide_secrets, shorten
 
@@ -150,8 +150,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
     The program is a file, `program.json`: `mlflow.dspy.log_model` would pickle the module and DSPy's settings.
     """
     best, cell, folder = optimization.best, optimization.cell, optimization.folder
-    values: dict[str, float] = {"trials": len(optimization.trials), "calls": optimization.calls}
-    values["tokens"] = optimization.tokens
+    values = {"trials": float(len(optimization.trials)), "calls": optimization.calls, "tokens": optimization.tokens}
     if best is not None:
         low, high = best.accuracy_interval
         values |= {"validation_accuracy": best.accuracy, "validation_accuracy_low": low, "best_trial": best.number}
@@ -166,7 +165,7 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
             f"optimize · {optimization.title}",
             folder.name,
             {"interrupted": "KILLED", "failed": "FAILED"}.get(optimization.ending, "FINISHED"),
-            flatten({**optimization.identity, "words": None}) | names,
+            _params(cell, optimization.identity) | names,
             tags
             | {NOTE: (folder.path / REPORT).read_text(encoding="utf-8") if (folder.path / REPORT).exists() else ""},
             [(name, float(value), 0) for name, value in values.items()]
@@ -179,14 +178,8 @@ def track_optimization(optimization: Optimization, *, tracking_uri: str) -> Any:
 
 
 def _send_run(client: Any, run: StoredRun) -> Any:
-    record, environment, dataset, values = (
-        run.record,
-        run.environment,
-        run.record.cell.dataset,
-        metric_values(run.metrics),
-    )
-    stated = {"dataset": dataset.model_dump(mode="json"), "program": record.cell.program.model_dump(mode="json")}
-    params = flatten({**record.identity, "program": None, "words": None}) | flatten(stated)
+    record, environment, values = run.record, run.environment, metric_values(run.metrics)
+    dataset = record.cell.dataset
     names = {"model": run.model or "none", "program": run.program, "dataset": dataset.name}
     names |= {"language": dataset.language, "dataset.version": record.dataset_version}
     notes = paragraphs(record.description), describe_state(run), render_table(headline(run.metrics))
@@ -196,7 +189,7 @@ def _send_run(client: Any, run: StoredRun) -> Any:
         run.title,
         record.run_id,
         "FINISHED" if run.complete else "FAILED" if run.metrics.failed else "KILLED",
-        params | names,
+        _params(record.cell, record.identity) | names,
         {
             "medexam.spec_digest": record.spec_digest,
             "medexam.run_dir": str(run.folder.path.resolve()),
@@ -218,6 +211,12 @@ def _send_run(client: Any, run: StoredRun) -> Any:
     )
 
 
+def _params(cell: CellSpec, identity: Mapping[str, Any]) -> dict[str, str]:
+    """Flatten what an answer depends on but words and steps, which stand as the spec says them."""
+    stated = cell.model_dump(mode="json", include={"dataset", "program"})
+    return flatten({**identity, "program": None, "words": None}) | flatten(stated)
+
+
 def _main(run: StoredRun) -> list[str]:
     """Name the metrics that a list shows: the first two measures."""
     values = metric_values(run.metrics)
@@ -232,7 +231,7 @@ def _describe(client: Any, experiment_id: str, copies: Sequence[Any], runs: Sequ
         client.update_run(copy.run_id, name=name)
     family = split_families(runs)[0]
     scores = _main(family[0])
-    family.sort(key=lambda run: -metric_values(run.metrics).get(scores[0], -inf))
+    family.sort(key=lambda run: -metric_values(run.metrics).get(scores[0], float("-inf")))
     command = f"medexam report {family[0].folder.path.resolve().parent} --html report.html"
     table = render_table(comparison(family))
     note = disarm(f"{' '.join(findings(family))}\n\n`{command}` writes the page of every question.\n\n{table}\n")
@@ -404,10 +403,7 @@ def _send_traces(client: Any, run: Any, sample: Sample, params: Mapping[str, str
 
 
 def serve_ui(tracking_uri: str, *, host: str, port: int) -> NoReturn:
-    """Say where each experiment is shown, and become MLflow's server, which Ctrl-C ends with its workers.
-
-    Raises `TrackingError` when there is no store, or it is a server with its own UI.
-    """
+    """Say where experiments are shown, and become MLflow's server; raises `TrackingError` without a store."""
     server, path = f"http://{host}:{port}", sqlite_path(tracking_uri)
     if tracking_uri.startswith(("http://", "https://")) or (path is not None and not path.is_file()):
         raise TrackingError(
