@@ -13,7 +13,7 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
 from medexam.signatures.span_alignment import FoundSpan
-from medexam.signatures.task_adapter import AskedTask, QuoteContext, TaskAdapter
+from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords
 from medexam.specs.programs.tasks import TaskSpec
 from medexam.text import split_sentences
@@ -37,7 +37,7 @@ class ExtractExplanation(TaskProgram):
         self.guided = spec.answer_format == "guided"
         self.calls = 2 if self.guided else 1
         ((group, budget),) = spec.budget(max_tokens).items()
-        self.extract = dspy.Predict(QuoteContext.with_instructions(words.groups[group]), max_tokens=budget)
+        self.extract = dspy.Predict(AnswerTask.with_instructions(words.groups[group]), max_tokens=budget)
 
     async def answer(self, question: Task) -> ProgramOutput:
         """Ask once when free, twice when guided."""

@@ -11,7 +11,7 @@ from medexam.programs.base import TaskProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import split_thinking
-from medexam.signatures.task_adapter import FORMATS, AskedTask, TaskAdapter
+from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords
 from medexam.specs.programs.tasks import TaskSpec
 from medexam.text import option_letters
@@ -37,8 +37,8 @@ class AnswerByFormat(TaskProgram):
         budget = spec.budget(max_tokens)
         self.guided = spec.answer_format == "guided"
         self.by_format = {
-            kind: dspy.Predict(signature.with_instructions(words.groups[kind]), max_tokens=budget[kind])
-            for kind, signature in FORMATS.items()
+            kind: dspy.Predict(AnswerTask.with_instructions(template), max_tokens=budget[kind])
+            for kind, template in words.groups.items()
         }
 
     def calls_for(self, question: Task) -> int:

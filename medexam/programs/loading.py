@@ -70,7 +70,7 @@ def load_program(
     state = read_state(spec.loads)
     with _naming_damage(path):
         card = _card_of(state)
-        parts = predictor_states(state, of_module=spec.asking.module_adapter is not None)
+        parts = predictor_states(state, of_module=False)
     for name, entry in _card(spec, language).items():
         if card and card.get(name) != entry:
             raise SpecError(
@@ -79,7 +79,10 @@ def load_program(
             )
     nearest_card = card.get(_NEAREST)
     prefix = "program." if nearest_card else ""
-    predictors = {prefix + name: predictor for name, predictor in program.named_predictors()}
+    # A module of the user's own saves its state without this package, and so without its place in the program.
+    predictors = {prefix + name.removeprefix(f"{_OWN}."): predictor for name, predictor in program.named_predictors()}
+    if len(parts) == len(predictors) == 1 and not nearest_card:
+        parts = dict(zip(predictors, parts.values(), strict=True))
     if parts.keys() != predictors.keys():
         raise SpecError(
             f"{path} holds predictors {sorted(parts)}, and the spec's program has {sorted(predictors)}; they are "
@@ -117,7 +120,10 @@ def read_state(path: Path) -> dict[str, Any]:
     try:
         state = read_json(file)
     except FileNotFoundError:
-        raise SpecError(f"program.load: no {PROGRAM} at {path}: give the folder that medexam optimize made") from None
+        raise SpecError(
+            f"program.load: no {PROGRAM} at {path}: give the folder that medexam optimize made, or the JSON file of "
+            "DSPy's module.save (save_program=True pickles code, which is not loaded)"
+        ) from None
     except (OSError, UnreadableError) as error:
         raise SpecError(f"program.load: cannot read {file}: {error}") from None
     if not isinstance(state, dict) or not isinstance(state.get("metadata"), dict):

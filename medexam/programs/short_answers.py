@@ -8,7 +8,7 @@ from medexam.programs.base import TaskProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import split_thinking
-from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
+from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords
 from medexam.specs.programs.tasks import TaskSpec
 
@@ -21,7 +21,7 @@ class ShortAnswer(TaskProgram):
         super().__init__(TaskAdapter(words.system))
         budget = spec.budget(max_tokens)
         self.by_group = {
-            group: dspy.Predict(GiveAnswer.with_instructions(template), max_tokens=budget[group])
+            group: dspy.Predict(AnswerTask.with_instructions(template), max_tokens=budget[group])
             for group, template in words.groups.items()
         }
 

@@ -1,17 +1,13 @@
-"""The DSPy signatures of questions that are answered in words, and the adapter between them and a model.
+"""The DSPy signature of questions that are answered in words, and the adapter between it and a model.
 
-There is a signature for each format of questions, and one for extraction. Their instructions are templates of a
-words file, so optimizers that rewrite instructions rewrite the prompt. The adapter asks once and keeps what was said. A
-call may begin the reply for the model and may leave it nothing but one of given strings; how an engine enforces that is
-not known here.
+Its instructions are a template of a words file, so optimizers that rewrite instructions rewrite the prompt. The adapter
+asks once and keeps what was said. A call may begin the reply for the model and may leave it nothing but one of given
+strings; how an engine enforces that is not known here.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import dspy
-from dspy.signatures.signature import make_signature
 
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.questions import Task
@@ -35,51 +31,15 @@ class AskedTask:
     """How many parts `context` has, where it is shown in numbered parts."""
 
 
-def _signature(name: str, instructions: str, answer: str) -> type[dspy.Signature]:
-    fields = {"asked": (AskedTask, dspy.InputField()), "answer": (str, dspy.OutputField(desc=answer))}
-    signature: type[dspy.Signature] = make_signature(fields, instructions, name)
-    return signature
+class AnswerTask(dspy.Signature):
+    """Answer a question in words."""
 
-
-FORMATS: Mapping[str, type[dspy.Signature]] = MappingProxyType(
-    {
-        group: _signature(*words)
-        for group, words in {
-            "true_false": ("JudgeStatement", "Say whether a statement is true or false.", "True or False"),
-            "multiple_choice": (
-                "ChooseOption",
-                "Choose the one right option and give its text.",
-                "the full text of the right option",
-            ),
-            "list": (
-                "ListOptions",
-                "Choose all right options and give their texts.",
-                "the full texts of the right options, separated by commas",
-            ),
-            "short": ("AnswerBriefly", "Answer an open question in at most 100 words.", "the final answer"),
-            "short_inverse": ("ExplainError", "Explain why the answer that is given is wrong.", "the explanation"),
-            "multi_hop": (
-                "AnswerBySteps",
-                "Answer an open question and give the steps that lead there.",
-                "the final answer and the reasoning",
-            ),
-            "multi_hop_inverse": (
-                "FindWrongStep",
-                "Find the step of a reasoning that is wrong, and say why.",
-                "the number of the step and the explanation",
-            ),
-        }.items()
-    }
-)
-"""Format -> its signature."""
-QuoteContext = _signature(
-    "QuoteContext", "Quote the part of a text that answers a question.", "a literal part of the text"
-)
-GiveAnswer = _signature("GiveAnswer", "Answer a question in a few words.", "the answer alone")
+    asked: AskedTask = dspy.InputField()
+    answer: str = dspy.OutputField(desc="the answer alone")
 
 
 class TaskAdapter(SingleCallAdapter):
-    """Formats and reads the signatures of `medexam.signatures.task_adapter`.
+    """Formats and reads `AnswerTask`.
 
     A prediction carries `answer`, what was said behind any thinking and with what the reply was begun with, and
     `generation`, the reply itself.

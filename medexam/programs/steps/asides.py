@@ -16,7 +16,7 @@ from medexam.programs.retrieval.passages import BehindText, shown_text
 from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
-from medexam.signatures.task_adapter import AskedTask, GiveAnswer, TaskAdapter
+from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.task_words import TaskWords, fill
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.signature_text import SignatureText
@@ -58,7 +58,7 @@ class AskedAside(Aside):
         self._spec = spec
         self._groups = words.groups
         template = words.groups[str(spec.group)]
-        self.respond = dspy.Predict(GiveAnswer.with_instructions(template), max_tokens=spec.budget(None))
+        self.respond = dspy.Predict(AnswerTask.with_instructions(template), max_tokens=spec.budget(None))
 
     def task(self, question: Asked, inputs: Inputs, context: str = "") -> Task:
         """Return what the call shows: the question, or else the first text; before it `context`."""

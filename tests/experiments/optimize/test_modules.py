@@ -285,3 +285,42 @@ def test_every_optimizer_of_dspys_gets_the_module_and_its_fields(module, learnin
     plain.load(str(done.folder / "program.json"))
     loaded = package.build_program({**module["program"], "load": str(done.folder)})
     assert shown(loaded.module) == shown(plain)
+
+
+class Two(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.note = dspy.Predict("question, options -> note")
+        self.answer = dspy.Predict("question, options, note -> answer: int")
+
+
+class One(dspy.Module):
+    def __init__(self):
+        super().__init__()
+        self.answer = dspy.Predict("question, options -> answer: int")
+
+
+STEPS = {
+    Two: [{"ask": "question, options -> note"}, {"ask": "question, options, note -> answer: int"}],
+    One: [{"ask": "question, options -> answer: int"}],
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_states_of_plain_modules_load_into_steps_and_back(module, optimize, tmp_path, kind) -> None:
+    plain = kind()
+    for predictor in plain.predictors():
+        predictor.signature = predictor.signature.with_instructions("Choose well.")
+    plain.save(str(tmp_path / "state.json"))
+    program = {"name": "mine", "steps": STEPS[kind]}
+    spec = {name: part for name, part in module.items() if name != "optimizer"} | {"program": program}
+    loaded = {**spec, "program": {**program, "load": str(tmp_path / "state.json")}}
+    first, *_ = package.plan(loaded, runs_dir=tmp_path / "runs").cells[0]["prompt"]
+    assert "Choose well." in first["content"]
+    if kind is Two:
+        done = optimize({"optimizer.kind": "bootstrap", "optimizer.demos": 2}, {**module, "program": program})
+        plain.load(str(done.place(1) / "program.json"))
+        assert plain.answer.demos
+    plain.save(str(tmp_path / "whole"), save_program=True)
+    with pytest.raises(SpecError, match="save_program=True pickles code"):
+        package.plan({**spec, "program": {**program, "load": str(tmp_path / "whole")}}, runs_dir=tmp_path / "runs")
