@@ -64,4 +64,4 @@ def print_optimization(optimization: Optimization) -> None:
         "The chosen program looks better on these questions than on others; compare it on the tested ones.",
         f"Program, demonstrations and report are in {optimization.folder.path}",
     ]
-    print_blocks(Terminal(), [optimization.trials_table(brief=True), *map(Unbroken, lines)])
+    print_blocks(Terminal(), [optimization.trials_table(), *map(Unbroken, lines)])

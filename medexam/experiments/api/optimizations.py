@@ -37,7 +37,7 @@ class Optimized(Displayed):
         """List the trials, what they cost, and where the program lies."""
         optimization = self.optimization
         return [
-            optimization.trials_table(brief=True),
+            optimization.trials_table(),
             optimization.costs,
             f"Program, demonstrations and report are in {optimization.folder.path}",
         ]

@@ -16,7 +16,7 @@ from dspy.teleprompt import COPRO, GEPA, BootstrapFewShot, BootstrapFewShotWithR
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from medexam.errors import EngineError, MedExamError
-from medexam.experiments.optimize.plan import OptimizationPlan, make_optimizer
+from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_optimizer
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.optimize.trials import NAME, Trials
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
@@ -51,7 +51,7 @@ def compile_program(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) 
 
 def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None:
     optimization, spec = plan.optimization, plan.optimization.optimizer
-    candidates, kind = optimization.candidates, short_name(spec.kind)
+    candidates, kind = optimization.candidates, spec.kind
     train = list(trials.train)
     random.Random(spec.seed).shuffle(train)  # noqa: S311 - no secret
 
@@ -62,12 +62,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
     labeled = spec.demos if optimization.cell.program.asking.takes_labels else 0
     given: dict[str, Any] = {
         "metric": score_output,
-        "seed": spec.seed,
-        "prompt_model": prompt_lm,
-        "reflection_lm": prompt_lm,
-        "trainset": sample(0),
-        "valset": trials.validation,
-        "max_demos": spec.demos,
+        **dict(zip(GIVEN, (sample(0), trials.validation, spec.seed, spec.demos, prompt_lm, prompt_lm), strict=True)),
     }
     bootstrapping = {
         "metric": score_output,
@@ -116,7 +111,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
         raise MedExamError("optimizer.kind 'mipro' needs optuna: pip install 'medexam[optimize]'")
     make, settings = ours[kind] if kind in ours else (load_object(spec.kind, OPTIMIZERS), {})
     optimizer, sets = make_optimizer(spec, make, given | settings)
-    with dspy.context(**{NAME: (kind, None)}):
+    with dspy.context(**{NAME: (short_name(kind), None)}):
         try:
             proposal = cast("Any", optimizer).compile(trials.student, **sets)
         except AdapterParseError as error:
@@ -134,7 +129,7 @@ def _compile(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) -> None
                 f"optimizer.kind {spec.kind}{f', {place}' if place else ''}: {type(error).__name__}: {error}; "
                 "`medexam run SPEC --debug` asks the program one question and prints every call"
             ) from error
-    trials.try_program(kind, proposal)
+    trials.try_program(short_name(kind), proposal)
 
 
 def _show_nearest(plan: OptimizationPlan, trials: Trials, train: Sequence[dspy.Example]) -> dspy.Module:

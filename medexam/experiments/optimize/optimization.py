@@ -71,7 +71,6 @@ class Trial:
     """The optimizer's metric: of 1, or nats where that is a log-probability."""
     calls: int
     """Calls that its answers are made of."""
-    tokens: int
 
     @property
     def accuracy(self) -> float:
@@ -173,8 +172,8 @@ class Optimization:
                 f"{folder.path / RECORD} is not of this version ({describe_fault(error)}); optimize again"
             ) from None
 
-    def trials_table(self, *, brief: bool = False) -> Table:
-        """List every trial with its scores; `brief` leaves out what is only of use for looking closer."""
+    def trials_table(self) -> Table:
+        """List every trial with its scores."""
         trials, best, metric = self.trials, self.best, self.optimizer.metric
         columns = {
             "Trial": [str(trial.number) for trial in trials],
@@ -183,15 +182,11 @@ class Optimization:
             "n": [str(trial.n) for trial in trials],
             "Accuracy": [with_interval(percent(trial.accuracy), trial.accuracy_interval) for trial in trials],
         }
-        if metric == "exam_score":
-            columns["exam score %"] = [f"{100 * trial.score:.1f}" for trial in trials]
-        elif metric != "accuracy":
-            head = "log p, nats" if metric == "log_probability" else short_name(metric)
+        if metric != "accuracy":
+            head = {"exam_score": "Exam score", "log_probability": "log p, nats"}.get(metric, short_name(metric))
             columns[head] = [f"{trial.score:.3f}" for trial in trials]
         columns["Calls"] = [f"{trial.calls:,}" for trial in trials]
-        if not brief:
-            columns["No answer"] = [str(trial.unanswered) for trial in trials]
-            columns["Tokens"] = [f"{trial.tokens:,}" for trial in trials]
+        columns["No answer"] = [str(trial.unanswered) for trial in trials]
         rows = tuple(zip(*columns.values(), strict=True))
         caption = f"Percent of n, with a 95 % interval ({WILSON})."
         return Table(self.title, tuple(columns), rows, text_columns=2, caption=caption)

@@ -29,7 +29,6 @@ from medexam.experiments.store.run_folder import PREDICTIONS, RunFolder
 from medexam.measures.own import load_metric
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
-from medexam.predictions.calls import count_tokens
 from medexam.programs import AskingProgram, save_program
 from medexam.programs.fields import AskedText
 from medexam.programs.loading import PROGRAM, demonstrations
@@ -170,7 +169,6 @@ class Trials:
             if known is not None or len(answers) < len(self._validation):
                 return
             predictions = [answers[question.key][0] for question in self._plan.validation.question_set.questions]
-            calls = [call for one in predictions for call in one.calls]
             golds: Any = self._plan.validation.question_set.golds
             trial = Trial(
                 number=max((trial.number for trial in trials), default=0) + 1 if number is None else number,
@@ -181,8 +179,7 @@ class Trials:
                 right=sum(golds[one.question].accepts(one.answer) for one in predictions),
                 unanswered=sum(one.answer is None for one in predictions),
                 score=sum(answers[one.question][1] for one in predictions) / len(predictions),
-                calls=len(calls),
-                tokens=sum(count_tokens(calls, f"{part}_tokens") or 0 for part in ("prompt", "completion")),
+                calls=sum(len(one.calls) for one in predictions),
             )
             self._write(program, predictions, digest)
             self._optimization.trials = _ordered(*trials, trial)
