@@ -198,7 +198,7 @@ def _words(content: Any) -> str:
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the last user message; behind calls of tools, their results with what follows them."""
-    dialogue = [(message["role"], _words(message["content"])) for message in messages]
+    dialogue: list[tuple[str, str]] = [(message["role"], _words(message["content"])) for message in messages]
     replies = [place for place, (role, _) in enumerate(dialogue) if role == "assistant"]
     if not any(role == "tool" for role, _ in dialogue):
         return next(words for role, words in reversed(dialogue) if role == "user")
