@@ -363,7 +363,7 @@ class RunFolder(WorkFolder):
     @property
     def has_shards(self) -> bool:
         """Whether something lies in shards."""
-        return any(path.stat().st_size for path in (self.path / SHARDS).glob("*.jsonl"))
+        return any(path.is_file() and path.stat().st_size for path in (self.path / SHARDS).glob("*.jsonl"))
 
     def scan_shards(self) -> Iterator[Prediction]:
         """Yield every prediction of the shards, shard by shard; raises as `read_predictions` does."""
