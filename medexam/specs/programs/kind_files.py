@@ -97,7 +97,7 @@ class KindSpec(StepsSpec):
         changed = {
             name: _plain(getattr(self, name))
             for name in _OF_PROGRAM + (_OF_STEP if isinstance(self, ModuleSpec) else ())
-            if name in fields and getattr(self, name) != fields[name].default
+            if name in fields and getattr(self, name) != fields[name].get_default(call_default_factory=True)
         }
         retriever = getattr(self, "retriever", None)
         if self.asking.retrieval is None or retriever == RetrieverSpec():
@@ -138,7 +138,9 @@ class KindSpec(StepsSpec):
     def _put(self, key: str, value: Any) -> Any:
         """Return what is set, with nothing where that is what a step has by itself."""
         if isinstance(value, Mapping):
-            return {inner: put for inner, part in value.items() if (put := self._put(inner, part)) is not None}
+            parts = {inner: put for inner, part in value.items() if (put := self._put(inner, part)) is not None}
+            is_name = key == "words" and len(parts) == 1 and parts.keys() <= {"kind", "group"}
+            return next(iter(parts.values())) if is_name else parts
         if not isinstance(value, str) or not value.startswith("$"):
             return value
         setting = _plain(getattr(self, value[1:]))
