@@ -72,7 +72,7 @@ def build_identity(
         facts["model"] = dict(model or {})
         if models:
             draws = program.asking.sets_temperature
-            facts["models"] = {name: _further(cell.models[name], known, draws=draws) for name, known in models.items()}
+            facts["models"] = {name: _further(cell.models[name], entry, draws=draws) for name, entry in models.items()}
         facts |= {"words": dict(words), "prompts": prompts and list(prompts)}
         if dspy:
             facts["dspy"] = dspy

@@ -32,8 +32,8 @@ def complete_override(incomplete: str) -> list[str]:
     else:
         children = [item for node in nodes for item in _children(node, schema).items()]
         words = {
-            f"{prefix}{name}{'.' if any(_children(child, schema) for child in found) else '='}"
-            for name, found in children
+            f"{prefix}{name}{'.' if any(_children(child, schema) for child in nodes_below) else '='}"
+            for name, nodes_below in children
         }
     return sorted(word for word in words if word.startswith(incomplete))
 

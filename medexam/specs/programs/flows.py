@@ -43,8 +43,8 @@ class StepPart(NamedTuple):
     @property
     def answers(self) -> bool:
         """Whether the step writes `answer`."""
-        is_named = self.step.rename is None and self.step.add is None
-        return is_named and (not isinstance(self.step, AskStep) or "answer" in self.step.signature.outputs)
+        is_unnamed = self.step.rename is None and self.step.add is None
+        return is_unnamed and (not isinstance(self.step, AskStep) or "answer" in self.step.signature.outputs)
 
     @property
     def own_module(self) -> str | None:
@@ -167,36 +167,36 @@ class StepsSpec(ProgramSpec):
         words = Asking() if self.answering is None else self.answering.asking
         sole = None if self.sole is None else self.sole.program.asking
         judges = any(_judges(part.program) for part, _ in parts)
-        codes = [code for part, asked in parts for code in (*asked.codes, part.own_module) if code is not None]
-        models = [name for part, asked in parts for name in (part.step.model, *asked.models) if name is not None]
+        codes = [code for part, asking in parts for code in (*asking.codes, part.own_module) if code is not None]
+        models = [name for part, asking in parts for name in (part.step.model, *asking.models) if name is not None]
         alone = replace(
             sole or Asking(optimizers=OF_MODULES, saved_as={"kind": MODULE}),
-            answers_anything=all(asked.answers_anything for part, asked in parts if part.answers),
+            answers_anything=all(asking.answers_anything for part, asking in parts if part.answers),
         )
         return replace(
             alone,
             engine_needs=self.needs_of(None),
             words=words.words,
-            pictures=max((asked.pictures or 0 for _, asked in parts), default=0) or None,
+            pictures=max((asking.pictures or 0 for _, asking in parts), default=0) or None,
             asked_groups=words.asked_groups,
             option_text_norm=words.option_text_norm,
             could_be_guided=(sole or words).could_be_guided,
             draws=any(
-                (part.step.samples is not None or asked.draws)
+                (part.step.samples is not None or asking.draws)
                 and part.step.temperature is None
                 and part.step.model is None
-                for part, asked in parts
+                for part, asking in parts
             ),
-            sets_temperature=any(part.step.temperature or asked.sets_temperature for part, asked in parts),
+            sets_temperature=any(part.step.temperature or asking.sets_temperature for part, asking in parts),
             asks_repeatedly=sole is not None and self.votes,
-            answers_tasks=any(asked.answers_tasks for _, asked in parts),
+            answers_tasks=any(asking.answers_tasks for _, asking in parts),
             optimizers=() if judges else alone.optimizers,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
             models=tuple(dict.fromkeys(models)),
             retrieval=self._find_retrieval(),
             local_reader=self._find_reader(),
-            module_adapter=next((asked.module_adapter for _, asked in parts if asked.module_adapter), None),
-            adapter_code=next((asked.adapter_code for _, asked in parts if asked.adapter_code), None),
+            module_adapter=next((asking.module_adapter for _, asking in parts if asking.module_adapter), None),
+            adapter_code=next((asking.adapter_code for _, asking in parts if asking.adapter_code), None),
         )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

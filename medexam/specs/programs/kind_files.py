@@ -76,8 +76,8 @@ class KindSpec(StepsSpec):
             if getattr(self, name) == type(self).model_fields[name].default or not conditions:
                 continue
             if not any(all(map(self._is, only.items())) for only in conditions):
-                wanted = " and ".join(_told(key, value) for key, value in conditions[0].items())
-                raise ValueError(f"{name} belongs to {wanted}: set that too, or leave {name} out")
+                condition = " and ".join(_told(key, value) for key, value in conditions[0].items())
+                raise ValueError(f"{name} belongs to {condition}: set that too, or leave {name} out")
         super().check_steps()
 
     @property
@@ -109,8 +109,8 @@ class KindSpec(StepsSpec):
     def _steps(self) -> list[Tree]:
         steps = list(self._put_in(self.template["steps"]))
         fields = type(self).model_fields
-        beside = {*self._parameters, *_OF_PROGRAM, "kind", "name"}
-        names = [name for name in fields if name not in beside and getattr(self, name) != fields[name].default]
+        other_names = {*self._parameters, *_OF_PROGRAM, "kind", "name"}
+        names = [name for name in fields if name not in other_names and getattr(self, name) != fields[name].default]
         for name in () if isinstance(self, ModuleSpec) else names:
             answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
             if len(answering) != 1:
@@ -148,9 +148,9 @@ class KindSpec(StepsSpec):
 
     def _is(self, condition: tuple[str, Any]) -> bool:
         """Return whether a parameter has the value, or one of the values."""
-        name, wanted = condition
+        name, values = condition
         value = getattr(self, name)
-        return value is not None if wanted == "set" else value in (wanted if isinstance(wanted, list) else [wanted])
+        return value is not None if values == "set" else value in (values if isinstance(values, list) else [values])
 
     @property
     def label_words(self) -> list[str]:

@@ -58,14 +58,14 @@ class ReplySpec(WordsSpec):
     def asking(self) -> Asking:
         """What it asks: dialogues, a choice where the answer is guided, pictures where they are shown."""
         examples = self.examples if self.asked_as == "few_shot" else None
-        shown = self.images != "hidden"
+        has_pictures = self.images != "hidden"
         chooses = self.answer_format == "guided" or self.answer_after_budget
         return Asking(
-            engine_needs=EngineNeeds(chat=True, guided=chooses, closes=self.answer_after_budget, pictures=shown),
+            engine_needs=EngineNeeds(chat=True, guided=chooses, closes=self.answer_after_budget, pictures=has_pictures),
             words=WordFiles(
                 "instructions", self.prompt, (self.asked_as,), self.answer_form, examples, self.prompt_language
             ),
-            pictures=self.image_side if shown else None,
+            pictures=self.image_side if has_pictures else None,
             could_be_guided=self.answer_format == "free",
             optimizers=get_args(OptimizerKind),
             optimized_for=get_args(Metric),
