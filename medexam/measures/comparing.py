@@ -106,11 +106,6 @@ class Paired:
         return next(iter(self.sheet.scores))
 
     @property
-    def cluster_count(self) -> int:
-        """How many clusters the items come from."""
-        return len(set(self.sheet.clusters))
-
-    @property
     def resampled(self) -> frozenset[Resampling]:
         """What the intervals of all differences resample, or why there are none."""
         return frozenset(measure.difference.resampled for pair in self.pairs for measure in pair.measures.values())

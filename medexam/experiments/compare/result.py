@@ -72,7 +72,7 @@ class Comparison:
             "dataset": self.runs[0].record.cell.dataset.name,
             "baseline": keys[0],
             "questions": len(self.questions),
-            paired.clusters.replace(" ", "_"): paired.cluster_count,
+            paired.clusters.replace(" ", "_"): len(set(paired.sheet.clusters)),
             "dropped": dict(self.scope.exclusions),
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},

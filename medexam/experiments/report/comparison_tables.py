@@ -40,7 +40,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     """Describe what was compared: a sentence on the questions, then what to know of how the runs differ."""
     dataset, paired = comparison.runs[0].record.cell.dataset, comparison.statistics
     languages = list(dict.fromkeys(run.record.cell.dataset.language for run in comparison.runs))
-    n, clusters = len(comparison.questions), paired.cluster_count
+    n, clusters = len(comparison.questions), len(set(paired.sheet.clusters))
     origin = f" of {clusters} {paired.clusters}" if clusters < n else ""
     lines = [
         f"{n} questions{origin} of {dataset.name} {', '.join(languages)}: those that "

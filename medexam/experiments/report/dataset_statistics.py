@@ -5,7 +5,7 @@ Vilares and Gómez-Rodríguez (2019), table 2. A word is what stands between whi
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -108,7 +108,11 @@ def statistics_tables(statistics: Statistics) -> list[Table]:
     }
     totals = {name: lengths["questions"]["words"]["n"] for name, lengths in statistics["by_discipline"].items()}
     columns |= {"All": totals, "With image": statistics["images_by_discipline"]}
-    tables = [_counts(f"{statistics['name']} {statistics['language']} · {number}", totals, columns)]
+    counts = [[str(name), *(column.get(name) or 0 for column in columns.values())] for name in totals]
+    counts.append(["all", *(sum(filter(None, column.values())) for column in columns.values())])
+    rows = [(name, *(f"{count:,}" for count in row)) for name, *row in counts]
+    title = f"{statistics['name']} {statistics['language']} · {number}"
+    tables = [Table(title, ("Discipline", *columns), tuple(rows), caption="Questions by discipline.")]
     tables += [lengths_table(statistics, "year")] if statistics["by_year"] else []
     most = max(group["options"] for group in statistics["positions"])
     rows = []
@@ -133,11 +137,3 @@ def lengths_table(statistics: Statistics, facet: Literal["year", "discipline"]) 
     title = f"Lengths by {facet} · {statistics['name']} {statistics['language']}"
     caption = "Means, with the standard deviation. Answers: each option on its own."
     return Table(title, headers, tuple(rows), caption=caption)
-
-
-def _counts(title: str, names: Iterable[str], columns: Mapping[str, Mapping[str, int | None]]) -> Table:
-    """Show a row a discipline, and their sums."""
-    counts = [[name, *(column.get(name) or 0 for column in columns.values())] for name in names]
-    counts.append(["all", *(sum(filter(None, column.values())) for column in columns.values())])
-    rows = tuple((str(name), *(f"{number:,}" for number in numbers)) for name, *numbers in counts)
-    return Table(title, ("Discipline", *columns), rows, caption="Questions by discipline.")
