@@ -26,9 +26,9 @@ class AskedText(str):
 
     def __new__(cls, text: str, question: Asked) -> "AskedText":
         """Make the text of `question`."""
-        made = super().__new__(cls, text)
-        made.source = question
-        return made
+        value = super().__new__(cls, text)
+        value.source = question
+        return value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "source":

@@ -203,8 +203,8 @@ def _as_prediction(output: Any) -> Any:
         return dspy.Prediction(**dict(output))
     if is_dataclass(output) and not isinstance(output, type):
         return dspy.Prediction(**vars(output))
-    is_named = isinstance(output, Mapping) and all(isinstance(name, str) for name in output)
-    return dspy.Prediction(**output) if is_named else output
+    is_mapping = isinstance(output, Mapping) and all(isinstance(name, str) for name in output)
+    return dspy.Prediction(**output) if is_mapping else output
 
 
 def make_module(spec: OwnSpec) -> dspy.Module:

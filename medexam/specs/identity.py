@@ -83,10 +83,10 @@ def build_identity(
     return facts
 
 
-def _further(model: ModelSpec, known: Mapping[str, Any], *, draws: bool) -> dict[str, Any]:
+def _further(model: ModelSpec, facts: Mapping[str, Any], *, draws: bool) -> dict[str, Any]:
     """Return what an answer depends on of a further model; the tokens of its replies stand with the program's."""
     sampling = _sampling(model, 0, draws=draws) | {"max_tokens": model.max_tokens}
-    return {**known, "sampling": sampling, "request": _request(model)}
+    return {**facts, "sampling": sampling, "request": _request(model)}
 
 
 def _request(model: ModelSpec) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[st
     Labels of cells that differ in neither stay equal: what else differs, such as the data set, is shown beside them.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
-    shown: dict[str, Any] = {"program": True, "model": {"temperature", "max_tokens", "seed", *_DRAWING, *_REQUEST}}
-    documents = [cell.model_dump(mode="json", include=shown) for cell in cells]
+    included: dict[str, Any] = {"program": True, "model": {"temperature", "max_tokens", "seed", *_DRAWING, *_REQUEST}}
+    documents = [cell.model_dump(mode="json", include=included) for cell in cells]
     for label, document in zip(labels, documents, strict=True):
         groups.setdefault(label, []).append(document)
     names = []

@@ -140,6 +140,6 @@ def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:
             raise SpecError(f"--set {setting}: write it as key=value, such as --set dataset.language=es")
         key, text = path.strip(), text.strip()
         # A signature's types and commas are no YAML.
-        whole = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
-        overrides[key] = text if whole else parse_yaml(text, f"--set {key}")
+        is_text = key.endswith(".signature") and "->" in text and text[0] not in "'\"[{"
+        overrides[key] = text if is_text else parse_yaml(text, f"--set {key}")
     return overrides

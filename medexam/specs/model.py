@@ -196,8 +196,8 @@ class ModelSpec(Spec):
         """Return what the class of an engine that an installed package adds says of itself; None if it says nothing."""
         if self.engine in get_args(EngineName) or (self.is_own and not self.engine.startswith(f"{ENGINES}:")):
             return None
-        found = getattr(load_object(self.engine, ENGINES), trait, None)
-        return found(*arguments) if callable(found) else found
+        value = getattr(load_object(self.engine, ENGINES), trait, None)
+        return value(*arguments) if callable(value) else value
 
     @property
     def loads_weights(self) -> bool:

@@ -102,5 +102,5 @@ def _suggest(text: str, engines: tuple[str, ...]) -> str:
         return f"did you mean {scheme}://{place.lstrip('/')}? "
     if Path(text).exists():
         return f"did you mean ./{text}? "
-    meant = nearest(text, [*engines, *_profile_names()])
-    return f"did you mean {meant}? " if meant else ""
+    suggestion = nearest(text, [*engines, *_profile_names()])
+    return f"did you mean {suggestion}? " if suggestion else ""

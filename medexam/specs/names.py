@@ -26,8 +26,8 @@ def part_name(name: str, shipped: Collection[str], group: str) -> str:
     if not is_own_name(name, group):
         names = ", ".join([*shipped, *added_names(group)])
         problem = f"is none of {names}" if names else "names no code"
-        if meant := nearest(name, [*shipped, *added_names(group)]):
-            problem = f"{problem}: did you mean {meant}?"
+        if suggestion := nearest(name, [*shipped, *added_names(group)]):
+            problem = f"{problem}: did you mean {suggestion}?"
         raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     if name in added_names(group):
         return f"{group}:{name}"

@@ -54,8 +54,8 @@ def _expand(
         name = settings.pop("spec", None)
         if not isinstance(name, str):
             raise SpecError(f"{SUITE}: {member!r} names no spec: give its name or path, alone or under `spec`")
-        beside = folder / name
-        entry = read(str(beside) if beside.is_file() else name)
+        path = folder / name
+        entry = read(str(path) if path.is_file() else name)
         if SUITE in entry:
             raise SpecError(f"{SUITE}: {name} is a suite itself: list its specs instead")
         settings = {**shared, **settings}

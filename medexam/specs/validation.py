@@ -189,11 +189,11 @@ def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = 
     synonyms = [SYNONYMS[key.lower()]] if SYNONYMS.get(key.lower()) in names else []
     suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
     suffix = f" of {where}" if where else ""
-    meant = f"did you mean {suggestions[0]!r}? " if suggestions else ""
+    advice = f"did you mean {suggestions[0]!r}? " if suggestions else ""
     if len(names) <= MOST_CHOICES:
-        return f"{meant}the choices{suffix} are {', '.join(names)}"
+        return f"{advice}the choices{suffix} are {', '.join(names)}"
     closest = difflib.get_close_matches(key, names, n=CLOSEST, cutoff=0)
-    return f"{meant}the nearest of {len(names)} choices{suffix} are {', '.join(closest)}; `medexam schema` lists all"
+    return f"{advice}the nearest of {len(names)} choices{suffix} are {', '.join(closest)}; `medexam schema` lists all"
 
 
 def _known(model: type[BaseModel], loc: list[str]) -> list[str]:

@@ -82,14 +82,14 @@ def combine(question: Question, answers: Sequence[Answered], rule: Combine) -> P
     )
 
 
-def _chances(question: Question, said: Answered) -> Mapping[int, float]:
+def _chances(question: Question, member: Answered) -> Mapping[int, float]:
     """Return the probability of each option by its printed number.
 
     An answer without option scores has all of it; without an answer too, each option has the same.
     """
-    if said.option_scores is not None:
-        return normalise_scores(said.option_scores)
+    if member.option_scores is not None:
+        return normalise_scores(member.option_scores)
     numbers = question.option_numbers
-    if said.answer is None:
+    if member.answer is None:
         return dict.fromkeys(numbers, 1 / len(numbers))
-    return {number: float(number == said.answer) for number in numbers}
+    return {number: float(number == member.answer) for number in numbers}

@@ -237,8 +237,8 @@ class StepsSpec(ProgramSpec):
         settings += [
             part.program.asking.retrieval for part in self.parts.values() if part.program.asking.retrieval is not None
         ]
-        written = max((one.k for one in settings if one.query == "written"), default=0)
-        ways = list(dict.fromkeys(replace(one, k=written) if one.query == "written" else one for one in settings))
+        most = max((one.k for one in settings if one.query == "written"), default=0)
+        ways = list(dict.fromkeys(replace(one, k=most) if one.query == "written" else one for one in settings))
         if len(ways) > 1:
             raise ValueError(
                 "its steps look up passages in several ways, and a program may use only one: use one program that "

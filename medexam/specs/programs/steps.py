@@ -141,8 +141,8 @@ def _one_step(step: object) -> object:
         return step
     names = [name for name in STEPS if isinstance(step, Mapping) and name in step]
     if len(names) != 1:
-        found = " and ".join(names) if names else repr(step)[:60]
-        raise ValueError(f"a step is one of {', '.join(STEPS)}, found {found}")
+        step_text = " and ".join(names) if names else repr(step)[:60]
+        raise ValueError(f"a step is one of {', '.join(STEPS)}, found {step_text}")
     assert isinstance(step, Mapping)  # noqa: S101 - it has a name
     if isinstance(words := step.get("words"), str):
         words = {"group": words} if words in SIDE_WORDS else {"kind": words}
