@@ -12,7 +12,6 @@ from .discovery.registry import Registry as Registry
 from .engines.embedded import EmbeddedEngine as EmbeddedEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
-from .engines.vllm import VLLMEngine as VLLMEngine
 from .launch.command import Launch as Launch
 from .launch.command import ServerSettings as ServerSettings
 from .launch.command import plan_server as plan_server

@@ -22,7 +22,6 @@ from .programs.needs import Asking as Asking
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.needs import Query as Query
 from .programs.needs import ReaderSettings as ReaderSettings
-from .programs.needs import RetrievalSettings as RetrievalSettings
 from .programs.retrieving import RetrievingSpec as RetrievingSpec
 from .retriever import RetrieverSpec as RetrieverSpec
 from .schema import spec_schema as spec_schema
