@@ -108,9 +108,9 @@ def statistics_tables(statistics: Statistics) -> list[Table]:
     }
     totals = {name: lengths["questions"]["words"]["n"] for name, lengths in statistics["by_discipline"].items()}
     columns |= {"All": totals, "With image": statistics["images_by_discipline"]}
-    counts = [[str(name), *(column.get(name) or 0 for column in columns.values())] for name in totals]
-    counts.append(["all", *(sum(filter(None, column.values())) for column in columns.values())])
-    rows = [(name, *(f"{count:,}" for count in row)) for name, *row in counts]
+    counts = {str(name): [column.get(name) or 0 for column in columns.values()] for name in totals}
+    counts["all"] = [sum(filter(None, column.values())) for column in columns.values()]
+    rows = [(name, *(f"{count:,}" for count in row)) for name, row in counts.items()]
     title = f"{statistics['name']} {statistics['language']} · {number}"
     tables = [Table(title, ("Discipline", *columns), tuple(rows), caption="Questions by discipline.")]
     tables += [lengths_table(statistics, "year")] if statistics["by_year"] else []
