@@ -21,7 +21,15 @@ from dspy.lm15 import response_from_openai_chat
 
 from medexam.dspy_internals import read_litellm_error
 from medexam.dspy_requests import read_generation
-from medexam.errors import AuthError, CallError, CallTimeoutError, InvalidRequestError, ServerError, TransportError
+from medexam.errors import (
+    AuthError,
+    CallError,
+    CallTimeoutError,
+    InvalidRequestError,
+    ServerError,
+    TransportError,
+    UnsupportedFeatureError,
+)
 from medexam.inputs import load_json
 from medexam.model_calls import Ending, Generation, read_ending
 from medexam.serve.asking import note_discarded
@@ -202,6 +210,16 @@ def _one_line(message: str) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
 
 
+class OneReplyError(UnsupportedFeatureError):
+    """The server ignores `n`: one reply came to each prompt."""
+
+
+def check_several(reply: Mapping[str, Any], prompts: int, expected: int) -> None:
+    """Raise `OneReplyError` if one reply came to each prompt, and several were asked for."""
+    if len(reply.get("choices") or ()) == prompts < expected:
+        raise OneReplyError("the server ignores n", feature="n")
+
+
 def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:
     """Read each choice of a chat reply; raises `ServerError` unless all `samples` are there and can be read.
 
@@ -209,6 +227,7 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Gener
     """
     with reading_reply():
         body = writable(reply)
+        check_several(body, 1, samples)
         choices = body.get("choices") or ()
         if len(choices) != samples:
             raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")

@@ -8,6 +8,7 @@ chat endpoint, whose parser separates reasoning from the reply. This module know
 they mean.
 """
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -30,7 +31,15 @@ from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
 from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import call_litellm, check_ending, read_chat, read_usage, reading_reply
+from medexam.serve.engines.litellm_calls import (
+    OneReplyError,
+    call_litellm,
+    check_ending,
+    check_several,
+    read_chat,
+    read_usage,
+    reading_reply,
+)
 from medexam.serve.engines.prompt_text import Renderer
 from medexam.serve.logprobs.tokens import TokenPath, build_reading
 from medexam.serve.logprobs.vllm import Tokenizer, read_continuations
@@ -104,7 +113,7 @@ class VLLMEngine(HostedEngine):
         self._enforced, self._read = Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
-        self._lists = all(server.is_vllm for server in capabilities)
+        self._lists = self._gives_several = all(server.is_vllm for server in capabilities)
         batcher: Any = partial(Batcher, busy_at=lambda: pool.limit.value // 2)
         self._choices: Batcher[str, list[_Written]] = batcher(self._complete, self._most_prompts)
         self._replies: Batcher[str, list[_Written]] = batcher(
@@ -136,7 +145,7 @@ class VLLMEngine(HostedEngine):
     @property
     def shares_prompts(self) -> bool:
         """Whether one request brings several replies to its prompt."""
-        return all(server.is_vllm for server in self.capabilities)
+        return self._gives_several
 
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""
@@ -183,6 +192,15 @@ class VLLMEngine(HostedEngine):
 
     async def answer(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
+        try:
+            return await self._answer(dialogue)
+        except OneReplyError:
+            # A gateway that drops `n`: each reply is asked for by itself, under the seed that vLLM gives it.
+            self._gives_several = False
+        singles = (self._answer(dialogue.with_samples(1, number)) for number in range(dialogue.sampling.samples))
+        return [reply for (reply,) in await asyncio.gather(*singles)]
+
+    async def _answer(self, dialogue: Dialogue) -> list[Generation]:
         sampling = dialogue.sampling
         if dialogue.continuations is not None:
             if dialogue.pictures or dialogue.turns is not None:
@@ -390,6 +408,7 @@ class VLLMEngine(HostedEngine):
             call: Any = {"prompt": prompt, "extra_body": body, "timeout_s": self.pool.timeout_s}
             reply = await call_litellm("atext_completion", model, own=True, **call, **server.connection)
             with reading_reply():
+                check_several(reply, len(prompts), expected)
                 choices = _order_choices(reply, expected)
                 return choices if raw else _read_completions(reply, choices, self.model, len(prompts))
 

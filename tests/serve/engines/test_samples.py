@@ -25,3 +25,17 @@ async def test_a_server_is_asked_once_for_several_replies(wire: Wire, choices: l
         assert [bool(one.prompt_tokens) for one in several] == [True, False, False]
         if choices and wire.tokenize:
             assert several[0].reply == choices[len(f"<u>{'x' * n}\n<a>{{Answer: ") % 4]
+
+
+@pytest.mark.parametrize(
+    "wire", [Wire(several=False), Wire(several=False, tokenize=False)], ids=["completions", "chat"]
+)
+async def test_behind_a_gateway_that_drops_n_each_reply_has_a_request_and_a_seed(wire: Wire) -> None:
+    drawn = {"temperature": 0.9, "seed": 5, "samples": 3}
+    with serving(wire):
+        async with reaching(wire, temperature=0.9) as engine:
+            found = await engine.reply(ask("x", **drawn))
+            assert len(found) == 3
+            assert not engine.shares_prompts
+    bodies = [*wire.bodies(COMPLETIONS), *wire.bodies(CHAT)]
+    assert sorted((body.get("n", 1), body["seed"]) for body in bodies) == [(1, 5), (1, 6), (1, 7), (3, 5)]
