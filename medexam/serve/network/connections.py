@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
+import aiohttp
 import httpx
 
 from medexam.errors import SpecError
@@ -87,6 +88,9 @@ class _PatientClient(httpx.AsyncClient):
                 return await super().send(request, **options)
         except TimeoutError:
             raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
+        except aiohttp.ClientError as error:
+            # The transport below httpx has errors of its own for replies that are no HTTP.
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
 
 
 class _BoundedStream(httpx.AsyncByteStream):
