@@ -211,13 +211,14 @@ def _one_line(message: str) -> str:
 
 
 class OneReplyError(UnsupportedFeatureError):
-    """The server ignores `n`: one reply came to each prompt."""
+    """One reply came to each prompt, or to the first alone, where more were asked for."""
 
 
 def check_several(reply: Mapping[str, Any], prompts: int, expected: int) -> None:
-    """Raise `OneReplyError` if one reply came to each prompt, and several were asked for."""
-    if len(reply.get("choices") or ()) == prompts < expected:
-        raise OneReplyError("the server ignores n", feature="n")
+    """Raise `OneReplyError` if one reply came to each prompt, or to the first alone, and more were asked for."""
+    count = len(reply.get("choices") or ())
+    if count < expected and count in (1, prompts):
+        raise OneReplyError(f"{expected} replies were asked for and {count} came", feature="n")
 
 
 def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:

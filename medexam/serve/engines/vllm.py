@@ -12,10 +12,10 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from medexam.errors import (
     EndpointSilentError,
@@ -69,6 +69,7 @@ _PLAIN_FIELDS = (
 )
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
 
+T = TypeVar("T")
 _Written = tuple[Generation, tuple[int, ...] | None]
 """A completion and its tokens; None if the server does not return them."""
 
@@ -388,13 +389,27 @@ class VLLMEngine(HostedEngine):
         """Send one request for the replies to all of these prompts; `body` is JSON."""
         fields = {"add_special_tokens": False, **json.loads(body)}
         samples = fields.get("n", 1)
-        raw = await self._post(prompts, fields, len(prompts) * samples)
+        try:
+            raw = await self._post(prompts, fields, len(prompts) * samples)
+        except OneReplyError:
+            return await self._apart(partial(self._complete, body), prompts)
         return [raw[start : start + samples] for start in range(0, len(raw), samples)]
 
     async def _complete_tokens(self, body: str, prompts: list[TokenPath]) -> list[dict[str, Any]]:
         """Read what is told of prompts of token ids, in their order."""
         fields = {"return_tokens_as_token_ids": True, **json.loads(body)}
-        return await self._post([list(prompt) for prompt in prompts], fields, len(prompts), raw=True)
+        try:
+            return await self._post([list(prompt) for prompt in prompts], fields, len(prompts), raw=True)
+        except OneReplyError:
+            return await self._apart(partial(self._complete_tokens, body), prompts)
+
+    async def _apart(self, complete: Callable[[list[Any]], Awaitable[list[T]]], prompts: list[Any]) -> list[T]:
+        """Complete each of several prompts by itself, as behind a gateway that drops all prompts but the first."""
+        if len(prompts) == 1:
+            raise OneReplyError("the server ignores n", feature="n")
+        # Of two prompts one reply may have been lost on its way.
+        self._lists = self._lists and len(prompts) == 2
+        return [reply for (reply,) in await asyncio.gather(*(complete([prompt]) for prompt in prompts))]
 
     async def _post(self, prompts: list[Any], fields: dict[str, Any], expected: int, *, raw: bool = False) -> list[Any]:
         """Ask for completions, whose choices are returned as they came if `raw`; a reply that lacks some is asked for
