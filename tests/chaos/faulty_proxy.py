@@ -30,6 +30,8 @@ class Proxy:
     retry_after: str = "0.05"
     dies_after: int | None = None
     """Completions after which it is dead; None never."""
+    certain: list[str] = field(default_factory=list)
+    """What the next completions meet, whatever is drawn."""
     dead: bool = False
     done: Counter[str] = field(default_factory=Counter)
     """What it did to completions, by kind; `passed` is nothing."""
@@ -41,6 +43,8 @@ class Proxy:
 
     def draw(self) -> str:
         """The fate of the next completion."""
+        if self.certain:
+            return self.certain.pop()
         passed = 1 - sum(self.faults.values())
         (fate,) = self._random.choices([*self.faults, "passed"], [*self.faults.values(), max(passed, 0.0)])
         return fate

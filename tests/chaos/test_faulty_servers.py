@@ -87,7 +87,7 @@ def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, caplog, monke
         ]
         with proxying(*proxies):
             endpoints = [CLOSED, *(proxy.address for proxy in proxies)]
-            broken = Meets(lambda: breaks(proxies, FAULTS))
+            broken = Meets(lambda: breaks(proxies, FAULTS, tuple(FAULTS)))
             chaotic = run(endpoints, dataset, "chaotic", broken, timeout_s=5.0, answer_format="guided")
     assert "no server answers at http://127.0.0.1:9/v1" in caplog.text
     assert chaotic.complete
@@ -100,10 +100,10 @@ def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, caplog, monke
     assert set(done) >= {*FAULTS}, done
 
 
-def breaks(proxies: Sequence[Proxy], faults: Mapping[str, float]) -> None:
-    """From now on completions meet these faults."""
+def breaks(proxies: Sequence[Proxy], faults: Mapping[str, float], certain: Sequence[str]) -> None:
+    """From now on completions meet these faults by chance; the first ones at each proxy meet those of `certain`."""
     for proxy in proxies:
-        proxy.faults = faults
+        proxy.faults, proxy.certain = faults, [*certain]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_log_probabilities_over_faulty_servers_are_those_without_faults(run) -> 
         proxies = [Proxy(wire.address, faults={}, seed=3), Proxy(wire.address, faults={}, seed=4)]
         with proxying(*proxies):
             # A probe of a busy machine takes seconds: no call may be cut short, so none stalls.
-            broken = Meets(lambda: breaks(proxies, {**FAULTS, "stall": 0.0}))
+            broken = Meets(lambda: breaks(proxies, {**FAULTS, "stall": 0.0}, ("reset",)))
             endpoints = [proxy.address for proxy in proxies]
             chaotic = run(endpoints, dataset, "chaotic", broken, timeout_s=30.0, kind="likelihood")
     assert chaotic.complete
