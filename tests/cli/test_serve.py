@@ -36,7 +36,7 @@ def cpu_build(model: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_it_serves_until_a_signal_and_leaves_nothing(model: Path, tmp_path: Path, number: signal.Signals) -> None:
     port = free_port()
-    registry = Registry(tmp_path / "cache" / "servers.json")
+    registry = Registry(tmp_path / "cache" / "server_list.json")
     words = ["serve", str(model), "--port", str(port), "--folder", str(tmp_path)]
     command = [sys.executable, "-c", "from medexam.cli import run_command; run_command()", *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

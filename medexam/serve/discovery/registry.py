@@ -113,4 +113,4 @@ class Registry:
 
 def local_registry() -> Registry:
     """Return the registry of this machine, which `medexam serve` writes unless it is told another."""
-    return Registry(cache_dir() / "servers.json")
+    return Registry(cache_dir() / "server_list.json")
