@@ -57,6 +57,15 @@ OverridesOption = Annotated[
         help="Override a key, such as dataset.language=es.",
     ),
 ]
+RunsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[RUN...]",
+        autocompletion=complete_run,
+        show_default=False,
+        help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
+    ),
+]
 RunsDirOption = Annotated[Path | None, typer.Option(help="Where runs are kept; $MEDEXAM_RUNS or ./runs by default.")]
 BaselineOption = Annotated[
     Path | None, typer.Option(metavar="RUN", help="The run that the others are compared with; the first by default.")

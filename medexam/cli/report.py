@@ -11,8 +11,8 @@ from medexam.cli.options import (
     JsonOption,
     LatexOption,
     RescoreOption,
+    RunsArgument,
     RunsDirOption,
-    complete_run,
     data_read_once,
 )
 from medexam.cli.views.output import check_endings, print_json, write_file
@@ -33,15 +33,7 @@ def _check_layout(layout: str | None) -> str | None:
 
 
 def report(
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[RUN...]",
-            autocompletion=complete_run,
-            show_default=False,
-            help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
-        ),
-    ] = None,
+    runs: RunsArgument = None,
     baseline: BaselineOption = None,
     as_json: JsonOption = False,
     plots: Annotated[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import JsonOption, LatexOption, RunsDirOption, complete_run
+from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption, complete_run
 from medexam.cli.views.output import check_endings, print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
 from medexam.errors import DatasetError, EngineError, RunFolderError
@@ -202,15 +202,7 @@ def _find_key(query: str, keys: tuple[str, ...]) -> str:
 
 
 def board(
-    runs: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="RUN...",
-            autocompletion=complete_run,
-            show_default=False,
-            help="Run folders, folders of runs, or ids; all runs of the runs directory by default.",
-        ),
-    ] = None,
+    runs: RunsArgument = None,
     as_json: JsonOption = False,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the board as Markdown.")] = None,
     latex: LatexOption = None,
