@@ -48,7 +48,7 @@ def _arrange(table: SourceTable, spec: ColumnsSpec) -> SourceTable:
 def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     """Add a column `KEYED` to the table, empty where the key has no answer; raise `DatasetError` if it does not fit.
 
-    A column that both have joins them, whether it is stated or not; rows are joined in order only where there is none.
+    A column that both have joins them, whether it is stated or not; rows are joined in order only without one.
     """
     source = "dataset.answers" if key.path is None else str(key.path)
     column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])

@@ -280,7 +280,7 @@ def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled
 
 
 def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
-    """Find the letter or number at the beginning of each option; empty texts where there is none."""
+    """Find the letter or number at the beginning of each option; an empty text for none."""
     matches = map(OWN_LABEL.match, texts)
     return tuple(plain_label(match[match.lastindex or 2]) if match else "" for match in matches)
 

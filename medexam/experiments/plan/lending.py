@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 def with_lender(cell: AnyCell) -> AnyCell:
     """Return the cell with the run beside it that has answered most of its pending questions, which are then lent.
 
-    Unchanged where there is none, where no model is asked, and for a run that --fresh began.
+    Unchanged without one, if no model is asked, and for a run that --fresh began.
     """
     # Which further models gave another run's answers is not compared.
     if not cell.asks_model or not cell.pending or cell.cell.asked_models:
@@ -105,7 +105,7 @@ def describe_lent(cell: AnyCell) -> str | None:
 def _answered_by_one(folder: RunFolder, identity: ModelIdentity | None) -> tuple[KnownModel | None, set[str]]:
     """Return the model that gave most of a run's answers, nothing of it doubted, and the keys of what it answered.
 
-    `identity`: only a model that does not differ from it. None and no key where there is none.
+    `identity`: only a model that does not differ from it. None and no key without one.
     """
     models = {
         key: entry

@@ -157,7 +157,7 @@ def submit(job: Job) -> str:
 
 
 def call_slurm(*command: str, environment: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run one of Slurm's commands; raises `EngineError` where there is none, or it does not answer."""
+    """Run one of Slurm's commands; raises `EngineError` if there is no Slurm, or it does not answer."""
     try:
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except OSError:

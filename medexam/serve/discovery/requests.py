@@ -36,7 +36,7 @@ NEUTRAL: Mapping[str, tuple[float, ...]] = {
 in two ways, and llama.cpp's `repeat_penalty` is the other one's penalty."""
 _SYSTEMS = ("Be brief.", "You sit an exam in medicine: be brief, be exact, and give a reason for all that you say.")
 """A short and a long system message: only one that reaches the model costs what it is long, since a template may write
-one of its own where there is none."""
+one of its own without it."""
 _HELLO = {"role": "user", "content": "Say hello."}
 _MOST_COUNTED = 10**9
 """Tokens of one reply; those of thousands of replies together still fit in any table."""
@@ -63,7 +63,7 @@ def rename_limit(fields: Mapping[str, Any], limit: str | None) -> dict[str, Any]
 
 
 def first_message(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message of a chat reply; an empty one where there is none."""
+    """Return the message of a chat reply; an empty one without it."""
     return (reply.get("choices") or [{}])[0].get("message") or {}
 
 

@@ -126,7 +126,7 @@ class KindSpec(StepsSpec):
         return steps
 
     def _put_in(self, steps: list[Tree]) -> Iterator[Tree]:
-        """Yield the steps that are there, each with what is set in the place of parameters."""
+        """Yield the steps that are there, each with the values of its parameters."""
         for step in steps:
             if all(map(self._is, step.get("only", {}).items())):
                 yield {
