@@ -150,7 +150,7 @@ async def test_without_endpoints_the_servers_of_this_machine_are_asked_with_thei
         await build_engine(alone)
     with serving(Wire(key="open-sesame")) as wire:
         write_key(tmp_path / "the.key", "open-sesame")
-        Registry(tmp_path / "servers.json").add(entry(wire, key_file=tmp_path / "the.key"))
+        Registry(tmp_path / "server_list.json").add(entry(wire, key_file=tmp_path / "the.key"))
         engine = await build_engine(alone)
         assert engine.info().model == "tiny"
         await engine.aclose()
