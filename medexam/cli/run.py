@@ -185,7 +185,37 @@ def run(
         return
     if settings.accept_model_change and not any(planned.asks_model for planned in plan.cells):
         raise SpecError("--accept-model-change: no program of this plan asks a model; leave it out")
-    _carry_out(plan, settings, " ".join(specs or []), as_json=as_json)
+    from medexam.experiments.entry.carry_out import carry_out
+    from medexam.experiments.run.spending import Limits
+
+    plan = replace(
+        plan,
+        accept_model_change=settings.accept_model_change,
+        accept_refusals=settings.accept_refusals,
+        keeps_items=not settings.without_items,
+    )
+    limits = Limits(
+        settings.max_failures,
+        settings.max_tokens,
+        settings.max_cost,
+        settings.max_minutes,
+        in_flight=settings.in_flight,
+    )
+    runs_dir, track = plan.runs_dir, settings.tracking_uri or True
+    ray = (settings.ray_address or "") if settings.executor == "ray" else None
+    runs, stop, expenses = carry_out(plan, limits=limits, workers=settings.workers, ray=ray, track=track)
+    is_complete = stop is None and all(run.complete for run in runs)
+    incomplete = "" if is_complete else _incomplete(" ".join(specs or []), plan, runs, stop, expenses)
+    runs = [run for run in runs if not run.folder.repeat_number]
+    # MLflow weighs as much as a hundred thousand questions; it takes their place.
+    del plan
+    from medexam.experiments.track import track_runs
+
+    _print_runs(runs_dir, runs, as_json=as_json)
+    send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
+    if incomplete:
+        print_notice(incomplete)
+        raise typer.Exit(INCOMPLETE)
 
 
 @settings_as_flags
@@ -276,41 +306,6 @@ def _say_language(specs: list[str], settings: RunSettings, plan: "Plan") -> None
     for name, language in datasets:
         if [name] == specs and language == "es" and len(datasets) == 1 and "en" in CATALOGUE[name].languages:
             print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
-
-
-def _carry_out(plan: "Plan", settings: RunSettings, spec: str, *, as_json: bool) -> None:
-    """Ask the pending questions, show the runs, and send them to MLflow; exit code 3 if any is still pending."""
-    from medexam.experiments.entry.carry_out import carry_out
-    from medexam.experiments.run.spending import Limits
-
-    plan = replace(
-        plan,
-        accept_model_change=settings.accept_model_change,
-        accept_refusals=settings.accept_refusals,
-        keeps_items=not settings.without_items,
-    )
-    limits = Limits(
-        settings.max_failures,
-        settings.max_tokens,
-        settings.max_cost,
-        settings.max_minutes,
-        in_flight=settings.in_flight,
-    )
-    runs_dir, track = plan.runs_dir, settings.tracking_uri or True
-    ray = (settings.ray_address or "") if settings.executor == "ray" else None
-    runs, stop, expenses = carry_out(plan, limits=limits, workers=settings.workers, ray=ray, track=track)
-    is_complete = stop is None and all(run.complete for run in runs)
-    incomplete = "" if is_complete else _incomplete(spec, plan, runs, stop, expenses)
-    runs = [run for run in runs if not run.folder.repeat_number]
-    # MLflow weighs as much as a hundred thousand questions; it takes their place.
-    del plan
-    from medexam.experiments.track import track_runs
-
-    _print_runs(runs_dir, runs, as_json=as_json)
-    send_to_mlflow(track_runs, runs, tracking_uri=settings.tracking_uri, runs_dir=runs_dir)
-    if incomplete:
-        print_notice(incomplete)
-        raise typer.Exit(INCOMPLETE)
 
 
 def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
+from heapq import nsmallest
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NoReturn
@@ -250,12 +251,14 @@ def read_sample(folder: RunFolder, most: int, questions: Collection[str] = ()) -
     """
     table, facts = folder.path / PARQUET, {}
     with folder.opened_predictions() as predictions:
-        keys = sorted(questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())[:most]
+        keys = nsmallest(most, questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())
         if keys and table.is_file():
             import pyarrow.parquet
 
-            rows = pyarrow.parquet.read_table(table, filters=[("question", "in", keys)]).to_pylist()
-            facts = {row["question"]: {name: row[name] for name in ("gold", "right") if name in row} for row in rows}
+            names = pyarrow.parquet.read_schema(table).names
+            columns = [name for name in ("question", "gold", "right") if name in names]
+            rows = pyarrow.parquet.read_table(table, columns=columns, filters=[("question", "in", keys)]).to_pylist()
+            facts = {row.pop("question"): row for row in rows}
         return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
 
 
