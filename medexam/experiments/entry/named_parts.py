@@ -10,7 +10,7 @@ import yaml
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.specs import load_document
 from medexam.specs.loading import SpecSource
-from medexam.specs.matrix import listed, replace_model
+from medexam.specs.matrix import listed, sampling_of
 from medexam.specs.model_words import ADDRESSES, read_model
 
 Document = dict[str, Any]
@@ -62,21 +62,17 @@ def ask_addresses(
     With `only_look`, a server that is not there is taken to be vLLM; else it raises `EngineError`.
     """
     tree, changes = dict(document), dict(overrides)
-    addresses = [text for text in listed(changes.get("model", tree.get("model"))) if _is_address(text)]
-    if not addresses:
+    part = changes if "model" in changes else tree
+    models = listed(part.get("model"))
+    if not any(map(_is_address, models)):
         return tree, changes
     keys = {name: changes.get(f"model.{name}") for name in ("api_key_env", "api_key_file")}
-    models = {address: _find(address, keys, only_look=only_look) for address in addresses}
-    if "model" not in changes:
-        return {**tree, "model": models[addresses[0]]}, changes
-    tree, replaced = replace_model(tree, changes)
-    sampling = tree.get("model", {})
-    sampling = sampling if isinstance(sampling, Mapping) else {}
-    filled = [
-        {**sampling, **models[text]} if _is_address(text) else new
-        for text, new in zip(listed(changes["model"]), listed(replaced["model"]), strict=True)
-    ]
-    return tree, {**changes, "model": filled if isinstance(changes["model"], list) else filled[0]}
+    sampling = sampling_of(tree.get("model"))
+    if "model" in tree:
+        tree["model"] = sampling
+    filled = [{**sampling, **_find(one, keys, only_look=only_look)} if _is_address(one) else one for one in models]
+    part["model"] = filled if isinstance(part["model"], list) else filled[0]
+    return tree, changes
 
 
 def _find(address: str, keys: Mapping[str, Any], *, only_look: bool) -> Document:
