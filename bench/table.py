@@ -1,4 +1,4 @@
-"""Runs the benches of speed and writes their table into `docs/performance.md`; what `make bench` calls.
+"""Runs the benches of speed and writes their table into `docs/evidence.md`; what `make bench` calls.
 
     python bench/table.py [--endpoint http://127.0.0.1:8000/v1] [--only-write]
 
@@ -18,7 +18,7 @@ from typing import Any
 
 BENCH = Path(__file__).parent
 RESULTS = BENCH / "results"
-PAGE = BENCH.parent / "docs" / "performance.md"
+PAGE = BENCH.parent / "docs" / "evidence.md"
 OPENING, CLOSING = "<!-- written by bench/table.py -->\n", "<!-- end -->\n"
 
 COMMANDS = {

@@ -150,7 +150,6 @@ class RunSettings(PlanSettings):
 
 
 @settings_as_flags
-@data_read_once()
 def run(
     settings: RunSettings,
     specs: Annotated[
@@ -169,13 +168,14 @@ def run(
     """
     if settings.executor != "ray" and settings.ray_address is not None:
         raise typer.BadParameter("needs --executor ray", param_hint="--ray-address")
-    if settings.resume is not None:
-        plan = _plan_pending(settings.resume, specs, settings)
-    elif specs:
-        plan = _plan(specs, settings, fresh=settings.fresh, repeat=settings.repeat)
-        _say_language(specs, settings, plan)
-    else:
+    if settings.resume is None and not specs:
         raise SpecError("nothing to run: give a SPEC, or a run to continue with --resume RUN")
+    with data_read_once():
+        if settings.resume is not None:
+            plan = _plan_pending(settings.resume, specs, settings)
+        else:
+            plan = _plan(specs or [], settings, fresh=settings.fresh, repeat=settings.repeat)
+            _say_language(specs or [], settings, plan)
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")

@@ -18,11 +18,16 @@ def reads_kept() -> Iterator[None]:
 
     A scope inside another one shares what that holds. Everything is let go at the end of the outermost.
     """
-    token = _memory.set({} if (memory := _memory.get()) is None else memory)
+    if _memory.get() is not None:
+        yield
+        return
+    token = _memory.set(memory := {})
     try:
         yield
     finally:
         _memory.reset(token)
+        # Tasks that were begun within the block hold a copy of its context.
+        memory.clear()
 
 
 def keep(worth: Callable[[V], bool]) -> Callable[[Callable[P, V]], Callable[P, V]]:
