@@ -12,8 +12,6 @@ from .options import TrackingOption as TrackingOption
 from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import settings_as_flags as settings_as_flags
-from .result_files import ImportSettings as ImportSettings
-from .result_files import take_files as take_files
 from .views.output import print_by_kind as print_by_kind
 from .views.output import print_json as print_json
 from .views.output import send_to_mlflow as send_to_mlflow

@@ -15,9 +15,9 @@ from medexam.cli.options import (
     complete_run,
     settings_as_flags,
 )
-from medexam.cli.result_files import ImportSettings, replace_files
 from medexam.cli.views.output import check_endings, print_json, write_file
 from medexam.cli.views.runs import print_notice, read_current
+from medexam.errors import SpecError
 from medexam.plugins import load_added
 
 GATE_FAILED = 1
@@ -52,7 +52,6 @@ else:
 
 @settings_as_flags
 def compare(
-    importing: ImportSettings,
     sections: SectionSettings,
     runs: Annotated[
         list[Path] | None,
@@ -60,8 +59,8 @@ def compare(
             metavar="[RUN RUN...]",
             autocompletion=complete_run,
             show_default=False,
-            help="The baseline, then what to compare with it: run folders, folders of runs, ids in the runs directory, "
-            "or other harnesses' files of results, if an installed package reads them; all runs there by default.",
+            help="The baseline, then what to compare with it: run folders, folders of runs, or ids in the runs "
+            "directory; all runs there by default.",
         ),
     ] = None,
     baseline: BaselineOption = None,
@@ -92,14 +91,16 @@ def compare(
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.paths import default_runs_dir, run_paths
 
     margin = None if fail_if is None else parse_gate(fail_if)
     finders = find_further(**vars(sections))
     root = runs_dir or default_runs_dir()
-    paths = replace_files(runs, importing, root) if runs else [root]
+    paths = run_paths(runs, root) if runs else [root]
+    for path in filter(Path.is_file, paths):
+        raise SpecError(f"{path} is a file: `medexam import {path} --dataset NAME` makes runs of a file of results")
     if baseline is not None:
-        first, *_ = replace_files([baseline], importing, root)
+        (first,) = run_paths([baseline], root)
         paths = [first, *(path for path in paths if path.resolve() != first.resolve())]
     folders = find_compared(paths)
     if rescore:

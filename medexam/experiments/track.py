@@ -286,7 +286,10 @@ def send_copy(
 
     experiment_id = _find_experiment(client, experiment)
     files = sorted(path for path in files if path.is_file() and path.name[0] != ".")
-    contents = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+    contents = []
+    for path in files:
+        with path.open("rb") as stream:
+            contents.append((path.name, hashlib.file_digest(stream, "sha256").hexdigest()))
     # All that is sent but for the name and the times, which continuing changes.
     digest, key = _hash([status, params, metrics, tags, dataset, contents]), _hash(key)
     olds = client.search_runs([experiment_id], f"tags.`{_KEY}` = '{key}'")

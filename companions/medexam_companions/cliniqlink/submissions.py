@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam import Prediction
-from medexam.cli import ImportSettings, print_notice, read_current, take_files
+from medexam.cli import print_notice, read_current
 from medexam.errors import SpecError
 from medexam.experiments import StoredRun, find_runs, run_paths
 from medexam.measures import find_benchmark
@@ -15,6 +15,7 @@ from medexam.predictions import Reason, Status
 from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.container import output_paths
 from medexam_companions.cliniqlink.reading import FILES
+from medexam_companions.harnesses import ImportSettings, take_files
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from medexam.cli import ImportSettings, JsonOption, RunsDirOption, settings_as_flags
+from medexam.cli import JsonOption, RunsDirOption, settings_as_flags
+from medexam_companions.harnesses.result_files import ImportSettings, take_files
 
 
 @settings_as_flags
@@ -29,12 +30,13 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-    from medexam.cli import print_json, print_notice, take_files
+    from medexam.cli import print_json, print_notice
     from medexam.experiments import Terminal, default_runs_dir, print_blocks, run_document
     from medexam.tables import NONE, Table, percent
 
     imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]
-    accounts = [run.environment["imported"] for run in imports]
+    # An importer of another package need not say how it matched.
+    accounts = [run.environment.get("imported", {}) for run in imports]
     if as_json:
         documents = zip(map(run_document, imports), accounts, strict=True)
         print_json([{**document, "imported": account} for document, account in documents])
@@ -44,11 +46,11 @@ def import_results(
             (
                 run.program,
                 run.model or NONE,
-                ", ".join(f"{count:,} by {method}" for method, count in account["by"].items()),
-                ", ".join(f"{account[name]:,} {name}" for name in left_out if account[name]) or "none",
+                ", ".join(f"{count:,} by {method}" for method, count in account.get("by", {}).items()) or NONE,
+                ", ".join(f"{account[name]:,} {name}" for name in left_out if account.get(name)) or "none",
                 f"{run.metrics.n:,}",
                 percent(run.score),
-                percent(account["stated"]),
+                percent(account.get("stated")),
             )
             for run, account in zip(imports, accounts, strict=True)
         )

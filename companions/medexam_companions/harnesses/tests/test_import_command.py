@@ -1,4 +1,4 @@
-"""`medexam import`, and `medexam compare` of other harnesses' files."""
+"""`medexam import`, and `medexam compare` of the runs that it makes."""
 
 import json
 from pathlib import Path
@@ -20,26 +20,26 @@ def test_imported_runs_are_runs(medexam, tmp_path) -> None:
     assert [run["run_id"] for run in json.loads(listed)] == [folder.name]
 
 
-def test_files_and_runs_are_compared_as_they_are(medexam) -> None:
+def test_imported_runs_are_compared_with_others(medexam) -> None:
     Path("spec.yaml").write_text(SPEC)
     medexam("run", "spec.yaml")
     (run,) = Path("runs").glob("*random*")
-    code, out, err = medexam("compare", run, SAMPLES, INSPECT, "--measure", "acc", "--json")
+    code, out, err = medexam("import", SAMPLES, INSPECT, "--dataset", "headqa_sample", "--measure", "acc", "--json")
     assert code == 2
     assert "has no measure 'acc'" in err
-    code, out, err = medexam("compare", run, SAMPLES, INSPECT, "--json")
+    code, _, err = medexam("compare", run, SAMPLES)
+    assert (code, f"medexam import {SAMPLES} --dataset NAME" in err) == (2, True), err
+    assert medexam("import", SAMPLES, INSPECT, "--dataset", "headqa_sample")[0] == 0
+    code, out, err = medexam("compare", "runs", "--baseline", run, "--json")
     assert code == 0, err
     found = json.loads(out)
     assert found["questions"] == 10
-    assert [one["program"] for one in found["runs"]] == [
-        "random",
-        *("lm_eval-headqa_en-acc", "lm_eval-headqa_en-acc_norm"),
+    baseline, *others = [one["program"] for one in found["runs"]]
+    assert baseline == "random"
+    assert sorted(others) == [
         *("inspect-headqa-choice-epoch-1", "inspect-headqa-choice-epoch-2"),
+        *("lm_eval-headqa_en-acc", "lm_eval-headqa_en-acc_norm"),
     ]
-    _, listed, _ = medexam("list", "--json")
-    assert len(json.loads(listed)) == 1
-    alone, *_ = medexam("compare", SAMPLES, "--dataset", "headqa_sample")
-    assert alone == 0
 
 
 def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
@@ -49,7 +49,6 @@ def test_what_cannot_be_imported_is_refused_in_one_line(medexam) -> None:
         (["import", SAMPLES, "--dataset", "casimedicos_spans"], "match no question"),
         (["import", SAMPLES, "--dataset", "headqa_sample", "--language", "es"], "--dataset and --language"),
         (["import", SAMPLES, "--dataset", "headqa_sample", "--set", "dataset.limit=3"], "the whole data set"),
-        (["compare", SAMPLES, INSPECT], "name the data set"),
         (["run", "spec.yaml", "--set", f"program={json.dumps(PROGRAM)}"], "there is no model to ask"),
     ):
         code, _, err = medexam(*arguments)

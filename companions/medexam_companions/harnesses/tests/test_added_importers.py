@@ -40,7 +40,8 @@ def test_a_packages_importer_reads_the_files_that_it_recognises(medexam, caplog)
     (run,) = Path("runs").iterdir()
     keys = json.loads((run / "spec.json").read_text())["questions"]
     Path("first.numbers").write_text(json.dumps(dict.fromkeys(keys, 1)))
-    code, out, err = medexam("compare", run, "first.numbers", "--json")
+    assert medexam("import", "first.numbers", "--dataset", "headqa_sample")[0] == 0
+    code, out, err = medexam("compare", "runs", "--baseline", run, "--json")
     assert code == 0, err
     one, other = json.loads(out)["runs"]
     assert (other["program"], other["metrics"]["measures"]["accuracy"]["value"]) == (
