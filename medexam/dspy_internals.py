@@ -11,68 +11,38 @@ from typing import Any
 
 from dspy import lm15
 from dspy.clients.errors import error_boundary
-from dspy.dsp.utils.settings import main_thread_config, thread_local_overrides
 from dspy.lm15 import Request
 
-from medexam.errors import (
-    AuthError,
-    BillingError,
-    CallError,
-    CallTimeoutError,
-    ConfigurationError,
-    ContextLengthError,
-    InvalidRequestError,
-    ProviderError,
-    RateLimitError,
-    ServerError,
-    TransportError,
-    UnsupportedFeatureError,
-    UnsupportedModelError,
-)
+from medexam import errors
+from medexam.errors import CallError
 
 _GUIDANCE = "\n\n  To fix:"
 """Opens what DSPy adds to some messages; it adds it again where its error is made."""
-_KINDS: dict[type[CallError], type[lm15.LM15Error]] = {
-    ContextLengthError: lm15.ContextLengthError,
-    UnsupportedModelError: lm15.UnsupportedModelError,
-    InvalidRequestError: lm15.InvalidRequestError,
-    AuthError: lm15.AuthError,
-    BillingError: lm15.BillingError,
-    RateLimitError: lm15.RateLimitError,
-    CallTimeoutError: lm15.TimeoutError,
-    ServerError: lm15.ServerError,
-    ProviderError: lm15.ProviderError,
-    UnsupportedFeatureError: lm15.UnsupportedFeatureError,
-    ConfigurationError: lm15.ConfigurationError,
-    TransportError: lm15.TransportError,
-    CallError: lm15.LM15Error,
-}
-"""Each kind stands before the wider one that it is a kind of."""
+_NAMES = {"CallError": "LM15Error", "CallTimeoutError": "TimeoutError"}
+"""Our error -> DSPy's of the same meaning where their names differ."""
 CALL_ERRORS = (CallError, lm15.LM15Error)
 """What a call of an engine breaks with: one of the user's own may raise DSPy's errors."""
 _FIELDS = ("status", "retry_after", "provider", "provider_code", "request_id")
 
 
-def current_settings() -> dict[str, Any]:
-    """Return DSPy's settings of this context.
-
-    `dspy.settings` looks both parts up for each of its attributes, which takes five times as long.
-    """
-    return {**main_thread_config, **thread_local_overrides.get()}
-
-
 def to_dspy_error(error: CallError) -> lm15.LM15Error:
     """Make DSPy's error of the same meaning and words."""
-    kind = next(theirs for ours, theirs in _KINDS.items() if isinstance(error, ours))
+    names = [_NAMES.get(kind.__name__, kind.__name__) for kind in type(error).__mro__]
+    kind = next(getattr(lm15, name) for name in names if hasattr(lm15, name))
     feature = {"feature": error.feature} if issubclass(kind, lm15.CapabilityError) else {}
-    return kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature)
+    made: lm15.LM15Error = kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature)
+    return made
 
 
 def from_dspy_error(error: lm15.LM15Error) -> CallError:
     """Make the error of a call that one of DSPy's is."""
-    kind = next(ours for ours, theirs in _KINDS.items() if isinstance(error, theirs))
+    ours = {theirs: name for name, theirs in _NAMES.items()}
+    names = [ours.get(kind.__name__, kind.__name__) for kind in type(error).__mro__]
+    kind = next(getattr(errors, name) for name in names if hasattr(errors, name))
     message = error.message.partition(_GUIDANCE)[0]
-    return kind(message, **{name: getattr(error, name) for name in _FIELDS}, feature=getattr(error, "feature", None))
+    fields = {name: getattr(error, name) for name in _FIELDS}
+    made: CallError = kind(message, **fields, feature=getattr(error, "feature", None))
+    return made
 
 
 @contextmanager
@@ -87,11 +57,8 @@ def dspy_faults() -> Iterator[None]:
 @contextmanager
 def dspy_errors(model: str) -> Iterator[None]:
     """Raise what a call breaks with, and any other error, as `dspy.LM` would."""
-    with error_boundary(model, unexpected=True):
-        try:
-            yield
-        except CallError as error:
-            raise to_dspy_error(error) from error
+    with error_boundary(model, unexpected=True), dspy_faults():
+        yield
 
 
 def open_cache(folder: Path) -> Any:
@@ -114,15 +81,6 @@ def chat_request_fields(request: Request) -> dict[str, Any]:
 
     fields: dict[str, Any] = request_kwargs(request, "chat")
     return fields
-
-
-def chat_output(response: lm15.Response) -> Any:
-    """Return what a call of a chat model gives for one reply: its text, or its parts if it has more."""
-    # Imported here: most replies are texts.
-    from dspy.clients.call_result import CallResult
-
-    (output,) = CallResult.native(response, model_type="chat", logprobs=False).outputs
-    return output
 
 
 def read_litellm_error(error: Exception, model: str) -> Exception:

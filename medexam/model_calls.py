@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -24,10 +23,6 @@ ChatMessage = dict[str, str]
 
 Reading = Literal["strict", "lenient"]
 """How a reply is read: by the format that was asked for, or as a careful marker would."""
-
-
-SAMPLES = "samples"
-"""Setting of a call: the number of its replies, each under a seed of its own; for engines that share a prompt alone."""
 
 
 class Sampling(NamedTuple):
@@ -47,23 +42,8 @@ class Sampling(NamedTuple):
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "Sampling":
         """Return what the settings of a language model say of it."""
-        get = settings.get
-        return cls(
-            get("max_tokens"),
-            get("temperature"),
-            get("top_p"),
-            get("top_k"),
-            get("seed"),
-            tuple(get("stop") or ()),
-            get(SAMPLES, 1),
-            get("frequency_penalty"),
-            get("presence_penalty"),
-        )
-
-    @property
-    def drawn_seed(self) -> int | None:
-        """The seed under which the first reply is drawn; None where nothing is drawn."""
-        return self.seed if self.temperature else None
+        given = {name: settings[name] for name in cls._fields if settings.get(name) is not None}
+        return cls(**{**given, "stop": tuple(given.get("stop", ()))})
 
     def changed(self, **fields: Any) -> "Sampling":
         """Return the same with other `fields`."""
@@ -78,9 +58,6 @@ class Sampling(NamedTuple):
         """Return the fields of a completions request."""
         ends = {"max_tokens": self.max_tokens, "stop": list(self.stop) or None}
         return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
-
-
-_content = itemgetter("content")
 
 
 class Dialogue(NamedTuple):
@@ -103,8 +80,6 @@ class Dialogue(NamedTuple):
     """Further fields of a request in OpenAI's chat dialect, such as `tools` and `response_format`."""
     turns: list[dict[str, Any]] | None = None
     """The messages in OpenAI's chat dialect where they say more, such as calls of tools; None where they do not."""
-    source: Any = None
-    """The request of DSPy's that it was read from; None if it was read from none."""
 
     @classmethod
     def of(cls, turns: list[ChatMessage], sampling: Sampling, **more: Any) -> "Dialogue":
@@ -125,8 +100,8 @@ class Dialogue(NamedTuple):
     @property
     def key(self) -> str:
         """All that a reply depends on but the seed, as a text."""
-        unseeded = self._replace(sampling=self.sampling.changed(seed=None), fields=dict(self.fields), source=None)
-        return json.dumps(unseeded, default=str, sort_keys=True)
+        unseeded = self._replace(sampling=self.sampling.changed(seed=None), fields=dict(self.fields))
+        return json.dumps([*unseeded, None], default=str, sort_keys=True)
 
     @property
     def media(self) -> list[str]:
@@ -140,20 +115,6 @@ class Dialogue(NamedTuple):
     def turns_with_opening(self) -> list[ChatMessage]:
         """The messages, and the opening as the assistant's behind them if there is one."""
         return [*self.messages, *([{"role": "assistant", "content": self.opening}] if self.opening else [])]
-
-    @property
-    def is_encodable(self) -> bool:
-        """Whether its texts can be sent: halves of surrogate pairs cannot."""
-        try:
-            "".join([self.opening, *map(_content, self.messages)]).encode()
-        except UnicodeEncodeError:
-            return False
-        return True
-
-    @property
-    def has_empty_turn(self) -> bool:
-        """Whether a message but the system's has no words; DSPy's request says what is wrong with it."""
-        return not all(map(_content, self.messages[self.messages[0]["role"] == "system" :]))
 
 
 class Ending(StrEnum):
@@ -239,8 +200,6 @@ class Generation:
     completion_tokens: int | None
     thinking_tokens: int | None = None
     """Those of the completion's that are thinking; None where the engine did not report it."""
-    seed: int | None = None
-    """The seed that it was drawn under; None where nothing was drawn."""
     refused: bool = False
     """Whether the reply stands where the provider tells that the model declined."""
     place: int | None = None

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import dspy
 
-from medexam.dspy_internals import CALL_ERRORS
 from medexam.model_calls import Dialogue, Generation
 from medexam.predictions.calls import ModelCall
 
@@ -34,16 +33,15 @@ class Draws:
         """Return the dialogue to send to a model: at a temperature and with a seed, under the first seed from its own
         that is free.
         """
-        sampling, seed = dialogue.sampling, dialogue.sampling.drawn_seed
-        if seed is None:
+        sampling, seed = dialogue.sampling, dialogue.sampling.seed
+        if seed is None or not sampling.temperature:
             return dialogue
-        key = model, dialogue.key
         with self._lock:
-            used_seeds = self._seeds[key]
+            used_seeds = self._seeds[model, dialogue.key]
             # A dialogue that asks for several replies takes as many seeds, one after the other.
-            while not used_seeds.isdisjoint(range(seed, seed + sampling.samples)):
+            while not used_seeds.isdisjoint(seeds := range(seed, seed + sampling.samples)):
                 seed += 1
-            used_seeds.update(range(seed, seed + sampling.samples))
+            used_seeds.update(seeds)
         return dialogue if seed == sampling.seed else dialogue.with_seed(seed)
 
 
@@ -59,18 +57,6 @@ class Calls:
     fault: Exception | None = None
     """What the last call broke with; None if it brought a reply."""
 
-    @contextmanager
-    def noting_fault(self) -> Iterator[None]:
-        """Keep what the call in the block breaks with; raises `OverError` if the question is over."""
-        if self.over:
-            raise OverError
-        self.fault = None
-        try:
-            yield
-        except CALL_ERRORS as error:
-            self.fault = error
-            raise
-
 
 class OverError(BaseException):
     """A module asks for a question whose time was over; no `except Exception` of its own continues it."""
@@ -83,7 +69,7 @@ class KeptCalls:
         self._calls: list[ModelCall] = []
         self._lock = threading.Lock()
 
-    def begin(self, call: ModelCall, replies: int) -> range:
+    def begin(self, call: ModelCall, replies: int = 1) -> range:
         """Keep a call that asks for `replies` replies; return their places."""
         with self._lock:
             begin = len(self._calls)
@@ -111,7 +97,7 @@ def keep_call(call: ModelCall) -> bool:
     """Keep a call that no engine of ours made; return whether calls are kept here."""
     keeper: KeptCalls | None = dspy.settings.get(KEPT)
     if keeper is not None:
-        keeper.begin(call, 1)
+        keeper.begin(call)
     return keeper is not None
 
 
@@ -124,7 +110,6 @@ def shared_draws() -> AbstractContextManager[None]:
 @contextmanager
 def recorded_calls() -> Iterator[Calls]:
     """Keep the calls that are made in the block."""
-    draws: Draws | None = dspy.settings.get(_DRAWS)
-    calls = Calls() if draws is None else Calls(draws)
+    calls = Calls(dspy.settings.get(_DRAWS) or Draws())
     with dspy.context(**{CALLS: calls}):
         yield calls

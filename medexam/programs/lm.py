@@ -7,38 +7,31 @@ Programs that ship ask it by dialogues, and modules of the user's own as DSPy as
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from functools import cache
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar
 
 import dspy
-from dspy.lm15 import Request, Response
-from dspy.utils.usage_tracker import UsageTracker
+from dspy.lm15 import Request, Response, StreamDeltaEvent, TextDelta, response_to_events
+from dspy.utils.callback import BaseCallback
 
-from medexam.dspy_internals import CALL_ERRORS, chat_output, current_settings, dspy_errors, dspy_faults
-from medexam.dspy_requests import build_request, read_dialogue, read_generations, stream_response, write_response
+from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
+from medexam.dspy_requests import build_request, is_words, read_dialogue, read_generation, write_response
 from medexam.event_loop import background_loop
 from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
-from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls
+from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls, OverError
 from medexam.specs import ModelSpec
+from medexam.text import writable
 
 T = TypeVar("T")
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
-_SAMPLING = frozenset(get_type_hints(Sampling)) - {"samples"}
-"""Settings of a call that a dialogue has room for."""
-
-
-class Askable(Protocol):
-    """What a language model asks: an engine."""
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample."""
-        ...
+_SAMPLING = frozenset(Sampling._fields) - {"samples"}
+_PIECE = 16
+"""Characters of a piece of a streamed reply, a few tokens."""
 
 
 class OtherModelError(BaseException):
@@ -47,12 +40,25 @@ class OtherModelError(BaseException):
     No `Exception`: code that asks it may take those for faults of the model.
     """
 
-    def __init__(self, model: str) -> None:
-        """Name the model."""
-        super().__init__(
-            f"{model} is not the run's model: ask dspy.settings.lm, name further models in `models` of "
-            "a program of steps, or use medexam.Evaluate, where a module may ask any model"
-        )
+
+class OnlyModel(BaseCallback):
+    """Raises `OtherModelError` before another model than one, or its copies, is asked."""
+
+    def __init__(self, lm: dspy.BaseLM) -> None:
+        super().__init__()
+        self._engine = getattr(lm, "live_engine", lm)
+
+    def allows(self, lm: Any) -> bool:
+        """Return whether a model may be asked."""
+        return getattr(lm, "live_engine", lm) is self._engine
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002
+        """Look at the model of a call before it is made."""
+        if not self.allows(instance):
+            raise OtherModelError(
+                f"{instance.model} is not the run's model: ask dspy.settings.lm, name further models in `models` of "
+                "a program of steps, or use medexam.Evaluate, where a module may ask any model"
+            )
 
 
 def held_models(program: Any) -> list[dspy.BaseLM]:
@@ -63,154 +69,118 @@ def held_models(program: Any) -> list[dspy.BaseLM]:
     return [value for part in parts for value in vars(part).values() if isinstance(value, dspy.BaseLM)]
 
 
-def refuse_models(program: dspy.Module) -> None:
-    """Have the models that a module holds, and their copies, raise `OtherModelError` before they are asked."""
-    for lm in held_models(program):
-        lm.__class__ = _refusing(cast("Any", type(lm)))
-
-
-@cache
-def _refusing(kind: Any) -> type:
-    """Return a class of models that refuses each call, and is the same in all else."""
-
-    def refuse(self: Any, *_: Any, **__: Any) -> None:
-        raise OtherModelError(self.model)
-
-    async def arefuse(self: Any, *_: Any, **__: Any) -> None:
-        raise OtherModelError(self.model)
-
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__call__": refuse, "acall": arefuse}
-    return type(kind.__name__, (kind,), names)
-
-
-class OnlyModel(UsageTracker):
-    """Raises `OtherModelError` where a call of another model than one is told to DSPy's count of tokens."""
-
-    def __init__(self, model: str) -> None:
-        super().__init__()
-        self._model = model
-
-    def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
-        """Note a call that was made."""
-        if lm != self._model:
-            raise OtherModelError(lm)
-        super().add_usage(lm, usage_entry)
-
-
 @dataclass
-class _Sent:
-    """One call of a model."""
+class _Handed:
+    """What goes past DSPy while it makes a call of ours."""
 
-    dialogue: Dialogue
+    dialogue: Dialogue | None = None
+    """What is asked, if a program that ships asks."""
+    turns: list[dict[str, Any]] | None = None
+    """The messages in OpenAI's chat dialect, if DSPy was given such."""
     generations: list[Generation] = field(default_factory=list)
     """The replies, when they are there."""
 
 
-class _Recorder:
-    """Asks an engine, and keeps what it was asked and said; DSPy's requests are read, and its responses written."""
+_HANDED: ContextVar[_Handed] = ContextVar("handed")
 
-    def __init__(self, engine: Askable, draws: Draws | None, model: str, asked: str | None) -> None:
+
+@contextmanager
+def _handing(dialogue: Dialogue | None = None, turns: list[dict[str, Any]] | None = None) -> Iterator[_Handed]:
+    token = _HANDED.set(_Handed(dialogue, turns))
+    try:
+        yield _HANDED.get()
+    finally:
+        _HANDED.reset(token)
+
+
+class _KeepingEngine:
+    """An engine as DSPy asks one, which keeps what it was asked and said."""
+
+    def __init__(self, engine: Any, draws: Draws | None, model: str, asked: str | None) -> None:
         """Keep calls; `draws` counts those that nobody keeps, None where those keep their seeds.
 
         The engine says what the model takes in the form of its server; one that says nothing takes words alone. Models
         of one name draw an equal dialogue under one seed after the other. `asked` is the name of a further model in the
         spec.
         """
-        self.engine = engine
+        self._engine = engine
         self._draws = draws
         self._model = model
         self._asked = asked
-        self.takes_seed: bool = getattr(engine, "takes_seed", True)
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the engine's replies, under their seeds where they were drawn."""
-        with self._call(dialogue) as call:
-            call.generations = await self.engine.reply(call.dialogue)
-        return call.generations
-
-    def reply_blocking(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the same in a thread that waits."""
-        with self._call(dialogue) as call:
-            call.generations = background_loop().run(self.engine.reply(call.dialogue))
-        return call.generations
-
-    @contextmanager
-    def _call(self, dialogue: Dialogue) -> Iterator[_Sent]:
-        """Keep the call in the block."""
-        settings = current_settings()
-        calls: Calls | None = settings.get(CALLS)
-        keeper: KeptCalls | None = settings.get(KEPT)
-        draws = calls.draws if calls else self._draws
-        call = _Sent(draws.redraw(dialogue, self._model) if draws else dialogue)
-        sent = call.dialogue if self.takes_seed else call.dialogue.with_seed(None)
-        record, sampling = ModelCall.of(sent, self._asked), sent.sampling
-        places = keeper.begin(record, sampling.samples) if keeper else range(0)
-        try:
-            with calls.noting_fault() if calls else nullcontext():
-                yield call
-        except CALL_ERRORS as error:
-            if keeper is not None:
-                for place in places:
-                    keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
-            raise
-        seed = sampling.drawn_seed
-        if seed is not None or keeper:
-            call.generations = [
-                replace(
-                    one,
-                    seed=None if seed is None else seed + number,
-                    place=places[number] if number < len(places) else None,
-                )
-                for number, one in enumerate(call.generations)
-            ]
-        if keeper is not None:
-            for number, (place, generation) in enumerate(zip(places, call.generations, strict=False)):
-                keeper.end(place, record.with_reply(generation, number))
-        if calls is not None:
-            calls.generations.append(call.generations[0])
-
-
-class _DSPyEngine:
-    """A recorder under the names by which DSPy asks an engine and looks up what its model takes."""
-
-    def __init__(self, recorder: _Recorder) -> None:
-        self.recorder = recorder
-        engine = recorder.engine
         self.supports_function_calling: bool = getattr(engine, "supports_function_calling", False)
         self.supports_response_schema: bool = getattr(engine, "supports_response_schema", False)
         self.supported_params = frozenset(getattr(engine, "supported_params", ()))
 
-    def _write(self, generations: list[Generation]) -> Response:
-        return write_response(generations, takes_seed=self.recorder.takes_seed)
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the engine's replies, with their places among the calls that are kept."""
+        calls: Calls | None = dspy.settings.get(CALLS)
+        keeper: KeptCalls | None = dspy.settings.get(KEPT)
+        if draws := calls.draws if calls else self._draws:
+            dialogue = draws.redraw(dialogue, self._model)
+        if keeper is not None:
+            sent = dialogue if getattr(self._engine, "takes_seed", True) else dialogue.with_seed(None)
+            record = ModelCall.of(sent, self._asked)
+            places = keeper.begin(record, sent.sampling.samples)
+        if calls is not None:
+            if calls.over:
+                raise OverError
+            calls.fault = None
+        try:
+            generations: list[Generation] = await self._engine.reply(dialogue)
+        except CALL_ERRORS as error:
+            if calls is not None:
+                calls.fault = error
+            for place in places if keeper is not None else ():
+                keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            raise
+        if keeper is not None:
+            generations = [replace(one, place=place) for place, one in zip(places, generations, strict=True)]
+            for number, one in enumerate(generations):
+                keeper.end(places[number], record.with_reply(one, number))
+        if calls is not None:
+            calls.generations.append(generations[0])
+        return generations
 
-
-class _BlockingEngine(_DSPyEngine):
-    def complete(self, request: Request) -> Response:
-        """Return the engine's reply to a request of DSPy's."""
-        with dspy_faults():
-            return self._write(self.recorder.reply_blocking(_read(request)))
-
-    def stream(self, request: Request) -> Iterator[Any]:
-        """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
-        yield from stream_response(self.complete(request))
-
-
-class _AsyncEngine(_DSPyEngine):
     async def complete(self, request: Request) -> Response:
-        """Return the engine's reply to a request of DSPy's."""
+        """Return the engine's reply to a request of DSPy's, or to the dialogue that went past it."""
+        handed = _HANDED.get()
         with dspy_faults():
-            return self._write(await self.recorder.reply(_read(request)))
+            handed.generations = await self.reply(handed.dialogue or read_dialogue(request, handed.turns))
+        return write_response(handed.generations[0])
 
     async def stream(self, request: Request) -> AsyncIterator[Any]:
         """Yield the events of the reply, which comes whole, as `dspy.streamify` reads them."""
-        for event in stream_response(await self.complete(request)):
+        for event in _events(await self.complete(request)):
             yield event
 
 
-def _read(request: Request) -> Dialogue:
-    calls: Calls | None = dspy.settings.get(CALLS)
-    with calls.noting_fault() if calls else nullcontext():
-        return read_dialogue(request)
+class _BlockingEngine:
+    """The same for threads that wait."""
+
+    def __init__(self, engine: _KeepingEngine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def complete(self, request: Request) -> Response:
+        """Return the engine's reply to a request of DSPy's."""
+        return background_loop().run(self._engine.complete(request))
+
+    def stream(self, request: Request) -> Iterator[Any]:
+        """Yield the events of the reply."""
+        yield from _events(self.complete(request))
+
+
+def _events(response: Response) -> Iterator[Any]:
+    """Yield the events of a reply, its text in pieces: a listener misses a field that begins and ends in one piece."""
+    for event in response_to_events(response):
+        delta = event.delta if isinstance(event, StreamDeltaEvent) else None
+        if not isinstance(delta, TextDelta) or delta.logprobs:
+            yield event
+            continue
+        for begin in range(0, len(delta.text), _PIECE):
+            yield replace(event, delta=replace(delta, text=delta.text[begin : begin + _PIECE]))
 
 
 class EngineLM(dspy.LM):
@@ -220,71 +190,87 @@ class EngineLM(dspy.LM):
     """
 
     def __init__(
-        self, engine: Askable, model: str, draws: Draws | None = None, *, asked: str | None = None, **sampling: Any
+        self, engine: Any, model: str, draws: Draws | None = None, *, asked: str | None = None, **sampling: Any
     ) -> None:
         """Ask `engine`, under a name of `model`; `sampling` are settings of every call.
 
         With `draws`, equal requests at a temperature get one seed after the other. Without, only those of one question
         of a module of the user's own do. `asked` is its name in the spec where it is a further model.
         """
-        self.recorder = _Recorder(engine, draws, model, asked)
+        self._keeping = _KeepingEngine(engine, draws, model, asked)
         self.live_engine = engine
         self.shares_prompts: bool = getattr(engine, "shares_prompts", False)
         """Whether one request brings several replies to its prompt."""
         self.spec: ModelSpec | None = None
         """What it was built from; None if it was built from no spec."""
-        super().__init__(
-            model,
-            engine=_BlockingEngine(self.recorder),
-            async_engine=_AsyncEngine(self.recorder),
-            cache=False,
-            num_retries=0,
-            **sampling,
-        )
+        engines = {"engine": _BlockingEngine(self._keeping), "async_engine": self._keeping}
+        super().__init__(model, **engines, cache=False, num_retries=0, **sampling)
 
     def _get_initial_kwargs(self, *, temperature: Any, max_tokens: Any, **kwargs: Any) -> dict[str, Any]:
         """Keep the arguments that are given: DSPy refuses, or renames, budgets and temperatures by models' names."""
         options = {name: value for name, value in kwargs.items() if name != "rollout_id" or value is not None}
         return {"temperature": temperature, "max_tokens": max_tokens, **options}
 
+    async def ask(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to a dialogue, one for each sample; raises DSPy's errors."""
+        if not self._is_heard():
+            with dspy_errors(self.model):
+                return await self._keeping.reply(dialogue)
+        with _handing(dialogue) as handed:
+            await super().acall(build_request(self.model, dialogue))
+        return handed.generations
+
     async def acall(
         self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any
     ) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            outputs: list[Any] = await super().acall(prompt, messages=_drop_filenames(messages), **kwargs)
+            with _handing(turns=_drop_filenames(messages)):
+                outputs: list[Any] = await super().acall(prompt, messages=messages, **kwargs)
             return outputs
-        with dspy_errors(self.model):
-            return [_output(generation) for generation in await self.recorder.reply(dialogue)]
+        return [*map(_output, await self.ask(dialogue))]
 
     def __call__(self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            outputs: list[Any] = super().__call__(prompt, messages=_drop_filenames(messages), **kwargs)
+            with _handing(turns=_drop_filenames(messages)):
+                outputs: list[Any] = super().__call__(prompt, messages=messages, **kwargs)
             return outputs
-        with dspy_errors(self.model):
-            return [_output(generation) for generation in self.recorder.reply_blocking(dialogue)]
+        return [*map(_output, background_loop().run(self.ask(dialogue)))]
+
+    def _is_heard(self) -> bool:
+        """Return whether anything of DSPy's listens to its calls; a trace hears of predictors alone."""
+        settings = dspy.settings
+        callbacks = (*settings.callbacks, *self.callbacks)
+        if not all(isinstance(one, OnlyModel) and one.allows(self) for one in callbacks):
+            return True
+        return bool(
+            settings.track_usage or settings.usage_tracker or settings.send_stream or not settings.disable_history
+        )
 
     def _plain(self, prompt: Any, messages: list[dict[str, Any]] | None, kwargs: Mapping[str, Any]) -> Dialogue | None:
-        """Return a call of texts as a dialogue; None where it says more, or DSPy's listeners are to hear of it."""
+        """Return a call of texts as a dialogue; None where it says more, or DSPy's listeners are to hear of it.
+
+        DSPy says what is wrong with texts that are empty or cannot be sent.
+        """
         all_options = {**self.kwargs, **kwargs}
         settings = {name: value for name, value in all_options.items() if value is not None and name != "cache"}
-        turns = messages if messages is not None or not isinstance(prompt, str) else [_user(prompt)]
-        if turns is None or settings.keys() - _SAMPLING or self.callbacks or is_heard():
+        turns = [_user(prompt)] if messages is None and isinstance(prompt, str) else messages
+        if not turns or settings.keys() - _SAMPLING or self._is_heard() or not is_words(turns):
             return None
-        if not turns or not all(len(turn) == 2 and isinstance(turn.get("content"), str) for turn in turns):
+        texts = [turn["content"] for turn in turns]
+        if not all(texts) or writable(texts) != texts:
             return None
         if isinstance(settings.get("stop"), str):
             settings["stop"] = [settings["stop"]]
-        dialogue = Dialogue.of(turns, Sampling.of(settings))
-        return dialogue if _is_whole(dialogue) else None
+        return Dialogue.of(turns, Sampling.of(settings))
 
     def choose(self, prompt: str, options: Sequence[str]) -> str:
         """Choose the one of `options` that the model answers `prompt` with; it cannot write anything else.
 
         The prompt is a user's message in the model's chat template. The model chooses token by token.
         """
-        return self._ask(prompt, choices=tuple(options)).words
+        return self._ask_once(prompt, choices=tuple(options)).words
 
     def score(self, prompt: str, texts: Sequence[str], *, chat: bool = False) -> tuple[Continuation, ...]:
         """Score how likely the model finds each of `texts` right behind `prompt`: log-probabilities of tokens, in nats.
@@ -294,17 +280,17 @@ class EngineLM(dspy.LM):
         `LogprobsUnavailableError` if the model's server tells none.
         """
         request = ContinuationRequest(texts=tuple(texts), template=chat)
-        reading = self._ask(prompt, continuations=request).reading
+        reading = self._ask_once(prompt, continuations=request).reading
         assert reading is not None  # noqa: S101 - it was asked for
         return reading.continuations
 
-    def _ask(self, prompt: str, **more: Any) -> Generation:
+    def _ask_once(self, prompt: str, **more: Any) -> Generation:
         sampling = Sampling(temperature=self.kwargs.get("temperature"))
         with dspy_faults():
-            return self.recorder.reply_blocking(Dialogue([_user(prompt)], "", sampling, **more))[0]
+            return background_loop().run(self._keeping.reply(Dialogue([_user(prompt)], "", sampling, **more)))[0]
 
 
-def build_lm(model: ModelSpec, engine: Askable, draws: Draws | None = None, *, asked: str | None = None) -> EngineLM:
+def build_lm(model: ModelSpec, engine: Any, draws: Draws | None = None, *, asked: str | None = None) -> EngineLM:
     """Build the language model of a spec over an engine; `draws` and `asked` are those of `EngineLM`."""
     sampling = {"top_p": model.top_p, "top_k": model.top_k, "stop": list(model.stop) or None}
     lm = EngineLM(
@@ -334,39 +320,18 @@ def _user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-def _is_whole(dialogue: Dialogue) -> bool:
-    """Return whether an engine takes a dialogue as it is; DSPy says what is wrong with any other."""
-    return dialogue.is_encodable and not dialogue.has_empty_turn and bool(dialogue.messages)
-
-
 def _output(generation: Generation) -> Any:
-    """Return a reply as a call of DSPy's chat models does."""
-    is_text = generation.text is None and not generation.tool_calls
-    return generation.words if is_text else chat_output(write_response([generation]))
-
-
-def is_heard() -> bool:
-    """Return whether anything of DSPy's listens to calls of a model; a trace hears of predictors alone."""
-    settings = current_settings()
-    tracker = settings["usage_tracker"]
-    counts = settings["track_usage"] or (tracker is not None and type(tracker) is not OnlyModel)
-    listeners = counts or settings["callbacks"] or settings["send_stream"]
-    return bool(listeners) or not settings["disable_history"]
+    """Return a reply as a call of DSPy's chat models does: its text, or its parts if its thinking stands apart."""
+    text = generation.words or (None if generation.refused else "")
+    return {"text": text, "reasoning_content": generation.thinking} if generation.thinking else text
 
 
 async def ask_model(lm: dspy.BaseLM, dialogue: Dialogue, *, rollout_id: Any = None) -> list[Generation]:
-    """Return the replies of a model to a dialogue, one for each sample, under their seeds where they were drawn.
-
-    Raises DSPy's errors.
-    """
-    seed = dialogue.sampling.drawn_seed
-    if isinstance(lm, EngineLM) and not (rollout_id or lm.callbacks or is_heard()) and _is_whole(dialogue):
-        with dspy_errors(lm.model):
-            generations = await lm.recorder.reply(dialogue)
-        return generations if seed is not None else [replace(generation, seed=None) for generation in generations]
+    """Return the replies of a model to a dialogue, one for each sample; raises DSPy's errors."""
+    if isinstance(lm, EngineLM):
+        return await lm.ask(dialogue)
     options = {} if rollout_id is None else {"rollout_id": rollout_id}
-    response: Response = await lm.acall(build_request(lm.model, dialogue), **options)
-    return read_generations(response, dialogue, seed)
+    return [read_generation(await lm.acall(build_request(lm.model, dialogue), **options))]
 
 
 def in_bulk(lm: dspy.BaseLM | None, others: Mapping[str, dspy.BaseLM] = MappingProxyType({})) -> Any:

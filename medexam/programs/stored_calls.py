@@ -5,7 +5,7 @@ today's readers read anew.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import dspy
 from dspy.utils.exceptions import LMError
@@ -27,19 +27,15 @@ class _NoReplyError(BaseException):
 class _StoredReplies:
     """An engine that gives each dialogue its stored reply; it takes what the engine `like` takes."""
 
-    def __init__(self, calls: Sequence[ModelCall], like: object) -> None:
+    def __init__(self, calls: Sequence[ModelCall], like: object = None) -> None:
         self._waiting = [call for call in calls if call.has_reply]
         # What DSPy's adapters look up, under DSPy's names.
-        field_names = {name for call in calls for name in call.fields}
-        self.supports_function_calling: bool = (
-            getattr(like, "supports_function_calling", False) or "tools" in field_names
-        )
-        self.supports_response_schema: bool = (
-            getattr(like, "supports_response_schema", False) or "response_format" in field_names
-        )
+        names = {name for call in calls for name in call.fields}
+        self.supports_function_calling = getattr(like, "supports_function_calling", False) or "tools" in names
+        self.supports_response_schema = getattr(like, "supports_response_schema", False) or "response_format" in names
         self.supported_params = frozenset(getattr(like, "supported_params", ()))
 
-    def reply(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to these words, under this seed if several are stored."""
         record = ModelCall.of(dialogue)
         equal_calls = [call for call in self._waiting if call.words_sent == record.words_sent]
@@ -48,29 +44,6 @@ class _StoredReplies:
             self._waiting.remove(call)
             return [call.generation()]
         raise _NoReplyError
-
-
-class MadeUpReplies(Protocol):
-    """An engine of a look: it replies at once, and asks nobody."""
-
-    def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue."""
-
-
-class _AtOnce:
-    """Made-up replies as an engine."""
-
-    shares_prompts = False
-
-    def __init__(self, replies: MadeUpReplies) -> None:
-        self._replies = replies
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._replies, name)
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the same replies."""
-        return self._replies.reply(dialogue)
 
 
 class Look(NamedTuple):
@@ -106,12 +79,12 @@ async def look(
     return Look(keeper.all(), output, fault)
 
 
-def answered_by(replies: MadeUpReplies, lm: dspy.LM | None = None) -> EngineLM:
-    """Return a language model that is answered by these replies; with the settings of `lm`, if there is one."""
+def answered_by(engine: Any, lm: dspy.LM | None = None) -> EngineLM:
+    """Return a language model that is answered by an engine; with the settings of `lm`, if there is one."""
     settings = {"temperature": None, "max_tokens": None} if lm is None else lm.kwargs
-    return EngineLM(_AtOnce(replies), "medexam/stored" if lm is None else lm.model, **settings)
+    return EngineLM(engine, "medexam/stored" if lm is None else lm.model, **settings)
 
 
 def unasked_lm(model: ModelSpec, *, asked: str | None = None) -> EngineLM:
     """Build the language model of a spec over no engine: `look` puts stored replies in its place."""
-    return build_lm(model, _AtOnce(_StoredReplies((), None)), asked=asked)
+    return build_lm(model, _StoredReplies(()), asked=asked)

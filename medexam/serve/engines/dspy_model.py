@@ -13,7 +13,7 @@ import dspy
 from dspy.lm15 import Config, Request, Response, request_from_openai_chat
 
 from medexam.dspy_internals import CALL_ERRORS
-from medexam.dspy_requests import read_generations, send_request
+from medexam.dspy_requests import build_request, read_generation
 from medexam.errors import AnswerFormatError, EngineError
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
@@ -36,7 +36,7 @@ class RequestEngine:
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
-        return read_generations(await self._engine.complete(send_request(self._model, dialogue)), dialogue)
+        return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
 
 
 _SET_BY_MODULE = "set by the module"
@@ -95,11 +95,11 @@ class DSPyModelEngine(LookedAtModel):
         """Return the reply to one dialogue, alone in a list."""
         with dspy.context(**_UNHEARD):
             response: Response = await self._lm.acall(self._addressed(dialogue), cache=False)
-        return read_generations(response, dialogue)
+        return [read_generation(response)]
 
     def _addressed(self, dialogue: Dialogue) -> Request:
         """Return the request to this model, with its own settings where the dialogue says nothing."""
-        request = send_request(self._lm.model, dialogue)
+        request = build_request(self._lm.model, dialogue)
         own = {
             field.name: value
             for field in fields(Config)
@@ -152,8 +152,8 @@ def _identify(lm: Any) -> ModelIdentity:
     dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
     try:
         with dspy.context(**_UNHEARD):
-            responses = [lm(send_request(name, dialogue), cache=False) for _ in "12"]
-        first, second = (read_generations(response, dialogue)[0] for response in responses)
+            responses = [lm(build_request(name, dialogue), cache=False) for _ in "12"]
+        first, second = map(read_generation, responses)
     except Exception:
         return ModelIdentity(engine="dspy", name=name)
     behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
