@@ -8,8 +8,8 @@ from .loading import save_program as save_program
 from .outcome import build_prediction as build_prediction
 from .probabilities import OptionProbabilities as OptionProbabilities
 from .program_output import ProgramOutput as ProgramOutput
-from .retrieval.passages import PassageFinder as PassageFinder
-from .retrieval.reading import TextReader as TextReader
-from .retrieval.reading import list_hypotheses as list_hypotheses
+from .retrieving import PassageFinder as PassageFinder
+from .retrieving import TextReader as TextReader
+from .retrieving import list_hypotheses as list_hypotheses
 from .steps.branches import combine as combine
 from .stored_calls import look as look

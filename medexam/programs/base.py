@@ -1,61 +1,47 @@
 """What every program is: a DSPy module from a question to an answer, which asks by one function.
 
 A program is an async function of a question. What stands around it (passages, another order, a further seed, another
-model) is a `Way`, under which all calls inside its block are made. Programs know nothing of engines, golds, files or
+model) is a way, under which all calls inside its block are made. Programs know nothing of engines, golds, files or
 scores.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import dspy
-from dspy.utils.exceptions import ContextWindowExceededError
 
 from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.programs.fields import AskedText
 from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
-from medexam.questions import Question, Task, check_question
+from medexam.questions import Question, check_question
 from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.single_call import SingleCallAdapter, call_settings
-
-NO_INPUTS: Mapping[str, Any] = MappingProxyType({})
-
-
-@dataclass
-class SharedPrompt:
-    """The replies of one request that several runs of a program begin with, by what was asked."""
-
-    count: int
-    replies: dict[str, list[Generation] | ContextWindowExceededError] = field(default_factory=dict)
-    """What was asked -> a reply for each run; an error where it did not fit the model's context."""
-
-    async def reply(self, number: int, lm: dspy.BaseLM, dialogue: Dialogue) -> Generation:
-        """Return the reply of run `number`, asking for those of all runs where none was asked for yet."""
-        key = dialogue.key
-        if key not in self.replies:
-            try:
-                self.replies[key] = await ask_model(lm, dialogue.with_samples(self.count))
-            except ContextWindowExceededError as error:
-                self.replies[key] = error
-        replies = self.replies[key]
-        if isinstance(replies, ContextWindowExceededError):
-            raise replies
-        return replies[number]
 
 
 @dataclass
 class Run:
-    """One of the runs of a program that begin with one request."""
+    """One of the runs of a program that begin with one request, which brings a reply for each of them."""
 
-    shared: SharedPrompt
     number: int
+    count: int
+    replies: dict[str, asyncio.Future[list[Generation]]]
+    """What was asked -> the replies, or the error; the same mapping for all runs."""
     has_begun: bool = False
     """Whether its first reply came, so that it asks by itself."""
+
+    async def begin(self, lm: dspy.BaseLM, dialogue: Dialogue) -> Generation:
+        """Return the first reply of this run, asking for those of all runs where none did yet."""
+        key = dialogue.key
+        if key not in self.replies:
+            self.replies[key] = asyncio.ensure_future(ask_model(lm, dialogue.with_samples(self.count)))
+        generations = await self.replies[key]
+        self.has_begun = True
+        return generations[self.number]
 
 
 @dataclass
@@ -74,7 +60,7 @@ class _Way:
     """The run that the calls belong to; None where runs share no request."""
 
 
-_WAY: ContextVar[_Way | None] = ContextVar("way", default=None)
+_WAY: ContextVar[_Way] = ContextVar("way", default=_Way())
 
 
 @contextmanager
@@ -87,11 +73,11 @@ def asked_by(
     **inputs: Any,
 ) -> Iterator[None]:
     """Have the calls in the block made so, within the way of the block around."""
-    way = _WAY.get() or _Way()
+    way = _WAY.get()
     token = _WAY.set(
         _Way(
             lm or way.lm,
-            {**inputs, **way.inputs} if inputs else way.inputs,
+            {**inputs, **way.inputs},
             way.seeds_later + way.seed_step * seeds_later,
             way.seed_step * seed_step,
             run or way.run,
@@ -106,12 +92,16 @@ def asked_by(
 @contextmanager
 def own_way() -> Iterator[_Way]:
     """Give the way of the block around to code that makes its calls itself, in which there is none."""
-    way = _WAY.get() or _Way()
-    token = _WAY.set(None)
+    token = _WAY.set(_Way())
     try:
-        yield way
+        yield token.old_value if isinstance(token.old_value, _Way) else _Way()
     finally:
         _WAY.reset(token)
+
+
+def shown_question(question: Any) -> Any:
+    """Return a question as the way of the block shows it, such as with its options in another order."""
+    return _WAY.get().inputs.get("question", question)
 
 
 def current_lm(predictor: dspy.Predict | None = None) -> dspy.BaseLM:
@@ -119,9 +109,8 @@ def current_lm(predictor: dspy.Predict | None = None) -> dspy.BaseLM:
 
     Raises `ValueError` if there is none.
     """
-    way = _WAY.get()
     own = None if predictor is None else predictor.lm
-    lm: dspy.BaseLM | None = own or (way and way.lm) or dspy.settings.lm
+    lm: dspy.BaseLM | None = own or _WAY.get().lm or dspy.settings.lm
     if lm is None:
         raise ValueError("No LM is loaded: call dspy.configure(lm=...) first")
     return lm
@@ -159,9 +148,11 @@ class AskingProgram(dspy.Module):
         """Count how many times it asks one of the experiment's `models` at most; None: its `model`."""
         return self.calls_for(question) if model is None else 0
 
-    def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
-        """Return what prompts show of a demonstration, by field."""
-        return {name: value for name, value in demo.items() if name not in _BOOKKEEPING}
+    @staticmethod
+    def shown(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
+        """Return what prompts show of a demonstration, by field, without what DSPy's optimizers note beside it."""
+        notes = ("augmented", "dspy_uuid", "dspy_split")
+        return {name: value for name, value in demo.items() if name not in notes}
 
     async def answer(self, question: Any) -> ProgramOutput:
         """Answer one question; what derives from this class says how."""
@@ -176,20 +167,14 @@ class AskingProgram(dspy.Module):
         """Answer one question, in a thread that waits."""
         return run_blocking(self.aforward(question))
 
-    async def ask(self, predictor: dspy.Module, **inputs: Any) -> dspy.Prediction:
+    async def ask(self, predictor: dspy.Predict, **inputs: Any) -> dspy.Prediction:
         """Ask what one of DSPy's predictors asks, once, in the words of the program's adapter.
 
-        A module that asks no model, such as a look-up, is called as it is. Raises `ContextWindowExceededError` where
-        the prompt does not fit the model's context, and DSPy's other errors.
+        Raises `ContextWindowExceededError` where the prompt does not fit the model's context, and DSPy's other errors.
         """
-        way = _WAY.get() or _Way()
-        if "question" in inputs and "question" in way.inputs:
-            inputs["question"] = way.inputs["question"]
-        if not isinstance(predictor, dspy.Predict):
-            prediction: dspy.Prediction = await predictor.acall(**inputs)
-            return prediction
-        attributes, lm = vars(predictor), current_lm(predictor)
-        inputs |= {name: value for name, value in way.inputs.items() if name != "question"}
+        way, attributes, lm = _WAY.get(), vars(predictor), current_lm(predictor)
+        # Only what asks for a question is shown one.
+        inputs |= {name: value for name, value in way.inputs.items() if name != "question" or name in inputs}
         signature = inputs.pop("signature", attributes["signature"])
         demos = inputs.pop("demos", attributes["demos"])
         settings = call_settings(lm, attributes["config"])
@@ -197,8 +182,7 @@ class AskingProgram(dspy.Module):
             settings["seed"] = (lm.kwargs.get("seed") or 0) + way.seeds_later
         dialogue = self.adapter.build_dialogue(settings, signature, demos, inputs)
         if way.run is not None and not way.run.has_begun and getattr(lm, "shares_prompts", False):
-            generation = await way.run.shared.reply(way.run.number, lm, dialogue)
-            way.run.has_begun = True
+            generation = await way.run.begin(lm, dialogue)
         else:
             (generation,) = await ask_model(lm, dialogue, rollout_id=settings.get("rollout_id"))
         outputs = self.adapter.read_outputs(signature, inputs, generation)
@@ -214,10 +198,6 @@ class AskingProgram(dspy.Module):
         return prediction
 
 
-_BOOKKEEPING = {"augmented", "dspy_uuid", "dspy_split"}
-"""What DSPy's optimizers note beside the fields of a demonstration."""
-
-
 class ExamProgram(AskingProgram):
     """Base of the programs that answer exam questions.
 
@@ -227,41 +207,10 @@ class ExamProgram(AskingProgram):
     adapter: ExamAdapter
     reads_options = True
 
-    def shown(self, demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
+    @staticmethod
+    def shown(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
         """Return the question as a `Question`, then the rationale and the answer that there are; no passages."""
-        return shown_of(demo)
-
-
-def shown_of(demo: Mapping[str, Any] | dspy.Example) -> dict[str, Any]:
-    """Return what prompts of exam programs show of a demonstration: its question, rationale and answer."""
-    shown = {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
-    if isinstance(question := shown.get("question"), AskedText):
-        shown["question"] = question.source
-    return shown
-
-
-class WrappingProgram(ExamProgram):
-    """Base of the programs that ask another one, and change how its calls are made.
-
-    The other one may answer in words too.
-    """
-
-    def __init__(self, program: AskingProgram) -> None:
-        super().__init__(program.adapter)
-        self.program = program
-
-    def calls_for(self, question: Any) -> int:
-        """Count as many as the program's own."""
-        return self.program.calls_for(question)
-
-
-class TaskProgram(AskingProgram):
-    """Base of the programs that answer in words; the last of a question's replies holds those before."""
-
-    def read(self, question: Task, reply: str) -> dict[str, Any]:
-        """Read what a reply answers, as the fields of a prediction."""
-        raise NotImplementedError
-
-    def output(self, question: Task, generation: Generation) -> ProgramOutput:
-        """Build the output from a question's last reply."""
-        return ProgramOutput(**self.read(question, generation.reply or ""), generation=generation)
+        shown = {name: demo[name] for name in ("question", "rationale", "answer") if demo.get(name) is not None}
+        if isinstance(question := shown.get("question"), AskedText):
+            shown["question"] = question.source
+        return shown

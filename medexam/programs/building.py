@@ -11,21 +11,18 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object, ships
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import AskingProgram
+from medexam.programs.citing import CitingPassages
 from medexam.programs.controls import Abstention, Control, blind_choice, longest_choice, random_choice, random_in_order
-from medexam.programs.extraction import ExtractExplanation
-from medexam.programs.formats import AnswerByFormat
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module
-from medexam.programs.retrieval.citing import CitingPassages
-from medexam.programs.retrieval.passages import OptionRelevance, PassageFinder, WithPassages
-from medexam.programs.retrieval.reading import SupportReader, TextReader
-from medexam.programs.retrieval.searching import PassageSearch
-from medexam.programs.short_answers import ShortAnswer
+from medexam.programs.retrieving import PassageFinder, PassageSearch, SupportReader, TextReader, most_relevant
 from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
 from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
 from medexam.programs.steps.course import repeated
 from medexam.programs.steps.flow import StepProgram
+from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
+from medexam.programs.wrapping import WithPassages
 from medexam.questions import Language, Question
 from medexam.signatures.adapter import ExamAdapter
 from medexam.signatures.prompts import load_likelihood_words, load_prompt
@@ -204,7 +201,7 @@ def _build_part(part: StepPart, language: Language, context: ProgramContext) -> 
 
 _CODE: Mapping[str, Builder] = MappingProxyType(
     {
-        "relevance": lambda _spec, _, context: OptionRelevance(_needed(context.finder, "a finder of passages")),
+        "relevance": lambda _spec, _, context: Control(most_relevant(_needed(context.finder, "a finder of passages"))),
         "random": lambda spec, *_: Control(random_choice(spec.seed)),
         "random_in_order": lambda spec, _, context: Control(
             random_in_order(spec.seed, _needed(context.in_order, "the questions in their order")(spec.split))

@@ -12,36 +12,33 @@ import dspy
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
 
-Choice = Callable[[Question], int | None]
-"""Of a question, the printed number of the chosen option; None leaves it unanswered."""
+Choice = Callable[[Question], int | ProgramOutput | None]
+"""Of a question, the printed number of the chosen option, alone or with evidence; None leaves it unanswered."""
 
 
 class Control(dspy.Module):
     """A program that asks no model: called with `question=`, it returns a `ProgramOutput` with the answer."""
 
-    asks_model = False
-
-    def __init__(self, choose: Choice = lambda _: None) -> None:
-        """Make the control; without `choose` every question stays unanswered."""
+    def __init__(self, choose: Choice) -> None:
         super().__init__()
         self._choose = choose
 
     def forward(self, question: Any) -> ProgramOutput:
         """Answer one question."""
-        return self.say(question)
+        check_question(question)
+        choice = self._choose(question)
+        return choice if isinstance(choice, ProgramOutput) else ProgramOutput(answer=choice)
 
     async def aforward(self, question: Any) -> ProgramOutput:
         """Answer one question; nothing here waits."""
-        return self.say(question)
-
-    def say(self, question: Any) -> ProgramOutput:
-        """Return what both give."""
-        check_question(question)
-        return ProgramOutput(answer=self._choose(question), rationale=None)
+        return self.forward(question)
 
 
 class Abstention(Control):
     """No answer to any question."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: None)
 
 
 def random_choice(seed: int) -> Choice:

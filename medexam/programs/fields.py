@@ -1,7 +1,7 @@
 """A question as the plain fields that a module of the user's own takes."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,8 @@ from medexam.retrievers.base import Hit
 Asked = Question | Task
 Wanted = Mapping[str, Any]
 """Name of each field that a module takes -> its type; `inspect.Parameter.empty` where it says none."""
-
+FIELDS = ("question", "stem", "options", "option_numbers", "context", "passages", "language")
+"""What a question has; names and types are what the documents promise."""
 _UNTYPED = inspect.Parameter.empty
 
 
@@ -47,7 +48,7 @@ def wanted_fields(module: dspy.Module, name: str, more: Collection[str] = ()) ->
     Raises `SpecError`, naming the module as `name`, for a field that is neither.
     """
     parameters, required_names = _parameters(module)
-    names = [*_FIELDS, *more]
+    names = [*FIELDS, *more]
     if unknown := [field for field in required_names if field not in names]:
         raise SpecError(
             f"program {name} takes {', '.join(unknown)}, which no question has: the fields are {', '.join(names)}"
@@ -63,9 +64,38 @@ def question_fields(
 ) -> dict[str, Any]:
     """Return the fields of a question that a module takes, with the passages found for it, and those of `more`."""
     return {
-        field: _as_type(more[field], kind) if field in more else _FIELDS[field](question, field_types, hits)
+        field: _as_type(more[field], kind) if field in more else _read_field(field, question, field_types, hits)
         for field, kind in field_types.items()
     }
+
+
+def _read_field(field: str, question: Asked, field_types: Wanted, hits: Sequence[Hit]) -> Any:
+    """Return one field: options as a list of texts if its type is one, else as text with numbers, a line each.
+
+    The question is itself if its type says so, else its text, with options and context unless they are other fields.
+    Where no type is said, the text has the question's attributes too.
+    """
+    kind, is_exam = field_types[field], isinstance(question, Question)
+    lines = [f"{option.number}. {option.text}" for option in question.options] if is_exam else [*question.options]
+    stem = (question.stem if "context" in field_types else question.asked) if is_exam else question.question
+    match field:
+        case "question":
+            is_untyped = kind in (_UNTYPED, Any)
+            if not is_untyped and kind is not str and str not in get_args(kind):
+                return question
+            text = stem if "options" in field_types else "\n".join([stem, *lines])
+            return AskedText(text, question) if is_untyped else text
+        case "stem":
+            return stem
+        case "options" if _is_list(kind):
+            return [option.text if is_exam else option for option in question.options]
+        case "options":
+            return "\n".join(lines)
+        case "option_numbers":
+            return list(question.option_numbers) if is_exam else []
+        case "passages":
+            return _as_type(list(hits), kind)
+    return getattr(question, field) or ""
 
 
 def _as_type(value: Any, kind: Any) -> Any:
@@ -81,21 +111,17 @@ def _as_type(value: Any, kind: Any) -> Any:
 def _parameters(module: dspy.Module) -> tuple[dict[str, Any], list[str]]:
     """Return name -> type of what the module may be called with, and the names that must be given."""
     method = type(module).forward if hasattr(type(module), "forward") else type(module).aforward
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    explicit_parameters = [
-        parameter
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-    if explicit_parameters:
+    _, *parameters = inspect.signature(method).parameters.values()
+    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    if named:
         try:
             kinds = get_type_hints(method)
         except NameError:
             kinds = {}
-        required_names = [parameter.name for parameter in explicit_parameters if parameter.default is parameter.empty]
-        return {
-            parameter.name: kinds.get(parameter.name, _UNTYPED) for parameter in explicit_parameters
-        }, required_names
+        return (
+            {one.name: kinds.get(one.name, _UNTYPED) for one in named},
+            [one.name for one in named if one.default is one.empty],
+        )
     # `forward(**inputs)`, as DSPy's own modules have it: their signature says what the inputs are.
     signature: Any = getattr(module, "signature", None)
     if signature is None:
@@ -106,61 +132,3 @@ def _parameters(module: dspy.Module) -> tuple[dict[str, Any], list[str]]:
 
 def _is_list(kind: Any) -> bool:
     return (get_origin(kind) or kind) in (list, tuple, Sequence)
-
-
-def _question(question: Asked, field_types: Wanted, _: Sequence[Hit]) -> Any:
-    """Return the question itself where its type says so, else its text, with its options unless they are another field.
-
-    Where no type is said, the text has the question's attributes too.
-    """
-    kind = field_types["question"]
-    is_untyped = kind in (_UNTYPED, Any)
-    if not is_untyped and kind is not str and str not in get_args(kind):
-        return question
-    text = _stem(question, field_types)
-    if "options" not in field_types:
-        text = "\n".join([text, *_option_lines(question)])
-    return AskedText(text, question) if is_untyped else text
-
-
-def _stem(question: Asked, field_types: Wanted, *_: Any) -> str:
-    """Return what is asked, below an exam question's context unless that is a field of its own."""
-    if not isinstance(question, Question):
-        return question.question
-    return question.stem if "context" in field_types else question.asked
-
-
-def _option_lines(question: Asked) -> list[str]:
-    if isinstance(question, Question):
-        return [f"{option.number}. {option.text}" for option in question.options]
-    return list(question.options)
-
-
-def _options(question: Asked, field_types: Wanted, _: Sequence[Hit]) -> Any:
-    """Return a list of texts where the type is a list; else one text, each option on a line behind its number."""
-    if not _is_list(field_types["options"]):
-        return "\n".join(_option_lines(question))
-    return [option.text for option in question.options] if isinstance(question, Question) else list(question.options)
-
-
-def _passages(_: Asked, field_types: Wanted, hits: Sequence[Hit]) -> Any:
-    texts = [hit.passage.text for hit in hits]
-    return texts if _is_list(field_types["passages"]) else "\n\n".join(texts)
-
-
-def _context(question: Asked, *_: Any) -> str:
-    return question.context or ""
-
-
-_FIELDS: Mapping[str, Callable[[Asked, Wanted, Sequence[Hit]], Any]] = MappingProxyType(
-    {
-        "question": _question,
-        "stem": _stem,
-        "options": _options,
-        "option_numbers": lambda question, *_: list(question.option_numbers) if isinstance(question, Question) else [],
-        "context": _context,
-        "passages": _passages,
-        "language": lambda question, *_: question.language,
-    }
-)
-"""Field -> its value of a question; names and types are what the documents promise."""

@@ -11,8 +11,8 @@ import dspy
 from medexam.model_calls import Continuation, ContinuationLogprobs
 from medexam.predictions import OptionScores, normalise_scores
 from medexam.programs.base import ExamProgram
-from medexam.programs.orders import Order, orders_of, shown_in
 from medexam.programs.program_output import ProgramOutput
+from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
 from medexam.signatures.prompts import LikelihoodWords

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -45,15 +46,14 @@ def naming_faults(code: object) -> Iterator[list[Any]]:
         pass
     except (Exception, OtherModelError) as error:
         kind, text = type(error).__name__, str(error)
-        message = f"{_THREAD} ({text})" if text.startswith(_NO_MODEL) else text
-        place = own_place(error, _package(code.__module__))
-        raise ProgramFaultError(
-            kind, f"{place}: {kind}: {message}" if place else message, "".join(traceback.format_exception(error))
-        ) from error
+        message = f"{kind}: {_THREAD} ({text})" if text.startswith(_NO_MODEL) else f"{kind}: {text}"
+        place = own_place(error, code.__module__)
+        trace = "".join(traceback.format_exception(error))
+        raise ProgramFaultError(kind, f"{place}: {message}" if place else message.partition(": ")[2], trace) from error
 
 
-def start_thread(call: Callable[[], Any]) -> tuple[asyncio.Future[Any], threading.Thread]:
-    """Run `call` in a thread of its own, and return what it will have returned, on the running loop.
+async def call_in_time(call: Callable[[], Any], timeout_s: float, module: type) -> Any:
+    """Return what `call` returns in a thread; raises `ProgramFaultError`, with its place, if it takes too long.
 
     The thread ends with the process: one of a pool would be waited for then, however long it blocks.
     """
@@ -66,38 +66,31 @@ def start_thread(call: Callable[[], Any]) -> tuple[asyncio.Future[Any], threadin
         except BaseException as error:
             returned.set_exception(error)
 
-    thread = threading.Thread(target=run, name="medexam-question", daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(run,), name="medexam-question", daemon=True)
     thread.start()
-    return asyncio.wrap_future(returned), thread
-
-
-def overdue(thread: threading.Thread, module: type, timeout_s: float) -> ProgramFaultError:
-    """Build the fault of a module whose time is over, with the place at which its thread is."""
+    future = asyncio.wrap_future(returned)
+    if (await asyncio.wait([future], timeout=timeout_s))[0]:
+        return future.result()
     frame = sys._current_frames().get(thread.ident or 0)
-    stack = [] if frame is None else list(traceback.walk_stack(frame))[::-1]
-    place = _last_own_place(stack, _package(module.__module__))
+    place = _last_own_place([*traceback.walk_stack(frame)][::-1] if frame else [], module.__module__)
     message = f"it took more than program.timeout_s, {timeout_s:g} s"
-    text = "".join(traceback.format_stack(frame)) if frame is not None else None
-    return ProgramFaultError("TimeoutError", f"{place}: {message}" if place else message, text)
+    trace = "".join(traceback.format_stack(frame)) if frame else None
+    raise ProgramFaultError("TimeoutError", f"{place}: {message}" if place else message, trace)
 
 
-def own_place(error: BaseException, package: str) -> str | None:
+def own_place(error: BaseException, module: str) -> str | None:
     """Return file, line and function of the last frame in the user's code; None if none is."""
-    return _last_own_place(traceback.walk_tb(error.__traceback__), package)
+    return _last_own_place(traceback.walk_tb(error.__traceback__), module)
 
 
-def _last_own_place(frames: Iterable[tuple[FrameType, int]], package: str) -> str | None:
+def _last_own_place(frames: Iterable[tuple[FrameType, int]], module: str) -> str | None:
     """Return the last place among frames, outermost first, that is the user's: of the module's top package, or of no
     installed one.
     """
-    place = None
+    place, package = None, module.partition(".")[0]
     for frame, line in frames:
-        file, owner = frame.f_code.co_filename, _package(frame.f_globals.get("__name__", ""))
+        file, owner = frame.f_code.co_filename, frame.f_globals.get("__name__", "").partition(".")[0]
         is_foreign = owner in _OURS or file.startswith(("<", *_INSTALLED))
         if not is_foreign or (owner == package and owner not in _OURS):
             place = f"{Path(file).name}:{line} in {frame.f_code.co_name}"
     return place
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import is_dataclass
 from functools import cache, partial
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import dspy
@@ -22,15 +22,14 @@ from pydantic_core import from_json, to_json
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
-from medexam.programs.base import NO_INPUTS, AskingProgram, own_way
+from medexam.programs.base import AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import GuidedAdapter, asked_options
 from medexam.programs.kept import Calls, recorded_calls
 from medexam.programs.lm import EngineLM, OnlyModel
-from medexam.programs.module_faults import naming_faults, overdue, start_thread
+from medexam.programs.module_faults import call_in_time, naming_faults
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.passages import PassageFinder
-from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.retrieving import PassageFinder, PassageSearch
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures.choices import read_choice
@@ -40,7 +39,6 @@ from medexam.specs.programs.own import ADAPTERS, ModuleSpec, OwnSpec
 
 _MOST_THREADS = 512
 """Modules without `aforward` that run at the same time; each waits for a server most of its time."""
-
 _FORM = (
     "name a class derived from dspy.Module, with a method such as forward(self, question: str) or "
     "aforward(self, question: str) that returns the answer"
@@ -106,45 +104,42 @@ class OwnProgram(AskingProgram):
 
     def inputs_of(self, question: Asked) -> dict[str, Any]:
         """Return the fields that the module is called with for a question."""
-        return question_fields(question, self._field_types, list(self._finder.find(question)) if self._finder else [])
+        return question_fields(question, self._field_types, self._hits(question))
 
     async def answer(self, question: Asked) -> ProgramOutput:
         """Answer one question."""
-        return await self.answer_with(question, NO_INPUTS)
+        return await self.answer_with(question, MappingProxyType({}))
 
     async def answer_with(self, question: Asked, fields: Mapping[str, Any]) -> ProgramOutput:
         """Answer one question, given `fields` beside its own."""
         with own_way() as way:
             question = way.inputs.get("question", question)
-            lm = way.lm or dspy.settings.lm
-            hits = list(self._finder.find(question)) if self._finder else []
+            hits = self._hits(question)
             inputs = question_fields(question, self._field_types, hits, fields)
             numbers = question.option_numbers if isinstance(question, Question) else ()
-            settings = dspy.context(**self._settings(lm, way.seeds_later))
+            settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later))
             try:
                 with recorded_calls() as calls, asked_options(numbers), settings, naming_faults(self.module) as outputs:
-                    outputs.append(await self._call_in_time(inputs, calls))
+                    outputs.append(await self._call(inputs, calls))
             except _NoRetrieverError:
                 raise SpecError("the module looks up passages: set program.retriever") from None
         return self._prediction(question, hits, outputs, calls)
 
-    async def _call_in_time(self, inputs: dict[str, Any], calls: Calls) -> Any:
-        """Call the module; raises `ProgramFaultError` if it takes longer than its time, in a thread that may block."""
-        if self._timeout_s is None:
-            return await call_module(self.module, inputs)
+    def _hits(self, question: Asked) -> list[Hit]:
+        return list(self._finder.find(question)) if self._finder else []
+
+    async def _call(self, inputs: dict[str, Any], calls: Calls) -> Any:
         module = self.module
+        if self._timeout_s is None:
+            return await call_module(module, inputs)
 
         def call() -> Any:
             return asyncio.run(module.acall(**inputs)) if awaits_itself(module) else module(**inputs)
 
-        returned, thread = start_thread(partial(contextvars.copy_context().run, call))
         try:
-            return await asyncio.wait_for(returned, self._timeout_s)
-        except TimeoutError:
-            if returned.done() and not returned.cancelled():
-                raise
+            return await call_in_time(call, self._timeout_s, type(module))
+        finally:
             calls.over = True
-            raise overdue(thread, type(self.module), self._timeout_s) from None
 
     def _settings(self, lm: dspy.BaseLM | None, seeds_later: int) -> dict[str, Any]:
         """Return DSPy's settings under which the module is called."""
@@ -177,9 +172,9 @@ class OwnProgram(AskingProgram):
         if isinstance(output, dspy.Prediction):
             if "answer" not in output:
                 raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
-            answer = output.answer
-            rationale = output.get("rationale") or output.get("reasoning")
-            others = {name: value for name, value in output.items() if name not in ("answer", "rationale", "reasoning")}
+            others = dict(output.items())
+            answer, *reasons = (others.pop(name, None) for name in ("answer", "rationale", "reasoning"))
+            rationale = reasons[0] or reasons[1]
         fields: dict[str, Any] = {
             "rationale": None if rationale is None else str(rationale),
             "outputs": from_json(to_json(others, inf_nan_mode="null", fallback=str)) or None,
@@ -193,15 +188,15 @@ class OwnProgram(AskingProgram):
         if span is not None:
             text = question.context[span.start : span.end]
             fields |= {"span": (span.start, span.end), "alignment": span.alignment}
-        return ProgramOutput(answer=None, text=text, **fields)
+        return ProgramOutput(text=text, **fields)
 
 
 def _as_prediction(output: Any) -> Any:
     """Return named outputs in other forms, such as a dictionary, as DSPy's; anything else is itself."""
     if isinstance(output, BaseModel):
-        return dspy.Prediction(**dict(output))
-    if is_dataclass(output) and not isinstance(output, type):
-        return dspy.Prediction(**vars(output))
+        output = dict(output)
+    elif is_dataclass(output) and not isinstance(output, type):
+        output = vars(output)
     is_mapping = isinstance(output, Mapping) and all(isinstance(name, str) for name in output)
     return dspy.Prediction(**output) if is_mapping else output
 
@@ -225,18 +220,28 @@ def make_module(spec: OwnSpec) -> dspy.Module:
     return module
 
 
+_ADAPTERS: Mapping[str, Callable[..., dspy.Adapter]] = MappingProxyType(
+    # The chat adapter's second try through JSON is off: it would ask again in other words.
+    {
+        "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
+        "json": dspy.JSONAdapter,
+        "xml": dspy.XMLAdapter,
+    }
+)
+
+
 def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
     """Make DSPy's adapter of a module; raises `SpecError` if that is none, or cannot be made."""
     if spec.answer_format == "guided":
         return GuidedAdapter()
-    name = spec.adapter
-    make = _ADAPTERS[name] if name in _ADAPTERS else load_object(name, ADAPTERS)
-    if isinstance(make, dspy.Adapter) and not spec.adapter_args:
+    name, args = spec.adapter, dict(spec.adapter_args)
+    make = _ADAPTERS.get(name) or load_object(name, ADAPTERS)
+    if isinstance(make, dspy.Adapter) and not args:
         return make
-    if not (isinstance(make, partial) or (isinstance(make, type) and issubclass(make, dspy.Adapter))):
-        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {_KNOWN_ADAPTERS}")
-    args = dict(spec.adapter_args)
-    if isinstance(make, type) and "extraction_model" in inspect.signature(make).parameters:
+    if name not in _ADAPTERS and not (isinstance(make, type) and issubclass(make, dspy.Adapter)):
+        known = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
+        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {known}")
+    if "extraction_model" in inspect.signature(make).parameters:
         # The run's model takes its place for each question.
         args["extraction_model"] = dspy.LM("medexam/run", cache=False)
     try:
@@ -244,15 +249,6 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
     except Exception as error:
         raise SpecError(f"program.adapter {name}: making it failed: {type(error).__name__}: {error}") from error
     return adapter
-
-
-_ADAPTERS: dict[str, Callable[..., dspy.Adapter]] = {
-    "chat": partial(dspy.ChatAdapter, use_json_adapter_fallback=False),
-    "json": partial(dspy.JSONAdapter),
-    "xml": partial(dspy.XMLAdapter),
-}
-"""Adapter -> what makes it. The chat adapter's second try through JSON is off: it would ask again in other words."""
-_KNOWN_ADAPTERS = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
 
 
 def awaits_itself(module: Any) -> bool:

@@ -23,7 +23,7 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.library_logging import errors_only, quiet_dspy, without_bars
 from medexam.plugins import load_object
 from medexam.programs.module_faults import own_place
-from medexam.programs.nearest import WithNearest
+from medexam.programs.wrapping import WithNearest
 from medexam.specs.names import short_name
 from medexam.specs.optimizer import OPTIMIZERS
 

@@ -212,7 +212,7 @@ class Optimization:
             "questions, and compare them."
         )
         state = json.loads((self.folder.path / PROGRAM).read_text(encoding="utf-8"))
-        for name, part in predictor_states(state, of_module=False).items():
+        for name, part in predictor_states(state).items():
             yield f"Instructions of {name or 'the predictor'}:"
             yield fenced(part["signature"]["instructions"])
             if (pool := len(part["demos"])) > self.best.demos:

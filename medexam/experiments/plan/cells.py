@@ -18,7 +18,7 @@ from medexam.measures import Benchmark, find_benchmark
 from medexam.model_identity import Answerer
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_program
-from medexam.programs.nearest import find_nearest
+from medexam.programs.wrapping import find_nearest
 from medexam.questions import AnySet, ExamSet, Question, Task
 from medexam.specs import CellSpec, EngineNeeds, ModelSpec
 from medexam.specs.programs.needs import NO_NEEDS

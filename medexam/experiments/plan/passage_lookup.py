@@ -23,7 +23,7 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.plugins import load_object
 from medexam.programs import list_hypotheses
-from medexam.programs.retrieval.reading import Pair, Supports
+from medexam.programs.retrieving import Pair, Supports
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, LocalReader, Passage, Retriever
 from medexam.retrievers.encoders import Progress

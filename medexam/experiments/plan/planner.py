@@ -25,7 +25,7 @@ from medexam.experiments.store.data_changes import (
 from medexam.experiments.store.run_folder import RunFolder, find_run
 from medexam.measures import find_benchmark
 from medexam.programs import ProgramContext, build_program
-from medexam.programs.nearest import find_nearest
+from medexam.programs.wrapping import find_nearest
 from medexam.specs import CellSpec, DatasetSpec
 from medexam.specs.dataset import EXAMPLES
 from medexam.specs.identity import differing_keys, digest

@@ -11,9 +11,8 @@ import dspy
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.fitting import fitted
-from medexam.programs.retrieval.passages import BehindText, shown_text
-from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
+from medexam.programs.retrieving import SupportReader, read_supports, shown_text
+from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
 from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
@@ -121,12 +120,12 @@ class ReadAside(Aside):
 
     def __init__(self, spec: AsideSpec, signature: SignatureText, reader: SupportReader) -> None:
         super().__init__(signature, "")
-        self.read = ReadSupports(reader)
+        self._reader = reader
         self._least = spec.least
 
     async def answer_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> ProgramOutput:  # noqa: ARG002
         """Ask for one reading of all passages."""
-        supports: Supports = (await self.ask(self.read, question=question)).supports
+        supports = await read_supports(self._reader, question)
         passages = next(value for name, value in inputs.items() if name != "answer")
         hits: list[Hit] = passages if isinstance(passages, list) else [passages]
         by_option = [supports.get(hit.passage.id, {}) for hit in hits]

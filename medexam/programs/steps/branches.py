@@ -12,10 +12,10 @@ import dspy
 
 from medexam.errors import ProgramFaultError
 from medexam.predictions import OptionScores, Prediction, normalise_scores
-from medexam.programs.combining.voting import NO_VOTE
 from medexam.programs.fields import Asked
 from medexam.programs.module_faults import naming_faults
 from medexam.programs.program_output import ProgramOutput
+from medexam.programs.wrapping import NO_VOTE
 from medexam.questions import Question
 from medexam.signatures.choices import read_choice
 from medexam.specs.programs.steps import Combine

@@ -13,18 +13,16 @@ import dspy
 from medexam.errors import ProgramFaultError
 from medexam.predictions import FollowUp, Reason
 from medexam.programs.base import AskingProgram, ExamProgram, asked_by, current_lm
-from medexam.programs.combining.reordering import Reordered
-from medexam.programs.combining.voting import Voting
+from medexam.programs.citing import CitingPassages
 from medexam.programs.controls import Abstention
 from medexam.programs.fields import Asked, question_fields
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_passage
-from medexam.programs.retrieval.citing import CitingPassages
-from medexam.programs.retrieval.passages import PassageFinder, shown_text
-from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.retrieving import PassageFinder, PassageSearch, shown_text
 from medexam.programs.steps.asides import Aside, AskedAside, BehindField
 from medexam.programs.steps.branches import BranchRule, combine_branches
+from medexam.programs.wrapping import Reordered, Voting
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.specs.programs.asking_steps import PASSAGES, AskingStep, AskStep, StepSpec
@@ -350,7 +348,7 @@ class _Given(AskingProgram):
         part = self._part
         if isinstance(part, OwnProgram):
             return await part.answer_with(question, self._fields)
-        if isinstance(part, CitingPassages) and not part.finds:
+        if isinstance(part, CitingPassages) and part.finder is None:
             return await part.answer_citing(question, self._fields[PASSAGES])
         if isinstance(part, BehindField):
             return await part.answer_behind(question, shown_text(self._fields[part.field]))

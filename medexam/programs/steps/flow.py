@@ -9,13 +9,12 @@ import dspy
 from medexam.programs.base import AskingProgram
 from medexam.programs.fields import Asked
 from medexam.programs.kept import shared_draws
-from medexam.programs.orders import orders_of
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.passages import PassageFinder
-from medexam.programs.retrieval.searching import PassageSearch
+from medexam.programs.retrieving import PassageFinder, PassageSearch
 from medexam.programs.steps.branches import BranchRule
 from medexam.programs.steps.course import Course, StepPlan
+from medexam.programs.wrapping import orders_of
 from medexam.questions import Question
 from medexam.specs.programs.asking_steps import AskingStep, AskStep
 from medexam.specs.programs.flows import StepPart, StepsSpec

@@ -8,9 +8,8 @@ import dspy
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import asked_by
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieval.fitting import fitted
-from medexam.programs.retrieval.passages import BehindText, PassageFinder
-from medexam.programs.retrieval.reading import ReadSupports, SupportReader, Supports
+from medexam.programs.retrieving import PassageFinder, SupportReader, read_supports
+from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
 from medexam.signatures import render_answer
@@ -22,8 +21,8 @@ class CitingPassages(BehindText):
     """A program that sees numbered passages and names one behind its answer, `{Answer: 3} [2]`.
 
     Free, one reply holds both; guided, the number is chosen in a second call that continues the first reply, among
-    those of the passages that are shown and 0 for none. A prediction carries `hits`, `cited`, and `cited_support` with
-    a reader.
+    those of the passages that are shown and 0 for none. A prediction carries `hits`, `cited`, and with a reader
+    `cited_support`, the probability with which that passage entails the answer.
     """
 
     def __init__(
@@ -33,19 +32,14 @@ class CitingPassages(BehindText):
         with these.
         """
         super().__init__(program)
-        self._finder = finder
+        self.finder = finder
         self._note = note
-        self.read = None if reader is None else ReadSupports(reader)
+        self._reader = reader
         self.cite = None
         if program.adapter.answer_format == "guided":
             words = program.respond.signature.instructions
             self.cite = dspy.Predict(behind_passages(CitePassage.with_instructions(words)))
             self.cite.demos = program.respond.demos
-
-    @property
-    def finds(self) -> bool:
-        """Whether it finds its passages by itself."""
-        return self._finder is not None
 
     def calls_for(self, question: Question) -> int:
         """Count the program's own, and one for the citation where it is guided."""
@@ -53,18 +47,17 @@ class CitingPassages(BehindText):
 
     async def answer(self, question: Question) -> ProgramOutput:
         """Ask behind the passages that are found."""
-        assert self._finder is not None  # noqa: S101 - the builder has looked
-        return await self.answer_citing(question, list(self._finder.find(question)))
+        assert self.finder is not None  # noqa: S101 - the builder has looked
+        return await self.answer_citing(question, self.finder.find(question))
 
     async def answer_citing(self, question: Question, hits: Sequence[Hit]) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
-        hits = list(hits)
         passages_text = number_passages([hit.passage.text for hit in hits])
-        outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
-        outcome.hits = hits
-        if self.read is not None and outcome.answer is not None and outcome.cited:
-            supports = (await self.ask(self.read, question=question)).supports
-            outcome.cited_support = cited_support(supports, hits, outcome.cited, outcome.answer)
+        outcome: ProgramOutput = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
+        outcome.hits = list(hits)
+        if self._reader is not None and outcome.answer is not None and outcome.cited:
+            supports = (await read_supports(self._reader, question)).get(hits[outcome.cited - 1].passage.id, {})
+            outcome.cited_support = math.exp(supports.get(outcome.answer, -math.inf))
         return outcome
 
     async def _cited(self, question: Question, excerpt: str, hit_count: int) -> ProgramOutput:
@@ -81,8 +74,3 @@ class CitingPassages(BehindText):
             outcome.generation = prediction.generation
             citation = prediction.citation
         return outcome.copy(cited=citation)
-
-
-def cited_support(supports: Supports, hits: Sequence[Hit], citation: int, answer: int) -> float:
-    """Return the probability with which passage `citation`, from 1, entails the answer; 0 where it has no sentence."""
-    return math.exp(supports.get(hits[citation - 1].passage.id, {}).get(answer, -math.inf))

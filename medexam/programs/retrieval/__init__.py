@@ -1,1 +1,0 @@
-"""Programs that look up or read passages."""

@@ -1,0 +1,127 @@
+"""Passages of a question: what finds them, what reads them, and the option that they speak for.
+
+Which passages belong to a question is looked up once, before anything is asked; programs only ask for them by question.
+The models that read and their batches are somebody else's business.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from medexam.programs.base import shown_question
+from medexam.programs.program_output import ProgramOutput
+from medexam.questions import Question, Task
+from medexam.retrievers.base import Hit, Passage
+from medexam.text import split_sentences
+
+Pair = tuple[str, str]
+"""Two texts that a model reads together."""
+Supports = Mapping[str, Mapping[int, float]]
+"""Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
+sentences entails the question with that option."""
+
+
+class PassageFinder(Protocol):
+    """Finds the passages of a question."""
+
+    def find(self, question: Question | Task) -> Sequence[Hit]:
+        """Find the passages to show, most relevant first."""
+        ...
+
+    def find_per_option(self, question: Question) -> Mapping[int, Sequence[Hit]]:
+        """Find printed number of each option -> its passages: those of the stem with that option, or those of all."""
+        ...
+
+    def asked(self, question: Question) -> Question:
+        """Return the question in the language in which it is looked up."""
+        ...
+
+
+class PassageSearch(Protocol):
+    """Looks up any texts, whenever they come up."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Find at most `k` passages of each query, most relevant first."""
+        ...
+
+    async def asearch(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """Find the same without blocking; queries that come together from several questions share a pass."""
+        ...
+
+
+class TextReader(Protocol):
+    """Has pairs of texts read by a local model; may take seconds, and is called from any thread."""
+
+    @property
+    def label(self) -> str:
+        """The model as people read it."""
+        ...
+
+    def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
+        """Read the pairs that a function makes of a question or task; entry i is what was found in pair i."""
+        ...
+
+
+class SupportReader(Protocol):
+    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
+
+    def read_supports(self, question: Question) -> Supports:
+        """Read that of each passage that has a sentence."""
+        ...
+
+
+async def read_supports(reader: SupportReader, question: Question) -> Supports:
+    """Have a question as it is shown read in a thread of its own, beside the network loop."""
+    return await asyncio.to_thread(reader.read_supports, shown_question(question))
+
+
+class Hypothesis(NamedTuple):
+    """One sentence of a passage and the stem with one option, which may follow from it."""
+
+    option: int
+    """The printed number."""
+    passage: Passage
+    pair: Pair
+    """The sentence, and the stem with the option."""
+
+
+def list_hypotheses(question: Question, finder: PassageFinder) -> list[Hypothesis]:
+    """List each sentence of an option's passages with the stem and that option, in the language of the passages.
+
+    Sentences without a word are left out.
+    """
+    translation = finder.asked(question)
+    hits_by_option = finder.find_per_option(question)
+    return [
+        Hypothesis(option.number, hit.passage, (sentence, f"{translation.stem} {option.text}"))
+        for option in translation.options
+        for hit in hits_by_option[option.number]
+        for begin, end in split_sentences(hit.passage.content)
+        if any(map(str.isalnum, sentence := hit.passage.content[begin:end]))
+    ]
+
+
+def join_passages(hits: Sequence[Hit]) -> str:
+    """Join the texts of passages as prompts show them, a blank line apart."""
+    return "\n\n".join(hit.passage.text for hit in hits)
+
+
+def shown_text(value: Any) -> str:
+    """Return a field as prompts show it: a passage or a list of them as their texts, a blank line apart."""
+    if isinstance(value, list | tuple):
+        return "\n\n".join(map(shown_text, value))
+    return value.passage.text if isinstance(value, Hit) else str(value)
+
+
+def most_relevant(finder: PassageFinder) -> Callable[[Question], ProgramOutput]:
+    """Choose the option whose best passage is the most relevant, of equal ones the first, and keep that passage.
+
+    Unanswered where no option finds a passage. The IR solver of Vilares and Gómez-Rodríguez (2019).
+    """
+
+    def choose(question: Question) -> ProgramOutput:
+        best = {number: hits[0] for number, hits in finder.find_per_option(question).items() if hits}
+        answer = max(best, key=lambda number: best[number].score, default=None)
+        return ProgramOutput(answer=answer, hits=[] if answer is None else [best[answer]])
+
+    return choose

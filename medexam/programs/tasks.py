@@ -1,0 +1,151 @@
+"""Questions that are answered in words: each format in the words of its own, a short answer, a literal quotation."""
+
+import re
+from collections.abc import Sequence
+
+import dspy
+
+from medexam.model_calls import Generation
+from medexam.predictions import Reason
+from medexam.programs.base import AskingProgram
+from medexam.programs.program_output import ProgramOutput
+from medexam.questions import Task
+from medexam.signatures import find_span, split_thinking
+from medexam.signatures.span_alignment import FoundSpan
+from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
+from medexam.signatures.task_words import TaskWords
+from medexam.specs.programs.tasks import TaskSpec
+from medexam.text import option_letters, split_sentences
+
+_END = "."
+"""What ends a guided list; never part of the answer."""
+_STEP = "Incorrect Reasoning Step: "
+_STEP_EXPLANATION = "\nIncorrect Reasoning Explanation:"
+_EXPLANATION = "Incorrect Explanation:"
+_FIRST, _LAST = "[", " - "
+"""What stands before the numbers in a guided quotation: `[2 - 4`."""
+_NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
+
+
+class TaskProgram(AskingProgram):
+    """Base of the programs that answer in words, with a predictor for each group of them."""
+
+    def __init__(self, spec: TaskSpec, words: TaskWords, max_tokens: int | None) -> None:
+        """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
+        super().__init__(TaskAdapter(words.system))
+        self.guided = spec.answer_format == "guided"
+        budget = spec.budget(max_tokens)
+        self.by_group = {
+            group: dspy.Predict(AnswerTask.with_instructions(template), max_tokens=budget[group])
+            for group, template in words.groups.items()
+        }
+
+    async def _reply(
+        self, question: Task, group: str, prefill: str = "", choices: Sequence[str] = (), **more: str | int
+    ) -> Generation:
+        """Ask once, for a reply that may be begun or chosen; `more` is the context in numbered parts, if it is so."""
+        asked = AskedTask(question, prefill, tuple(choices), **more)
+        generation: Generation = (await self.ask(self.by_group[group], asked=asked)).generation
+        return generation
+
+
+class ShortAnswer(TaskProgram):
+    """One call a question, with the text that it brings along if it has one; predictions hold `text`."""
+
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask once, and read the reply behind any thinking."""
+        generation = await self._reply(question, "answer_from_text" if question.context else "answer")
+        _, content = split_thinking(generation.reply or "")
+        return ProgramOutput(text=content.strip() or None, generation=generation)
+
+
+class AnswerByFormat(TaskProgram):
+    """One group of words for each format; predictions hold `text`.
+
+    Guided: true/false and multiple choice leave the model the two words or the options' texts; a list is chosen an
+    option at a time, by its letter, until the model ends it; the wrong step is one of those that are shown; and
+    explanations begin with the words that the format asks for. Short and multi-hop answers are prose and stay free.
+    """
+
+    def calls_for(self, question: Task) -> int:
+        """Count the most that it may take: one; one for each option of a guided list; two for a guided wrong step."""
+        if self.guided and question.group == "list":
+            return len(question.options)
+        return 2 if self.guided and question.group == "multi_hop_inverse" and question.given_reasoning else 1
+
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask what the question's format takes."""
+        kind = question.group if self.guided else ""
+        if kind == "list" and question.options:
+            generation, text = await self._list(question)
+            return ProgramOutput(text=text or None, generation=generation)
+        if kind == "multi_hop_inverse" and question.given_reasoning:
+            numbers = [str(number) for number in range(1, len(question.given_reasoning) + 1)]
+            step = await self._reply(question, kind, _STEP, numbers)
+            generation = await self._reply(question, kind, f"{step.reply}{_STEP_EXPLANATION}")
+            _, content = split_thinking(generation.reply or "")
+            return ProgramOutput(text=content.strip() or None, generation=generation)
+        choices = {"true_false": ("True", "False"), "multiple_choice": tuple(dict.fromkeys(question.options))}
+        prefill = _EXPLANATION if kind == "short_inverse" else ""
+        generation = await self._reply(question, question.group, prefill, choices.get(kind, ()))
+        reply = generation.reply or ""
+        # An unclosed block of thinking is the answer: the shared task leaves it there.
+        return ProgramOutput(text=split_thinking(reply)[1].strip() or reply.strip() or None, generation=generation)
+
+    async def _list(self, question: Task) -> tuple[Generation, str]:
+        """Choose one option by its letter, then another or the end; one option alone is the answer."""
+        options = dict(zip(option_letters(question.options), question.options, strict=True))
+        letters: list[str] = []
+        while len(letters) < len(options):
+            others = [letter for letter in options if letter not in letters]
+            prefill = ", ".join(f"{letter}: {options[letter]}" for letter in letters)
+            choices = [*(f", {letter}" for letter in others), _END] if letters else others
+            generation = await self._reply(question, "list", prefill, choices)
+            letter = (generation.reply or "")[len(prefill) :].removeprefix(", ")
+            if letter not in options:  # the end, or a reply that was withheld
+                break
+            letters.append(letter)
+        return generation, ", ".join(options[letter] for letter in letters)
+
+
+class ExtractExplanation(TaskProgram):
+    """Predictions hold `text`, a literal part of the question's context, with its `span` and `alignment`.
+
+    Free: the model copies it, and `find_span` says where the copy stands; a reply that stands nowhere leaves the
+    question unanswered. Guided: the sentences are numbered and the model chooses the first and the last, so that every
+    answer is whole sentences of the text; where it holds none, the question stays unanswered.
+    """
+
+    def calls_for(self, question: Task) -> int:  # noqa: ARG002
+        """Count one if free, two if guided."""
+        return 1 + self.guided
+
+    async def answer(self, question: Task) -> ProgramOutput:
+        """Ask, and find the part of the context that is quoted."""
+        (group,) = self.by_group
+        if self.guided:
+            generation, span = await self._choose(question, group)
+        else:
+            generation = await self._reply(question, group)
+            span = find_span(question.context, split_thinking(generation.reply or "")[1])
+        if span is None:
+            return ProgramOutput(reason=Reason.NOT_IN_CONTEXT, generation=generation)
+        text, place = question.context[span.start : span.end], (span.start, span.end)
+        return ProgramOutput(text=text, span=place, alignment=span.alignment, generation=generation)
+
+    async def _choose(self, question: Task, group: str) -> tuple[Generation, FoundSpan | None]:
+        spans = split_sentences(question.context)
+        numbered = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
+        numbers = [str(number) for number in range(1, len(spans) + 1)]
+        shown = {"context": numbered, "count": len(spans)}
+        if not spans:
+            return await self._reply(question, group, **shown), None
+        first = await self._reply(question, group, _FIRST, numbers, **shown)
+        begin = (first.reply or "").removeprefix(_FIRST)
+        if begin not in numbers:  # a reply that was withheld
+            return first, None
+        last = await self._reply(question, group, f"{_FIRST}{begin}{_LAST}", numbers[int(begin) - 1 :], **shown)
+        match = _NAMED.fullmatch(last.reply or "")
+        if match is None or not 1 <= int(match[1]) <= int(match[2]) <= len(spans):
+            return last, None
+        return last, FoundSpan(spans[int(match[1]) - 1][0], spans[int(match[2]) - 1][1], "literal")

@@ -1,0 +1,262 @@
+"""Programs that ask another one, and change how its calls are made: again, in other orders, behind other texts.
+
+- Self-consistency: Wang et al. (2023), "Self-Consistency Improves Chain of Thought Reasoning in Language Models"
+- Orders of the options: Zheng et al. (2024), "Large Language Models Are Not Robust Multiple Choice Selectors"
+- Passages: retrieve-then-answer, the paper's section 3.2.2
+"""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, Protocol
+
+import dspy
+from dspy.utils.exceptions import ContextWindowExceededError
+
+from medexam.predictions import OptionScores
+from medexam.programs.base import AskingProgram, ExamProgram, Run, asked_by
+from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieving import PassageFinder, join_passages
+from medexam.questions import Option, Question, Task
+from medexam.signatures.adapter import behind_passages
+from medexam.specs.programs.orders import Orders, RandomOrders
+
+NO_VOTE = math.log(1e-9)
+"""The score of an option without a vote: its share of the probability is 0 to nine decimals."""
+_LEAST = 200
+"""Characters of passages below which none are shown."""
+Order = tuple[int, ...]
+"""The printed numbers of the options as they are shown: the second is that of the option in the second place."""
+
+
+class WrappingProgram(ExamProgram):
+    """Base of the programs that ask another one, which may answer in words too."""
+
+    def __init__(self, program: AskingProgram) -> None:
+        super().__init__(program.adapter)
+        self.program = program
+
+    def calls_for(self, question: Any) -> int:
+        """Count as many as the program's own."""
+        return self.program.calls_for(question)
+
+
+class Voting(WrappingProgram):
+    """A program that is asked `samples` times, each under a seed of its own; the commonest legal answer is taken.
+
+    A prediction carries `votes`, the answer of each reply in order, and `scores`, the log of each option's share of the
+    legal answers; None if there is no legal answer. Of options with as many votes, the likeliest on average is taken if
+    the program weighs options, else the one that was answered first.
+    """
+
+    def __init__(self, program: ExamProgram, samples: int) -> None:
+        super().__init__(program)
+        self.samples = samples
+
+    def calls_for(self, question: Question) -> int:
+        """Count as many for each reply as the program's own."""
+        return self.samples * self.program.calls_for(question)
+
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program for each reply: the first under the model's seed, the others under the next ones.
+
+        If one request brings several replies to a prompt, those that the runs begin with are asked for at once.
+        """
+        replies: dict[str, Any] = {}
+        answers = []
+        for number in range(self.samples):
+            with asked_by(seeds_later=number, seed_step=self.samples, run=Run(number, self.samples, replies)):
+                answers.append(await self.program.answer(question))
+        return _count_votes(question, answers, answers)
+
+
+class Reordered(WrappingProgram):
+    """A program that is asked once for each order of a question's options.
+
+    A prediction carries `orders`, and `votes`, the answers in their order as the numbers that the exam prints; each
+    order has as many of them. `calls` hold the numbers that were shown. Votes count as those of `Voting` do.
+    """
+
+    def __init__(self, program: ExamProgram, orders: Orders) -> None:
+        super().__init__(program)
+        self.orders = orders
+
+    def calls_for(self, question: Question) -> int:
+        """Count as many for each order as the program's own."""
+        return len(orders_of(question, self.orders)) * self.program.calls_for(question)
+
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program in each order; its demonstrations and passages stay as they are."""
+        orders = orders_of(question, self.orders)
+        outcomes: list[ProgramOutput] = []
+        votes: list[ProgramOutput] = []
+        for order in orders:
+            # Until a call is made the question is the exam's, which finds the passages.
+            with asked_by(question=shown_in(question, order)):
+                outcomes.append(await self.program.answer(question))
+            votes += _votes_of(question, order, outcomes[-1])
+        return _count_votes(question, votes, outcomes).copy(orders=tuple(orders))
+
+
+class DemonstrationFinder(Protocol):
+    """Finds which of many solved questions to show before one, before anything is asked."""
+
+    k: int
+    """How many are shown."""
+    encoder: str
+    """What measures nearness."""
+
+    def find(self, question: Question) -> Sequence[dspy.Example]:
+        """Find the demonstrations to show, the nearest last, next to the question."""
+        ...
+
+
+class WithNearest(WrappingProgram):
+    """A program that shows each question the solved ones nearest to it, among the demonstrations of its predictors."""
+
+    def __init__(self, program: ExamProgram, finder: DemonstrationFinder) -> None:
+        super().__init__(program)
+        self.finder = finder
+
+    async def answer(self, question: Question) -> ProgramOutput:
+        """Ask the program, with these demonstrations."""
+        with asked_by(demos=list(self.finder.find(question))):
+            return await self.program.answer(question)
+
+
+def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:
+    """Find what chooses the demonstrations of a program, also of one asked several times; None if nothing does."""
+    while isinstance(program, WrappingProgram):
+        if isinstance(program, WithNearest):
+            return program.finder
+        program = program.program
+    return None
+
+
+class BehindText(WrappingProgram):
+    """A program that sees a text before its question.
+
+    Where it does not fit the model's context, it is cut from the end by halves; the question never is. A prediction
+    carries `passages_cut`, the characters that were left out.
+    """
+
+    def __init__(self, program: AskingProgram) -> None:
+        super().__init__(program)
+        for predictor in program.predictors():
+            predictor.signature = behind_passages(predictor.signature)
+
+    async def answer_behind(self, question: Question | Task, text: str) -> ProgramOutput:
+        """Ask the program behind the text, or behind as much of it as fits."""
+
+        async def ask(excerpt: str) -> ProgramOutput:
+            with asked_by(passages=excerpt):
+                return await self.program.answer(question)
+
+        return await fitted(text, ask)
+
+
+class WithPassages(BehindText):
+    """A program that sees passages before its question; a prediction carries `hits` besides."""
+
+    def __init__(self, program: AskingProgram, finder: PassageFinder) -> None:
+        super().__init__(program)
+        self._finder = finder
+
+    async def answer(self, question: Question | Task) -> ProgramOutput:
+        """Ask the program behind the passages."""
+        hits = list(self._finder.find(question))
+        return (await self.answer_behind(question, join_passages(hits))).copy(hits=hits)
+
+
+async def fitted(text: str, ask: Callable[[str], Awaitable[Any]]) -> Any:
+    """Return what `ask` makes of a text, asked anew with a shorter one while it does not fit the model's context.
+
+    It is cut from the end by halves; the output carries `passages_cut`, how many characters that were. Raises
+    `ContextWindowExceededError` where even no text does not fit.
+    """
+    excerpt = text
+    while True:
+        try:
+            output = await ask(excerpt)
+        except ContextWindowExceededError:
+            if not excerpt:
+                raise
+            excerpt = excerpt[: len(excerpt) // 2].rstrip() if len(excerpt) >= 2 * _LEAST else ""
+        else:
+            return output.copy(passages_cut=len(text) - len(excerpt))
+
+
+def orders_of(question: Question, orders: Orders) -> list[Order]:
+    """Return the orders in which the question is shown; the exam's own is the first, but where they are drawn."""
+    numbers = question.option_numbers
+    match orders:
+        case "cyclic":
+            return [numbers[turn:] + numbers[:turn] for turn in range(len(numbers))]
+        case "reversed":
+            return [numbers, numbers[::-1]]
+        case RandomOrders():
+            return _draw(question, orders)
+    return [numbers]
+
+
+def shown_in(question: Question, order: Order) -> Question:
+    """Return the question with its options' texts in `order`; numbers stay in their places, and its key the same."""
+    texts = {option.number: option.text for option in question.options}
+    places = zip(question.option_numbers, order, strict=True)
+    return question.model_copy(update={"options": tuple(Option(number, texts[source]) for number, source in places)})
+
+
+def _draw(question: Question, orders: RandomOrders) -> list[Order]:
+    numbers = list(question.option_numbers)
+    generator = random.Random(f"{orders.seed}/{question.key}")  # noqa: S311 - nothing secret
+    if math.factorial(len(numbers)) <= 5040:
+        all_orders = list(permutations(numbers))
+        return generator.sample(all_orders, min(orders.random, len(all_orders)))
+    distinct_orders: dict[Order, None] = {}
+    while len(distinct_orders) < orders.random:
+        distinct_orders[tuple(generator.sample(numbers, len(numbers)))] = None
+    return list(distinct_orders)
+
+
+def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Iterator[ProgramOutput]:
+    """Yield every vote of an order, with the numbers that the exam prints."""
+    printed = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
+    scores = outcome.scores if outcome.votes is None else None
+    if scores is not None:
+        order_scores = (scores.option_scores[number] for number in question.option_numbers)
+        scores = replace(scores, option_scores=dict(zip(order, order_scores, strict=True)))
+    for vote in outcome.votes or (outcome.answer,):
+        yield ProgramOutput(answer=printed[vote], scores=scores, rationale=outcome.rationale)
+
+
+def _count_votes(
+    question: Question, votes: Sequence[ProgramOutput], outcomes: Sequence[ProgramOutput]
+) -> ProgramOutput:
+    """Make one output of several, each of which has as many of the votes."""
+    counts = Counter(vote.answer for vote in votes if vote.answer is not None)
+    answer = _winner(counts, votes) if counts else None
+    first_place = next((place for place, vote in enumerate(votes) if vote.answer == answer), 0)
+    scores = None
+    if counts:
+        total = counts.total()
+        shares = {
+            number: math.log(counts[number] / total) if counts[number] else NO_VOTE
+            for number in question.option_numbers
+        }
+        why = f"{total} of {len(votes)} replies hold a legal answer"
+        scores = OptionScores(shares, "log of the share of votes", "votes", read_by="votes", read_why=why)
+    return outcomes[first_place * len(outcomes) // len(votes)].copy(
+        answer=answer, scores=scores, votes=tuple(vote.answer for vote in votes)
+    )
+
+
+def _winner(counts: Counter[int], votes: Sequence[ProgramOutput]) -> int:
+    """Return the commonest answer; of equals the likeliest if all votes have `scores`, else the first."""
+    winners = [number for number, count in counts.items() if count == max(counts.values())]
+    scores = [vote.scores.option_scores for vote in votes if vote.scores is not None]
+    if len(scores) < len(votes):
+        return winners[0]
+    return max(winners, key=lambda number: math.fsum(one[number] for one in scores))
