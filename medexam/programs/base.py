@@ -44,7 +44,7 @@ class Run:
         return generations[self.number]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Way:
     """How the calls of a block are made."""
 
@@ -60,7 +60,8 @@ class _Way:
     """The run that the calls belong to; None where runs share no request."""
 
 
-_WAY: ContextVar[_Way] = ContextVar("way", default=_Way())
+_NO_WAY = _Way()
+_WAY: ContextVar[_Way] = ContextVar("way", default=_NO_WAY)
 
 
 @contextmanager
@@ -92,9 +93,9 @@ def asked_by(
 @contextmanager
 def own_way() -> Iterator[_Way]:
     """Give the way of the block around to code that makes its calls itself, in which there is none."""
-    token = _WAY.set(_Way())
+    way, token = _WAY.get(), _WAY.set(_NO_WAY)
     try:
-        yield token.old_value if isinstance(token.old_value, _Way) else _Way()
+        yield way
     finally:
         _WAY.reset(token)
 

@@ -13,9 +13,9 @@ from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look
 from medexam.programs.lm import in_bulk
-from medexam.programs.wrapping import find_nearest
 from medexam.programs.outcome import read_both
 from medexam.programs.stored_calls import unasked_lm
+from medexam.programs.wrapping import find_nearest
 from medexam.questions import Question, Task
 
 _KEPT = ("latency_s", "answered_by", "metric_score")

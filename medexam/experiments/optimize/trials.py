@@ -32,8 +32,8 @@ from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, save_program
 from medexam.programs.fields import AskedText
 from medexam.programs.loading import PROGRAM, demonstrations
-from medexam.programs.wrapping import WithNearest
 from medexam.programs.own import OwnProgram
+from medexam.programs.wrapping import WithNearest
 from medexam.questions import Gold, Question
 
 MOST_FAULTS = 10
