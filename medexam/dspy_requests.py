@@ -24,6 +24,7 @@ from dspy.lm15 import (
 from medexam.dspy_internals import chat_request_fields
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import (
+    SAMPLED,
     ChatMessage,
     ContinuationLogprobs,
     Dialogue,
@@ -45,7 +46,6 @@ PLAIN = "plain"
 MOST_TOKENS = 10**9
 """More than any context holds: a larger count of tokens is a server's fault, and counts as not reported."""
 _ROLES = {"developer": "system"}
-_SAMPLING = frozenset(Sampling._fields) - {"samples"}
 _REASONS: Mapping[Ending, FinishReason] = {
     Ending.COMPLETE: "stop",
     Ending.CUT: "length",
@@ -85,8 +85,8 @@ def read_dialogue(request: Request, turns: list[dict[str, Any]] | None = None) -
     """
     chat = chat_request_fields(replace(request, system=None, messages=(Message.user("."),)) if turns else request)
     turns = turns or chat["messages"]
-    sampling = Sampling.of({name: getattr(request.config, name) for name in _SAMPLING})
-    fields = {name: chat[name] for name in chat.keys() - _SAMPLING - {"messages", "max_completion_tokens"}}
+    sampling = Sampling.of({name: getattr(request.config, name) for name in SAMPLED})
+    fields = {name: chat[name] for name in chat.keys() - SAMPLED - {"messages", "max_completion_tokens"}}
     words = [*map(_words, turns)]
     if not any(turn["role"] in ("user", "tool") for turn in words):
         raise InvalidRequestError("the request has no user turn to answer")

@@ -60,6 +60,10 @@ class Sampling(NamedTuple):
         return {**self.drawing(), **{name: value for name, value in ends.items() if value is not None}}
 
 
+SAMPLED = frozenset(Sampling.__annotations__) - {"samples"}
+"""Settings of a call that a `Sampling` has room for."""
+
+
 class Dialogue(NamedTuple):
     """Messages that are asked for replies."""
 

@@ -53,7 +53,7 @@ class CitingPassages(BehindText):
     async def answer_citing(self, question: Question, hits: Sequence[Hit]) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
         passages_text = number_passages([hit.passage.text for hit in hits])
-        outcome: ProgramOutput = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
+        outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = list(hits)
         if self._reader is not None and outcome.answer is not None and outcome.cited:
             supports = (await read_supports(self._reader, question)).get(hits[outcome.cited - 1].passage.id, {})

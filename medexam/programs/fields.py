@@ -69,7 +69,7 @@ def question_fields(
     }
 
 
-def _read_field(field: str, question: Asked, field_types: Wanted, hits: Sequence[Hit]) -> Any:
+def _read_field(field: str, question: Any, field_types: Wanted, hits: Sequence[Hit]) -> Any:
     """Return one field: options as a list of texts if its type is one, else as text with numbers, a line each.
 
     The question is itself if its type says so, else its text, with options and context unless they are other fields.

@@ -20,7 +20,7 @@ from dspy.utils.callback import BaseCallback
 from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
 from medexam.dspy_requests import build_request, is_words, read_dialogue, read_generation, write_response
 from medexam.event_loop import background_loop
-from medexam.model_calls import Continuation, ContinuationRequest, Dialogue, Generation, Sampling
+from medexam.model_calls import SAMPLED, Continuation, ContinuationRequest, Dialogue, Generation, Sampling
 from medexam.predictions.calls import ModelCall
 from medexam.programs.kept import CALLS, KEPT, Calls, Draws, KeptCalls, OverError
 from medexam.specs import ModelSpec
@@ -29,7 +29,6 @@ from medexam.text import writable
 T = TypeVar("T")
 OTHER_MODELS = "medexam_models"
 """Setting of DSPy's context: the experiment's further models, by name."""
-_SAMPLING = frozenset(Sampling._fields) - {"samples"}
 _PIECE = 16
 """Characters of a piece of a streamed reply, a few tokens."""
 
@@ -117,10 +116,9 @@ class _KeepingEngine:
         keeper: KeptCalls | None = dspy.settings.get(KEPT)
         if draws := calls.draws if calls else self._draws:
             dialogue = draws.redraw(dialogue, self._model)
-        if keeper is not None:
-            sent = dialogue if getattr(self._engine, "takes_seed", True) else dialogue.with_seed(None)
-            record = ModelCall.of(sent, self._asked)
-            places = keeper.begin(record, sent.sampling.samples)
+        sent = dialogue if getattr(self._engine, "takes_seed", True) else dialogue.with_seed(None)
+        record = ModelCall.of(sent, self._asked)
+        places = keeper.begin(record, sent.sampling.samples) if keeper else range(0)
         if calls is not None:
             if calls.over:
                 raise OverError
@@ -130,8 +128,9 @@ class _KeepingEngine:
         except CALL_ERRORS as error:
             if calls is not None:
                 calls.fault = error
-            for place in places if keeper is not None else ():
-                keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
+            if keeper is not None:
+                for place in places:
+                    keeper.end(place, replace(record, fault=f"{type(error).__name__}: {error}"))
             raise
         if keeper is not None:
             generations = [replace(one, place=place) for place, one in zip(places, generations, strict=True)]
@@ -256,7 +255,7 @@ class EngineLM(dspy.LM):
         all_options = {**self.kwargs, **kwargs}
         settings = {name: value for name, value in all_options.items() if value is not None and name != "cache"}
         turns = [_user(prompt)] if messages is None and isinstance(prompt, str) else messages
-        if not turns or settings.keys() - _SAMPLING or self._is_heard() or not is_words(turns):
+        if not turns or settings.keys() - SAMPLED or self._is_heard() or not is_words(turns):
             return None
         texts = [turn["content"] for turn in turns]
         if not all(texts) or writable(texts) != texts:

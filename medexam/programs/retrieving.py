@@ -70,7 +70,7 @@ class SupportReader(Protocol):
         ...
 
 
-async def read_supports(reader: SupportReader, question: Question) -> Supports:
+async def read_supports(reader: SupportReader, question: Any) -> Supports:
     """Have a question as it is shown read in a thread of its own, beside the network loop."""
     return await asyncio.to_thread(reader.read_supports, shown_question(question))
 

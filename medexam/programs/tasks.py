@@ -41,10 +41,16 @@ class TaskProgram(AskingProgram):
         }
 
     async def _reply(
-        self, question: Task, group: str, prefill: str = "", choices: Sequence[str] = (), **more: str | int
+        self,
+        question: Task,
+        group: str,
+        prefill: str = "",
+        choices: Sequence[str] = (),
+        context: str | None = None,
+        count: int = 0,
     ) -> Generation:
-        """Ask once, for a reply that may be begun or chosen; `more` is the context in numbered parts, if it is so."""
-        asked = AskedTask(question, prefill, tuple(choices), **more)
+        """Ask once; the arguments are those of `AskedTask`."""
+        asked = AskedTask(question, prefill, tuple(choices), context, count)
         generation: Generation = (await self.ask(self.by_group[group], asked=asked)).generation
         return generation
 
@@ -137,14 +143,14 @@ class ExtractExplanation(TaskProgram):
         spans = split_sentences(question.context)
         numbered = "\n".join(f"[{number}] {question.context[a:b]}" for number, (a, b) in enumerate(spans, start=1))
         numbers = [str(number) for number in range(1, len(spans) + 1)]
-        shown = {"context": numbered, "count": len(spans)}
+        shown = numbered, len(spans)
         if not spans:
-            return await self._reply(question, group, **shown), None
-        first = await self._reply(question, group, _FIRST, numbers, **shown)
+            return await self._reply(question, group, "", (), *shown), None
+        first = await self._reply(question, group, _FIRST, numbers, *shown)
         begin = (first.reply or "").removeprefix(_FIRST)
         if begin not in numbers:  # a reply that was withheld
             return first, None
-        last = await self._reply(question, group, f"{_FIRST}{begin}{_LAST}", numbers[int(begin) - 1 :], **shown)
+        last = await self._reply(question, group, f"{_FIRST}{begin}{_LAST}", numbers[int(begin) - 1 :], *shown)
         match = _NAMED.fullmatch(last.reply or "")
         if match is None or not 1 <= int(match[1]) <= int(match[2]) <= len(spans):
             return last, None

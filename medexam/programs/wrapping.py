@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
@@ -28,6 +28,7 @@ NO_VOTE = math.log(1e-9)
 """The score of an option without a vote: its share of the probability is 0 to nine decimals."""
 _LEAST = 200
 """Characters of passages below which none are shown."""
+P = TypeVar("P")
 Order = tuple[int, ...]
 """The printed numbers of the options as they are shown: the second is that of the option in the second place."""
 
@@ -171,7 +172,7 @@ class WithPassages(BehindText):
         return (await self.answer_behind(question, join_passages(hits))).copy(hits=hits)
 
 
-async def fitted(text: str, ask: Callable[[str], Awaitable[Any]]) -> Any:
+async def fitted(text: str, ask: Callable[[str], Awaitable[P]]) -> P:
     """Return what `ask` makes of a text, asked anew with a shorter one while it does not fit the model's context.
 
     It is cut from the end by halves; the output carries `passages_cut`, how many characters that were. Raises
@@ -180,13 +181,14 @@ async def fitted(text: str, ask: Callable[[str], Awaitable[Any]]) -> Any:
     excerpt = text
     while True:
         try:
-            output = await ask(excerpt)
+            output: Any = await ask(excerpt)
         except ContextWindowExceededError:
             if not excerpt:
                 raise
             excerpt = excerpt[: len(excerpt) // 2].rstrip() if len(excerpt) >= 2 * _LEAST else ""
         else:
-            return output.copy(passages_cut=len(text) - len(excerpt))
+            fitting: P = output.copy(passages_cut=len(text) - len(excerpt))
+            return fitting
 
 
 def orders_of(question: Question, orders: Orders) -> list[Order]:
@@ -223,7 +225,7 @@ def _draw(question: Question, orders: RandomOrders) -> list[Order]:
 
 def _votes_of(question: Question, order: Order, outcome: ProgramOutput) -> Iterator[ProgramOutput]:
     """Yield every vote of an order, with the numbers that the exam prints."""
-    printed = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
+    printed: dict[int | None, int | None] = {None: None, **dict(zip(question.option_numbers, order, strict=True))}
     scores = outcome.scores if outcome.votes is None else None
     if scores is not None:
         order_scores = (scores.option_scores[number] for number in question.option_numbers)
