@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.cli.views.runs import read_current
+from medexam.cli.output import read_current
 from medexam.datasets import load_exam_set
 from medexam.experiments import RunFolder
 from medexam.experiments.report.page import write_page

@@ -12,10 +12,10 @@ from .options import TrackingOption as TrackingOption
 from .options import data_read_once as data_read_once
 from .options import refuse as refuse
 from .options import settings_as_flags as settings_as_flags
-from .views.output import print_by_kind as print_by_kind
-from .views.output import print_json as print_json
-from .views.output import send_to_mlflow as send_to_mlflow
-from .views.output import write_file as write_file
-from .views.runs import describe_stop as describe_stop
-from .views.runs import print_notice as print_notice
-from .views.runs import read_current as read_current
+from .output import describe_stop as describe_stop
+from .output import print_by_kind as print_by_kind
+from .output import print_json as print_json
+from .output import print_notice as print_notice
+from .output import read_current as read_current
+from .output import send_to_mlflow as send_to_mlflow
+from .output import write_file as write_file

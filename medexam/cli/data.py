@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from medexam.cli.options import JsonOption, PathOption, refuse
-from medexam.cli.views.output import print_by_kind, print_json
+from medexam.cli.output import print_by_kind, print_json
 from medexam.errors import SpecError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def show(
     For example:
         medexam data show headqa_sample --limit 2
     """
-    from medexam.cli.views.questions import print_question, print_task
+    from medexam.cli.items import print_question, print_task
     from medexam.datasets import load_exam_set, load_task_set
     from medexam.datasets.loading import find_question
     from medexam.specs import DatasetSpec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from medexam.cli.options import INCOMPLETE, JsonOption, refuse, refuse_others
-from medexam.cli.views.output import print_json
+from medexam.cli.output import print_json
 from medexam.errors import EndpointSilentError, EngineError, SpecError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _examine_nodes(endpoints: Sequence[str], model: str | None, container: str |
 
 def _examine_machine(*, as_json: bool) -> None:
     """Print what is here and what that lets its user do."""
-    from medexam.cli.views.machine import machine_rows
+    from medexam.cli.machine import machine_rows
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.shown import Unbroken, print_blocks
     from medexam.tables import Table

@@ -19,9 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from medexam.cli.views.interrupts import interrupts_heard
-from medexam.cli.views.system_faults import check_memory_limit, describe_system_fault
-from medexam.cli.views.usage import usage_in_one_line
+from medexam.cli.faults import check_memory_limit, describe_system_fault, interrupts_heard, usage_in_one_line
 from medexam.errors import SpecError
 from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__, added_names, load_object, read_first_line

@@ -1,7 +1,7 @@
 """`medexam optimize`: better demonstrations and instructions for a program, chosen on exams that are not tested."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +14,12 @@ from medexam.cli.options import (
     TrackingOption,
     complete_spec,
 )
-from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.cli.views.runs import print_notice
+from medexam.cli.output import print_json, print_notice, send_to_mlflow
 from medexam.errors import SpecError
+
+if TYPE_CHECKING:
+    from medexam.experiments.optimize.optimization import Optimization
+    from medexam.experiments.optimize.plan import OptimizationPlan
 
 
 def optimize(
@@ -42,12 +45,6 @@ def optimize(
     from medexam.specs import load_document, parse_overrides
 
     changes, document = parse_overrides(overrides or ()), load_document(spec)
-    from medexam.cli.views.optimize import (
-        optimization_document,
-        optimization_plan_document,
-        print_optimization,
-        print_optimization_plan,
-    )
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.optimize.progress import TrialProgress
@@ -57,7 +54,7 @@ def optimize(
     root = runs_dir or default_runs_dir()
     planned = plan_optimization(document, changes, runs_dir=root, fresh=fresh, only_look=plan)
     if plan:
-        print_json(optimization_plan_document(planned)) if as_json else print_optimization_plan(planned)
+        print_json(_plan_document(planned)) if as_json else _print_plan(planned)
         return
     with TrialProgress() as progress:
         optimization = carry_out(planned, progress)
@@ -67,7 +64,7 @@ def optimize(
             f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
             "another budget changes nothing; other optimizer.candidates, kind or seed make another one"
         )
-    print_json(optimization_document(optimization)) if as_json else print_optimization(optimization)
+    print_json(_document(optimization)) if as_json else _print(optimization)
     send_to_mlflow(track_optimization, optimization, tracking_uri=tracking_uri, runs_dir=folder.parent)
     if optimization.ending != "complete":
         larger = " under a larger budget (--set optimizer.max_calls, max_tokens or max_minutes)"
@@ -80,3 +77,68 @@ def optimize(
         )
     if not optimization.finished:
         raise typer.Exit(INCOMPLETE)
+
+
+def _plan_document(plan: "OptimizationPlan") -> dict[str, Any]:
+    """Build what would be tried, JSON-ready."""
+    optimization = plan.optimization
+    folder, cell = optimization.folder, optimization.cell
+    return {
+        "id": folder.name,
+        "folder": str(folder.path.resolve()),
+        "optimizer": optimization.optimizer.model_dump(mode="json"),
+        "program": cell.program.label,
+        "model": cell.model.label,
+        "train": optimization.train,
+        "dropped": list(optimization.dropped),
+        "validation": optimization.validation,
+        "tested": optimization.tested,
+        "candidates": optimization.candidates,
+        "calls_per_trial": plan.trial_calls,
+        "most_calls": None if plan.is_least else plan.most_calls,
+        "least_calls": plan.most_calls if plan.is_least else None,
+    }
+
+
+def _print_plan(plan: "OptimizationPlan") -> None:
+    """Print what would be tried, as a table."""
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import print_blocks
+    from medexam.tables import Table, flatten
+
+    document = _plan_document(plan) | {"dropped": len(plan.optimization.dropped)}
+    rows = tuple(flatten(document).items())
+    print_blocks(Terminal(), [Table("", ("What", "How"), rows, text_columns=2)])
+
+
+def _document(optimization: "Optimization") -> dict[str, Any]:
+    """Build the optimization, JSON-ready."""
+    return {
+        "id": optimization.folder.name,
+        "folder": str(optimization.folder.path.resolve()),
+        "optimizer": optimization.optimizer.model_dump(mode="json"),
+        "ending": optimization.ending,
+        "why": optimization.why,
+        "seconds": optimization.seconds,
+        "calls": optimization.calls,
+        "tokens": optimization.tokens,
+        "models": [{"print": model.print, "name": model.name} for model in optimization.models],
+        "trials": [
+            {**vars(trial), "accuracy": trial.accuracy, "accuracy_interval": list(trial.accuracy_interval)}
+            for trial in optimization.trials
+        ],
+        "best": optimization.best.number if optimization.best else None,
+    }
+
+
+def _print(optimization: "Optimization") -> None:
+    """Print the trials as a table."""
+    from medexam.experiments.entry.terminal import Terminal
+    from medexam.experiments.report.shown import Unbroken, print_blocks
+
+    lines = [
+        optimization.costs,
+        "The chosen program looks better on these questions than on others; compare it on the tested ones.",
+        f"Program, demonstrations and report are in {optimization.folder.path}",
+    ]
+    print_blocks(Terminal(), [optimization.trials_table(), *map(Unbroken, lines)])

@@ -15,8 +15,7 @@ from medexam.cli.options import (
     RunsDirOption,
     data_read_once,
 )
-from medexam.cli.views.output import check_endings, print_json, write_file
-from medexam.cli.views.runs import print_notice, read_current
+from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
 from medexam.errors import SpecError
 from medexam.plugins import added_names, load_object
 

@@ -21,8 +21,7 @@ from medexam.cli.options import (
     data_read_once,
     settings_as_flags,
 )
-from medexam.cli.views.output import print_json, send_to_mlflow
-from medexam.cli.views.runs import describe_stop, print_notice
+from medexam.cli.output import describe_stop, print_json, print_notice, send_to_mlflow
 from medexam.errors import SpecError
 from medexam.text import count_of
 
@@ -179,7 +178,7 @@ def run(
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")
-        from medexam.cli.views.debugging import debug_plan
+        from medexam.cli.planned import debug_plan
 
         debug_plan(plan)
         return
@@ -230,7 +229,7 @@ def plan(
         medexam plan quickstart
     """
     planned = _plan(specs, settings, only_look=True)
-    from medexam.cli.views.plan import print_plan
+    from medexam.cli.planned import print_plan
     from medexam.experiments.plan.document import plan_document
 
     print_json(plan_document(planned)) if as_json else print_plan(planned)
@@ -240,7 +239,7 @@ def _plan(
     specs: list[str], settings: PlanSettings, *, fresh: bool = False, repeat: int = 0, only_look: bool = False
 ) -> "Plan":
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
-    from medexam.cli.views.meaning import FLAGS, apply_flags, print_meaning, save_meaning
+    from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_entries, read_entries
     from medexam.experiments.plan.price import describe_excess
     from medexam.specs import parse_overrides

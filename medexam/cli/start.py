@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import INCOMPLETE
-from medexam.cli.views.output import print_json
+from medexam.cli.output import print_json
 from medexam.errors import SpecError
 from medexam.files import write_new
 
@@ -37,7 +37,7 @@ def schema(
 
         print_json(spec_schema())
         return
-    from medexam.cli.views.programs import render_program
+    from medexam.cli.programs import render_program
     from medexam.specs import parse_overrides
 
     program_settings = [f"program.{setting.removeprefix('program.')}" for setting in settings or ()]
@@ -147,7 +147,7 @@ def _write_own(
     import yaml
 
     from medexam.cli.data import check_kind
-    from medexam.cli.views.questions import print_task
+    from medexam.cli.items import print_task
     from medexam.datasets.own.proposals.proposing import dataset_lines, propose
     from medexam.datasets.rows import Row
     from medexam.experiments.entry.terminal import Terminal

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption, complete_run
-from medexam.cli.views.output import check_endings, print_json, write_file
-from medexam.cli.views.runs import print_notice, read_current
+from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.text import count_of
 
@@ -156,8 +155,7 @@ def _print_run(stored_run: "StoredRun") -> None:
 
 def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
     """Print one question with what was answered to it."""
-    from medexam.cli.views.prediction import print_prediction
-    from medexam.cli.views.questions import print_question, print_task
+    from medexam.cli.items import print_prediction, print_question, print_task
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.store.data_changes import load_items
     from medexam.questions import Question

@@ -1,5 +1,6 @@
 """`medexam track` and `medexam ui`: send stored runs and optimizations to MLflow, and look at them there."""
 
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +8,8 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import RunsDirOption, complete_run, refuse
-from medexam.cli.views.listening import LOOPBACK, check_port
-from medexam.cli.views.output import print_pages
-from medexam.cli.views.runs import print_notice, read_current
+from medexam.cli.output import print_notice, print_pages, read_current
+from medexam.errors import SpecError
 
 
 def track(
@@ -84,8 +84,11 @@ def ui(
 
     own_uri = default_tracking_uri(default_runs_dir()) if runs_dir is None else own_tracking_uri(runs_dir)
     uri = tracking_uri or own_uri
-    check_port(host, port)
-    if host not in LOOPBACK:
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise SpecError(f"cannot listen on {host}:{port} ({error.strerror}); choose another with --port") from None
+    if host not in ("127.0.0.1", "localhost", "::1"):
         print_notice(
             f"warning: MLflow's UI asks for no password: everyone who reaches {host}:{port} can read and delete runs; "
             f"leave --host out, and see it from elsewhere by ssh -L {port}:127.0.0.1:{port} {host_name()}"

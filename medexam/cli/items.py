@@ -1,4 +1,4 @@
-"""A prediction as text: what was sent and what came for each of its calls, then its fields, a line each."""
+"""A question and its prediction on the terminal: the right answer marked, and each call as it was sent."""
 
 import json
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from medexam.experiments.entry.terminal import Terminal
 from medexam.predictions import Prediction
 from medexam.predictions.calls import ModelCall
+from medexam.questions import Gold, Question, Task, TaskGold
 
 LEFT_OUT = {"question", "program", "spec_digest", "calls", "replied"}
 """Fields that say which run the answer belongs to, as the line above does, and those that are shown apart."""
@@ -42,3 +43,24 @@ def _print_fields(console: Terminal, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         console.print(f"{name}:\n{text}\n" if "\n" in text else f"{name}: {text}", markup=False, highlight=False)
+
+
+def print_question(console: Terminal, question: Question, gold: Gold) -> None:
+    """Print key, exam, text and options; a star stands before each right option."""
+    exam = question.exam
+    subject = exam.discipline if exam.year is None else f"{exam.discipline} {exam.year}"
+    console.print(f"{question.key}  {exam.name}, {subject}, {question.language}", style="bold cyan")
+    if question.image is not None:
+        console.print(f"(refers to the picture {question.image})", style="dim")
+    console.print(question.asked)
+    for option in question.options:
+        right = gold.accepts(option.number)
+        console.print(f"{'*' if right else ' '} {option.number}. {option.text}", style="green" if right else None)
+    console.print()
+
+
+def print_task(console: Terminal, task: Task, gold: TaskGold) -> None:
+    """Print a question that is answered in words, with what is expected."""
+    for text in filter(None, (task.context, task.question)):
+        console.print(text)
+    console.print(f"* {' / '.join(gold.answers)}", style="green")

@@ -1,14 +1,17 @@
-"""What `medexam plan` prints: the cells of an experiment and a real prompt of each."""
+"""What `medexam plan` prints of an experiment, and `medexam run --debug` of one question of each cell."""
 
 from rich.panel import Panel
 from rich.text import Text
 
+from medexam.cli.items import print_prediction
+from medexam.event_loop import background_loop
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.hosted import describe_records
 from medexam.experiments.plan.price import describe_prices
 from medexam.experiments.report.shown import print_blocks
+from medexam.experiments.run.runner import ask_one
 from medexam.measures.margins import FLIPPED, detectable_difference
 from medexam.tables import percent
 
@@ -51,3 +54,13 @@ def describe_power(plan: Plan) -> str | None:
         f"With {n} you will usually detect only differences above {percent(difference)} percentage points between two "
         "runs (80 % power by McNemar's test, if 3 of 10 are right in one run alone)."
     )
+
+
+def debug_plan(plan: Plan) -> None:
+    """Ask the first pending question of each cell, or the first one if none is pending, and print all that happened."""
+    console = Terminal()
+    for planned in plan.cells:
+        question = next(iter(planned.pending or planned.question_set.questions))
+        console.print(f"{planned.label}: {question.key}", style="bold cyan", markup=False)
+        print_prediction(console, background_loop().run(ask_one(planned, question)))
+    console.print("None of this was stored.")

@@ -1,4 +1,4 @@
-"""What commands write for programs and for readers: JSON on standard output, a file of Markdown, a copy in MLflow."""
+"""What commands print and write: notices, JSON, files, the runs that they read, and where MLflow shows them."""
 
 import json
 import sys
@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
-from medexam.text import hide_address, writable
+from medexam.text import hide_address, one_line, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from medexam.experiments.run.spending import Stop
+    from medexam.experiments.store.run_folder import RunFolder
+    from medexam.experiments.store.stored_run import StoredRun
 
 WRITERS = {".md": "--markdown", ".tex": "--latex", ".html": "--html", ".csv": "--csv"}
 """Ending of a file -> the option that writes it."""
@@ -79,3 +82,44 @@ def print_by_kind(console: "Console", word: str, style: str, pairs: Iterable[tup
             console.print(f"  {line}")
         if len(lines) > SHOWN:
             console.print(f"  and {len(lines) - SHOWN:,} more{all_are}")
+
+
+def read_current(
+    folders: "Iterable[RunFolder]", metrics: Sequence[str] = (), *, rescore: bool = False
+) -> "list[StoredRun]":
+    """Read the runs in `folders`; lines on standard error name files that were out of date and `note` of a run.
+
+    `metrics` of the user's own are added to what the runs are scored by; `rescore` runs the code that the runs name.
+    Raises what `current_run` raises.
+    """
+    from medexam.experiments.report.current import current_run, rescored
+
+    runs = [
+        rescored(folder, metrics, print_notice, again=rescore)
+        if metrics or rescore
+        else current_run(folder, print_notice)
+        for folder in folders
+    ]
+    for run in runs:
+        if run.note is not None:
+            print_notice(f"{'' if run.running else 'warning: '}{run.folder.name}: {run.note}")
+    return runs
+
+
+def print_notice(line: str) -> None:
+    """Tell the user in one line on standard error."""
+    sys.stderr.write(f"medexam: {one_line(line)}\n")
+
+
+def describe_stop(stop: "Stop | None") -> str:
+    """Say why something is incomplete, as a line of standard error begins."""
+    if stop is None or stop == "interrupted":
+        return stop or "incomplete"
+    if stop == "failures":
+        return "stopped early: the limit --max-failures of failed questions is reached"
+    if stop == "uncounted":
+        return (
+            "stopped early: --max-tokens and --max-cost count tokens, and the server does not report them (leave "
+            "these limits out, or give --max-minutes)"
+        )
+    return f"stopped early: the limit --max-{stop} is reached"
