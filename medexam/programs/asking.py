@@ -1,6 +1,5 @@
 """The paper's prompting strategies (section 3.2.1): zero-shot, few-shot and chain-of-thought."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import dspy
@@ -8,7 +7,6 @@ import dspy
 from medexam.model_calls import ContinuationLogprobs, Generation
 from medexam.predictions import OptionScores
 from medexam.programs.base import ExamProgram
-from medexam.programs.likelihood import UNITS
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question
 from medexam.signatures import is_cut_in_thinking, split_thinking
@@ -21,7 +19,7 @@ from medexam.signatures.adapter import (
     after_thinking,
 )
 from medexam.signatures.answer_format import answer_opening
-from medexam.signatures.prompts import Prompt, SolvedQuestion
+from medexam.signatures.word_files import Words
 
 
 class AnsweringProgram(ExamProgram):
@@ -31,23 +29,23 @@ class AnsweringProgram(ExamProgram):
     the answer is then chosen among the legal options.
     """
 
-    def __init__(self, prompt: Prompt, adapter: ExamAdapter, max_tokens: int, *, reasons: bool, closes: bool) -> None:
+    def __init__(self, words: Words, adapter: ExamAdapter, max_tokens: int, *, reasons: bool, closes: bool) -> None:
         """Make the program; `closes`: a free reply's thinking that is cut off is closed, and a further call answers."""
         super().__init__(adapter)
-        words = prompt.instructions
+        (instructions,) = words.parts.values()
         self.closes = closes
         self.reasons = reasons
         self.reasons_apart = reasons and adapter.answer_format == "guided"
+        self.calls = 1 + (closes or self.reasons_apart)
         if self.reasons_apart:
-            self.calls = 2
             self._stop = answer_opening(adapter.answer_form).rstrip(" :")
-            self.reason = dspy.Predict(ReasonFirst.with_instructions(words), max_tokens=max_tokens, stop=[self._stop])
-            self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(words))
+            stop = [self._stop]
+            self.reason = dspy.Predict(ReasonFirst.with_instructions(instructions), max_tokens=max_tokens, stop=stop)
+            self.respond = dspy.Predict(AnswerAfterReasoning.with_instructions(instructions))
         else:
-            self.calls = 1 + closes
             signature = ReasonAndAnswer if reasons else AnswerQuestion
-            self.respond = dspy.Predict(signature.with_instructions(words), max_tokens=max_tokens)
-            self.respond.demos = _demonstrations(prompt.examples)
+            self.respond = dspy.Predict(signature.with_instructions(instructions), max_tokens=max_tokens)
+            self.respond.demos = [*words.examples]
 
     async def answer(self, question: Question) -> ProgramOutput:
         """Ask once, and again to close thinking that was cut off; twice if it reasons apart."""
@@ -62,30 +60,15 @@ class AnsweringProgram(ExamProgram):
             thinking, _ = split_thinking(generation.reply or "")
             signature = after_thinking(self.respond.signature)
             prediction = await self.ask(self.respond, **inputs, thinking=thinking or "", signature=signature)
+        reading: ContinuationLogprobs | None = prediction.get("reading")
+        scores = None
+        if reading is not None and (self.reasons_apart or not self.reasons):
+            totals = [continuation.total for continuation in reading.continuations]
+            by_number = dict(zip(question.option_numbers, totals, strict=True))
+            scores = OptionScores(by_number, "nats", "sum", reading.read_by, reading.why, label_mass=reading.mass)
         return ProgramOutput(
             answer=prediction.answer,
             rationale=inputs.get("rationale") or prediction.get("rationale"),
             generation=prediction.generation,
-            scores=None if self.reasons and not self.reasons_apart else _scores(question, prediction),
+            scores=scores,
         )
-
-
-def _scores(question: Question, prediction: dspy.Prediction) -> OptionScores | None:
-    """Return how likely each option's number was; None where the adapter does not weigh."""
-    reading: ContinuationLogprobs | None = prediction.get("reading")
-    if reading is None:
-        return None
-    totals = [continuation.total for continuation in reading.continuations]
-    return OptionScores(
-        option_scores=dict(zip(question.option_numbers, totals, strict=True)),
-        score_unit=UNITS["sum"],
-        score_norm="sum",
-        label_mass=reading.mass,
-        read_by=reading.read_by,
-        read_why=reading.why,
-    )
-
-
-def _demonstrations(examples: Sequence[SolvedQuestion]) -> list[dspy.Example]:
-    fields = [{"question": e.question, "answer": e.answer, "rationale": e.rationale} for e in examples]
-    return [dspy.Example(**{k: v for k, v in f.items() if v is not None}).with_inputs("question") for f in fields]

@@ -19,8 +19,7 @@ from medexam.programs.fields import AskedText
 from medexam.programs.lm import ask_model, run_blocking
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, check_question
-from medexam.signatures.adapter import ExamAdapter
-from medexam.signatures.single_call import SingleCallAdapter, call_settings
+from medexam.signatures.adapter import ExamAdapter, SingleCallAdapter, call_settings
 
 
 @dataclass

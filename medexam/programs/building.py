@@ -25,8 +25,7 @@ from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnsw
 from medexam.programs.wrapping import WithPassages
 from medexam.questions import Language, Question
 from medexam.signatures.adapter import ExamAdapter
-from medexam.signatures.prompts import load_likelihood_words, load_prompt
-from medexam.signatures.task_words import TaskWords, load_task_words
+from medexam.signatures.word_files import Words, load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
@@ -117,27 +116,26 @@ def _build_sole(spec: StepsSpec, part: StepPart, language: Language, context: Pr
 
 def _build_words(spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
     """Build what asks for an answer in words that ship, whatever stands before the question."""
-    words = _needed(spec.asking.words, "words")
+    words = load_words(_needed(spec.asking.words, "words"), language)
     if isinstance(spec, LikelihoodSpec):
-        return OptionLikelihood(spec, load_likelihood_words(words, language))
+        return OptionLikelihood(spec, words)
     if isinstance(spec, TaskSpec):
-        return _IN_WORDS[spec.kind](spec, load_task_words(words, language), context.max_tokens)
+        return _IN_WORDS[spec.kind](spec, words, context.max_tokens)
     reply = cast("ReplySpec", spec)
-    prompt = load_prompt(words, language)
-    adapter = ExamAdapter(reply.answer_format, reply.answer_form, prompt.turn)
+    adapter = ExamAdapter(reply.answer_format, reply.answer_form, words.turn)
     budget = cast("int", reply.budget(context.max_tokens))
-    return AnsweringProgram(prompt, adapter, budget, reasons=reply.reasons, closes=reply.answer_after_budget)
+    return AnsweringProgram(words, adapter, budget, reasons=reply.reasons, closes=reply.answer_after_budget)
 
 
 def _build_citing(
     program: AskingProgram, cite: CiteSpec, finder: PassageFinder | None, language: Language, context: ProgramContext
 ) -> CitingPassages:
-    note = load_task_words(cite.words, language).groups["cite"]
+    note = load_words(cite.words, language).parts["cite"]
     reader = None if cite.reader is None else _needed(context.supports, "a reader of passages")
     return CitingPassages(cast("AnsweringProgram", program), finder, note, reader)
 
 
-_IN_WORDS: Mapping[str, Callable[[TaskSpec, TaskWords, int | None], AskingProgram]] = MappingProxyType(
+_IN_WORDS: Mapping[str, Callable[[TaskSpec, Words, int | None], AskingProgram]] = MappingProxyType(
     {
         "by_format": AnswerByFormat,
         "short_answer": ShortAnswer,
@@ -192,7 +190,7 @@ def _build_part(part: StepPart, language: Language, context: ProgramContext) -> 
     if isinstance(spec, AsideSpec):
         if (words := spec.asking.words) is None:
             return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
-        return AskedAside(spec, step.signature, load_task_words(words, language))
+        return AskedAside(spec, step.signature, load_words(words, language))
     asking = _build_words(spec, language, context)
     if step.cite is not None:
         return _build_citing(asking, step.cite, None, language, context)

@@ -1,7 +1,8 @@
 """DSPy's chat format with outputs that cannot be anything but a legal value, for any signature.
 
 An output is a choice if its type is a `Literal`, an enum or a bool, or if it is the int `answer` of a question with
-numbered options. Each output is one call: the model writes it freely, or the engine chooses among its legal values.
+numbered options. Each output is one call: the model writes it freely, or the engine chooses among its legal values, or
+tells how likely each of these is (the paper's section 3.2.3).
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -11,10 +12,10 @@ from typing import Any, Literal, get_args, get_origin
 
 import dspy
 
-from medexam.model_calls import ContinuationRequest, Dialogue, Generation, Sampling
+from medexam.model_calls import ContinuationRequest, Dialogue, Sampling
 from medexam.predictions import normalise_scores
 from medexam.programs.lm import ask_model, run_blocking
-from medexam.signatures.single_call import Fields, Signature, call_settings
+from medexam.signatures.adapter import Fields, Signature, call_settings
 
 _NEXT = "[[ ## "
 """Opens the next output."""
@@ -49,30 +50,32 @@ class GuidedAdapter(dspy.ChatAdapter):
     ) -> list[Fields]:
         """Return one dictionary of outputs, without blocking."""
         settings = call_settings(lm, lm_kwargs)
-        chat = [_checked(message) for message in self.format(signature, demos, inputs)]
+        chat = self.format(signature, demos, inputs)
+        if not all(isinstance(message["content"], str) for message in chat):
+            raise dspy.LMUnsupportedFeatureError("guided answers take text alone; ask with answer_format: free")
         transcript, probabilities = "", {}
         texts: dict[str, str] = {}
-        choice_names: set[str] = set()
+        chosen: set[str] = set()
         for name, field in signature.output_fields.items():
             # Each output is begun for the model, so none is missing, also where the one before it was cut off.
             opening = f"{transcript}[[ ## {name} ## ]]\n"
-            choices = self._choices(name, field.annotation)
-            own_settings = settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]}
+            choices = _choices(name, field.annotation)
+            sampling = Sampling.of(settings if choices else {**settings, "stop": [_NEXT, *settings.get("stop", ())]})
             extras: dict[str, Any] = {"choices": choices} if choices else {}
             if choices and self._weighs:
                 extras = {"continuations": ContinuationRequest(texts=choices, given_opening=True, template=True)}
-            (generation,) = await ask_model(lm, Dialogue(chat, opening, Sampling.of(own_settings), **extras))
-            if choices and self._weighs:
-                probabilities[name] = _shares(choices, generation)
+            (generation,) = await ask_model(lm, Dialogue(chat, opening, sampling, **extras))
+            if choices and generation.reading is not None:
+                scores = {place: one.total for place, one in enumerate(generation.reading.continuations)}
+                probabilities[name] = dict(zip(choices, normalise_scores(scores).values(), strict=True))
             # Servers differ in whether the text at which they stopped is part of the reply.
-            text = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
-            texts[name] = text
-            choice_names |= {name} if choices else set()
-            transcript = f"{opening}{text}\n\n"
-        outputs = self._read(signature, transcript, texts, choice_names)
+            texts[name] = generation.words if choices else generation.words.split(_NEXT)[0].rstrip()
+            chosen |= {name} if choices else set()
+            transcript = f"{opening}{texts[name]}\n\n"
+        outputs = self._read(signature, transcript, texts, chosen)
         return [{**outputs, **({"probabilities": probabilities} if self._weighs else {})}]
 
-    def _read(self, signature: Signature, transcript: str, texts: Mapping[str, str], choice_names: Set[str]) -> Fields:
+    def _read(self, signature: Signature, transcript: str, texts: Mapping[str, str], chosen: Set[str]) -> Fields:
         """Parse all outputs; where one does not parse, those that were chosen keep their values and it is None.
 
         Raises `dspy.AdapterParseError` if none was chosen.
@@ -80,7 +83,7 @@ class GuidedAdapter(dspy.ChatAdapter):
         try:
             parsed: Fields = self.parse(signature, transcript)
         except dspy.AdapterParseError:
-            if not choice_names:
+            if not chosen:
                 raise
         else:
             return parsed
@@ -95,26 +98,39 @@ class GuidedAdapter(dspy.ChatAdapter):
                 outputs[name] = None
         return outputs
 
-    def _choices(self, name: str, kind: Any) -> tuple[str, ...]:
-        """Return the legal texts of an output; empty if any text is."""
-        if get_origin(kind) is Literal:
-            return tuple(str(value) for value in get_args(kind))
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            return tuple(str(member.value) for member in kind)
-        if kind is bool:
-            return ("True", "False")
-        if kind is int and name == "answer":
-            return tuple(map(str, dspy.settings.get(_OPTIONS, ())))
-        return ()
+
+def _choices(name: str, kind: Any) -> tuple[str, ...]:
+    """Return the legal texts of an output; empty if any text is."""
+    if get_origin(kind) is Literal:
+        return tuple(map(str, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return tuple(str(member.value) for member in kind)
+    if kind is bool:
+        return ("True", "False")
+    return tuple(map(str, dspy.settings.get(_OPTIONS, ()))) if kind is int and name == "answer" else ()
 
 
-def _shares(choices: Sequence[str], generation: Generation) -> dict[str, float]:
-    assert generation.reading is not None  # noqa: S101 - it was asked for
-    totals = {place: continuation.total for place, continuation in enumerate(generation.reading.continuations)}
-    return dict(zip(choices, normalise_scores(totals).values(), strict=True))
+class OptionProbabilities(dspy.Module):
+    """Chooses the likeliest value of each choice of a signature; the model writes only what is no choice.
 
+    A prediction carries the outputs and `probabilities`: output -> value as text -> its share of the probability, 0 to
+    1. In a program of a spec, an int output called `answer` is one of the question's option numbers; elsewhere its type
+    says what may be chosen, such as `Literal["yes", "no"]`. The spec needs `logprobs: true`.
+    """
 
-def _checked(message: dict[str, Any]) -> dict[str, str]:
-    if not isinstance(message["content"], str):
-        raise dspy.LMUnsupportedFeatureError("guided answers take text alone; ask with answer_format: free")
-    return message
+    def __init__(self, signature: str | type[dspy.Signature]) -> None:
+        super().__init__()
+        self.weigh = dspy.Predict(signature)
+        self._adapter = GuidedAdapter(weighs=True)
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        """Choose by the inputs of the signature."""
+        with dspy.context(adapter=self._adapter):
+            prediction: dspy.Prediction = self.weigh(**inputs)
+        return prediction
+
+    async def aforward(self, **inputs: Any) -> dspy.Prediction:
+        """Choose without blocking."""
+        with dspy.context(adapter=self._adapter):
+            prediction: dspy.Prediction = await self.weigh.acall(**inputs)
+        return prediction

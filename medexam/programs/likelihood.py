@@ -14,21 +14,19 @@ from medexam.programs.base import ExamProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
-from medexam.signatures.likelihood import LikelihoodAdapter, WeighOptions, option_texts
-from medexam.signatures.prompts import LikelihoodWords
+from medexam.signatures.adapter import LikelihoodAdapter, WeighOptions
+from medexam.signatures.word_files import Words
 from medexam.specs.programs.likelihood import LikelihoodSpec, ScoreNorm
 
-UNITS: dict[ScoreNorm, str] = {
+_MIN_K = 0.2
+"""Share of an option's tokens that `min_k` looks at, rounded up."""
+_UNITS: dict[ScoreNorm, str] = {
     "token_mean": "nats per token",
-    "sum": "nats",
     "byte": "nats per byte",
     "character": "nats per character",
-    "pmi": "nats",
     "min_k": "nats per token",
 }
-"""The unit of a score under each norm."""
-MIN_K = 0.2
-"""Share of an option's tokens that `min_k` looks at, rounded up."""
+"""The unit of a score under each norm; any other is in nats."""
 
 
 class OptionLikelihood(ExamProgram):
@@ -38,104 +36,73 @@ class OptionLikelihood(ExamProgram):
     the spec's `abstain_below`.
     """
 
-    def __init__(self, spec: LikelihoodSpec, words: LikelihoodWords) -> None:
-        adapter = LikelihoodAdapter(
-            read=spec.read,
-            read_by=spec.read_by,
-            chat_template=spec.chat_template,
-            shows_options=spec.shows_options,
-        )
-        super().__init__(adapter)
+    def __init__(self, spec: LikelihoodSpec, words: Words) -> None:
+        super().__init__(LikelihoodAdapter(spec))
         self.spec = spec
-        self.weigh = dspy.Predict(WeighOptions.with_instructions(words.context))
-        premise = words.premise
-        self.weigh_alone = None if premise is None else dspy.Predict(WeighOptions.with_instructions(premise))
+        context, *premise = words.parts.values()
+        self.weigh = dspy.Predict(WeighOptions.with_instructions(context))
+        self.weigh_alone = dspy.Predict(WeighOptions.with_instructions(premise[0])) if premise else None
 
     def calls_for(self, question: Question) -> int:
         """Count one call for each order of the options, and one more where they are also read without the question."""
         return len(orders_of(question, self.spec.orders)) + (self.weigh_alone is not None)
 
     async def answer(self, question: Question) -> ProgramOutput:
-        """Read the options in each order that is wanted, then choose."""
-        premise_reading: ContinuationLogprobs | None = None
+        """Read the options in each order that is wanted, then choose the best, the first of equal ones."""
+        spec, numbers = self.spec, question.option_numbers
+        premises: Sequence[Continuation | None] = [None] * len(numbers)
         if self.weigh_alone is not None:
-            prediction = await self.ask(self.weigh_alone, question=question)
-            premise_reading = prediction.reading
-        readings: list[ContinuationLogprobs] = []
-        orders = orders_of(question, self.spec.orders)
-        for order in orders:
-            prediction = await self.ask(self.weigh, question=shown_in(question, order))
-            readings.append(prediction.reading)
-        scores = self._scores(question, orders, readings, premise_reading)
-        answer = self._choose(scores.option_scores)
-        outcome_orders = None if self.spec.orders == "given" else tuple(orders)
-        return ProgramOutput(answer=answer, rationale=None, scores=scores, orders=outcome_orders)
-
-    def _choose(self, scores: dict[int, float]) -> int | None:
-        """Choose the best option, the first of equal ones; None where its share of the probability is too small."""
-        least_share = self.spec.abstain_below
-        if least_share is not None and max(normalise_scores(scores).values()) < least_share:
-            return None
-        return max(scores, key=scores.__getitem__)
-
-    def _scores(
-        self,
-        question: Question,
-        orders: Sequence[Order],
-        readings: Sequence[ContinuationLogprobs],
-        premise_reading: ContinuationLogprobs | None,
-    ) -> OptionScores:
-        texts, numbers = option_texts(self.spec.read, question), question.option_numbers
-        premises = premise_reading.continuations if premise_reading else [None] * len(texts)
+            premises = (await self.ask(self.weigh_alone, question=question)).reading.continuations
+        orders = orders_of(question, spec.orders)
+        readings: list[ContinuationLogprobs] = [
+            (await self.ask(self.weigh, question=shown_in(question, order))).reading for order in orders
+        ]
         rows = []
         for order, reading in zip(orders, readings, strict=True):
             # The numbers stay where they are while the options move on.
-            places = map(numbers.index, order) if self.spec.read == "option_text" else range(len(texts))
-            rows.append(
-                tuple(
-                    score_option(continuation, texts[place], self.spec.norm, premises[place])
-                    for place, continuation in zip(places, reading.continuations, strict=True)
-                )
-            )
-        has_orders = self.spec.orders != "given"
-        scores = average_orders(orders, rows) if has_orders else dict(zip(numbers, rows[0], strict=True))
-        masses = [reading.mass for reading in readings] if self.spec.read == "label" else []
-        label_masses = [mass for mass in masses if mass is not None]
-        return OptionScores(
-            option_scores={number: scores[number] for number in numbers},
-            score_unit="nats" if has_orders else UNITS[self.spec.norm],
-            score_norm=self.spec.norm,
-            label_mass=math.fsum(label_masses) / len(label_masses) if label_masses else None,
+            places = range(len(numbers)) if spec.read == "label" else [*map(numbers.index, order)]
+            texts = [str(numbers[place]) if spec.read == "label" else question.options[place].text for place in places]
+            read = zip(reading.continuations, texts, places, strict=True)
+            rows.append(tuple(score_option(one, text, spec.norm, premises[place]) for one, text, place in read))
+        has_orders = spec.orders != "given"
+        by_number = average_orders(orders, rows) if has_orders else dict(zip(numbers, rows[0], strict=True))
+        masses = [reading.mass for reading in readings if spec.read == "label" and reading.mass is not None]
+        scores = OptionScores(
+            option_scores={number: by_number[number] for number in numbers},
+            score_unit="nats" if has_orders else _UNITS.get(spec.norm, "nats"),
+            score_norm=spec.norm,
+            label_mass=math.fsum(masses) / len(masses) if masses else None,
             order_scores=tuple(rows) if has_orders else None,
             read_by=readings[-1].read_by,
             read_why=readings[-1].why,
         )
+        answer: int | None = max(scores.option_scores, key=scores.option_scores.__getitem__)
+        if spec.abstain_below is not None:
+            share = max(normalise_scores(scores.option_scores).values())
+            answer = None if share < spec.abstain_below else answer
+        return ProgramOutput(answer=answer, scores=scores, orders=tuple(orders) if has_orders else None)
 
 
 def score_option(continuation: Continuation, text: str, norm: ScoreNorm, premise: Continuation | None) -> float:
-    """Score an option whose words are `text`, in the unit that `UNITS` names for the norm.
+    """Score an option whose words are `text`.
 
     `premise` is its reading without the question, for `pmi` (Holtzman et al. 2021, domain conditional PMI). `min_k` is
     the mean over the least likely fifth of the tokens (Shi et al. 2024, "Detecting pretraining data from large language
     models"). The length in bytes (UTF-8) or characters is that of the words, without the space before them; no words
     count as one.
     """
+    total = continuation.total
     match norm:
         case "token_mean":
-            return continuation.total / len(continuation.tokens)
-        case "sum":
-            return continuation.total
+            return total / len(continuation.tokens)
         case "byte":
-            return continuation.total / max(1, len(text.encode("utf-8")))
+            return total / max(1, len(text.encode("utf-8")))
         case "character":
-            return continuation.total / max(1, len(text))
-        case "pmi":
-            if premise is None:
-                raise ValueError("pmi needs the reading without the question")
-            return continuation.total - premise.total
+            return total / max(1, len(text))
         case "min_k":
-            least_logprobs = sorted(continuation.logprobs)[: math.ceil(MIN_K * len(continuation.tokens))]
+            least_logprobs = sorted(continuation.logprobs)[: math.ceil(_MIN_K * len(continuation.tokens))]
             return math.fsum(least_logprobs) / len(least_logprobs)
+    return total - (premise.total if premise else 0.0)
 
 
 def average_orders(orders: Sequence[Order], rows: Sequence[Sequence[float]]) -> dict[int, float]:

@@ -11,9 +11,9 @@ from medexam.programs.base import AskingProgram
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Task
 from medexam.signatures import find_span, split_thinking
+from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.span_alignment import FoundSpan
-from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
-from medexam.signatures.task_words import TaskWords
+from medexam.signatures.word_files import Words
 from medexam.specs.programs.tasks import TaskSpec
 from medexam.text import option_letters, split_sentences
 
@@ -30,14 +30,14 @@ _NAMED = re.compile(rf"{re.escape(_FIRST)}(\d+){re.escape(_LAST)}(\d+)")
 class TaskProgram(AskingProgram):
     """Base of the programs that answer in words, with a predictor for each group of them."""
 
-    def __init__(self, spec: TaskSpec, words: TaskWords, max_tokens: int | None) -> None:
+    def __init__(self, spec: TaskSpec, words: Words, max_tokens: int | None) -> None:
         """Make the program; `max_tokens` is the model's own budget, and None leaves it to the program."""
         super().__init__(TaskAdapter(words.system))
         self.guided = spec.answer_format == "guided"
         budget = spec.budget(max_tokens)
         self.by_group = {
             group: dspy.Predict(AnswerTask.with_instructions(template), max_tokens=budget[group])
-            for group, template in words.groups.items()
+            for group, template in words.parts.items()
         }
 
     async def _reply(

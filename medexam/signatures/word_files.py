@@ -1,53 +1,213 @@
-"""Files of words: those in `words/` of this package and of installed ones by name, and the user's own by path."""
+"""The words that programs ask with: files in `words/` of this package and of installed ones by name, and the user's own
+by path. All are part of a run's identity.
 
+A prompt file maps a language to the instructions of each kind of program, and says whose turn they are; or to a system
+turn and a template for each group of questions that are answered in words. `$form` stands for the answer format, and
+`$json` for the word JSON, which only `{Answer: n}` is called. An example file maps a language to solved questions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
-from pydantic import TypeAdapter, ValidationError
+import dspy
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from medexam.errors import SpecError
+from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_regular
-from medexam.questions import Language
+from medexam.questions import Exam, Language, Option, Question, Task
+from medexam.signatures.answer_format import render_answer
 from medexam.specs import parse_yaml
 from medexam.specs.catalogue import find_added
+from medexam.specs.programs.needs import WordFiles
+from medexam.text import option_letters
 
 T = TypeVar("T")
-WORDS = resources.files("medexam.signatures") / "words"
+Turn = Literal["system", "user"]
+"""Whose turn instructions are: the system's, or the user's, in a turn of its own behind an empty system turn."""
+_WORDS = resources.files("medexam.signatures") / "words"
+_FIELDS = ("question", "options", "lettered_options", "answer", "reasoning", "context", "count")
+"""What may follow a $ in a template of a group."""
 
 
-def read_words_file(source: str | Path, key: str, suffix: str = "") -> tuple[str, str]:
-    """Read the text of a shipped set of words or of the user's own file, and how it is called in messages.
+@dataclass(frozen=True)
+class Words:
+    """The words of one program in one language."""
 
-    `key` is that of the program's spec that names it. Raises `SpecError` if there is neither.
+    parts: Mapping[str, str]
+    """What a prompt file holds under each of the parts that the program takes of it: instructions with the answer
+    format filled in, what stands around a question whose options are read, or the user's turn of a group with `$`
+    before the name of each field."""
+    system: str = ""
+    """The system turn of groups; empty if there is none."""
+    turn: Turn = "system"
+    """Whose turn instructions are."""
+    examples: tuple[dspy.Example, ...] = ()
+    """Solved questions to show before the one that is asked."""
+
+
+class _Likelihood(FrozenModel):
+    option_text: str
+    label: str
+    premise: str = Field(min_length=1)
+
+
+class _Instructions(FrozenModel):
+    """A text alone is the system's turn."""
+
+    turn: Turn = "system"
+    instructions: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_text(cls, value: object) -> object:
+        return {"instructions": value} if isinstance(value, str) else value
+
+
+class _Prompts(FrozenModel):
+    number: str = "[number]"
+    zero_shot: _Instructions | None = None
+    few_shot: _Instructions | None = None
+    chain_of_thought: _Instructions | None = None
+    likelihood: _Likelihood | None = None
+
+
+class _Groups(FrozenModel):
+    system: str = ""
+    groups: dict[str, str]
+
+
+class _Example(FrozenModel):
+    stem: str
+    discipline: str = ""
+    """What the question is about, in one's own words; no prompt shows it."""
+    options: list[str] = Field(min_length=2)
+    answer: int
+    rationale: str | None = None
+
+
+def load_words(files: WordFiles, language: Language) -> Words:
+    """Load the words that a program asks with in `language`; what else the file holds is left out.
+
+    Raises `SpecError` when the file is missing or malformed, names an unknown field, or has no words for this program
+    or language.
     """
-    shipped = WORDS / f"{source}{suffix}.yaml"
+    language = files.language or language
+    if files.layout == "groups":
+        groups, source = _read(_Groups, files.prompt, language)
+        for group, template in groups.groups.items():
+            _fill(template, f"{source}: {language}.groups.{group}", **dict.fromkeys(_FIELDS))
+        if missing := [group for group in files.parts if group not in groups.groups]:
+            raise SpecError(f"program.prompt {files.prompt}: has no prompt for {', '.join(missing)}")
+        return Words({group: groups.groups[group].strip() for group in files.parts}, groups.system.strip())
+    prompts, source = _read(_Prompts, files.prompt, language)
+    kind = "likelihood" if files.layout == "likelihood" else files.parts[0]
+    asked: Any = getattr(prompts, kind)
+    if asked is None:
+        raise SpecError(f"{source} has no prompt for {kind} in {language!r}")
+    if isinstance(asked, _Likelihood):
+        parts = {part: getattr(asked, part) for part in files.parts}
+        if _fill(parts[files.parts[0]], f"{source}: likelihood", question="?") == parts[files.parts[0]]:
+            raise SpecError(f"{source}: likelihood: the prompt {files.parts[0]} lacks $question")
+        return Words(parts)
+    form = files.answer_form
+    instructions = _fill(
+        asked.instructions if form == "braces" else asked.instructions.replace(" $json", ""),
+        f"{source}: {kind}",
+        form=render_answer(prompts.number, form),
+        example=render_answer(1, form),
+        json="JSON",
+    )
+    examples = () if files.examples is None else _load_examples(files.examples, language)
+    return Words({kind: instructions.strip()}, turn=asked.turn, examples=examples)
+
+
+def describe_words(files: WordFiles, language: Language) -> dict[str, Any]:
+    """Load the words of a program as data, for a run's identity; raises `SpecError` as `load_words` does."""
+    words = load_words(files, language)
+    if files.layout == "groups":
+        return {"system": words.system, **words.parts}
+    (part, *others), texts = files.parts, words.parts
+    if files.layout == "likelihood":
+        return {"context": texts[part], "premise": texts["premise"] if others else None}
+    examples = [
+        {"stem": one.question.stem, "options": [option.text for option in one.question.options], "answer": one.answer}
+        | ({"rationale": one.rationale} if one.get("rationale") else {})
+        for one in words.examples
+    ]
+    turn = {} if words.turn == "system" else {"turn": words.turn}
+    return {"instructions": texts[part], **turn, "examples": examples}
+
+
+def fill_task(template: str, task: Task, *, context: str | None = None, count: int = 0) -> str:
+    """Write the user's turn for a task; `context` replaces the task's own, `count` says how many parts it has.
+
+    Options stand a line each, as they are or behind the letter A, B and so on: beyond Z the characters that follow it
+    in ASCII, as the shared task's released code has it. The steps of a reasoning are shown as that code shows them, as
+    a Python list.
+    """
+    letters = option_letters(task.options)
+    return Template(template).substitute(
+        question=task.question,
+        options="\n".join(task.options),
+        lettered_options="\n".join(f"{letter}: {option}" for letter, option in zip(letters, task.options, strict=True)),
+        answer=task.given_answer,
+        reasoning=str(list(task.given_reasoning)),
+        context=task.context if context is None else context,
+        count=count,
+    )
+
+
+def _load_examples(source: str | Path, language: Language) -> tuple[dspy.Example, ...]:
+    """Load solved examples in `language` from a named set or a file; raises `SpecError` where that fails."""
+    words, source_name = _read(list[_Example], source, language, "examples")
+    examples = []
+    for number, example in enumerate(words, start=1):
+        if not 1 <= example.answer <= len(example.options):
+            raise SpecError(
+                f"{source_name}: example {number} in {language!r}: answer {example.answer} is not an option"
+            )
+        question = Question(
+            key=f"examples/{number}",
+            exam=Exam(name="examples", year=0, discipline=example.discipline),
+            number=number,
+            language=language,
+            stem=example.stem,
+            options=tuple(Option(number=n, text=text) for n, text in enumerate(example.options, start=1)),
+        )
+        rationale = {} if example.rationale is None else {"rationale": example.rationale}
+        examples.append(dspy.Example(question=question, answer=example.answer, **rationale).with_inputs("question"))
+    return tuple(examples)
+
+
+def _read(form: type[T], source: str | Path, language: Language, key: str = "prompt") -> tuple[T, str]:
+    """Read the words of a file in `language`, and what the file is called; `key` of the program's spec names the file.
+
+    Raises `SpecError` if there are none.
+    """
+    suffix = "_examples.yaml" if key == "examples" else ".yaml"
+    shipped = _WORDS / f"{source}{suffix}"
     is_name = str(source) == Path(source).name
     added_files = {} if is_name and shipped.is_file() else {path.name: path for path in find_added("words").values()}
+    file = shipped if shipped.is_file() else added_files.get(shipped.name)
     try:
-        if is_name and (file := shipped if shipped.is_file() else added_files.get(shipped.name)):
-            return file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
-        return read_regular(Path(source)).decode(), str(source)
+        if is_name and file:
+            text, source_name = file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
+        else:
+            text, source_name = read_regular(Path(source)).decode(), str(source)
     except FileNotFoundError:
-        files = [
-            entry.name for entry in (*WORDS.iterdir(), *added_files.values()) if entry.name.endswith(f"{suffix}.yaml")
-        ]
-        sets = sorted(name.removesuffix(f"{suffix}.yaml") for name in files if bool(suffix) == ("_examples" in name))
+        files = {entry.name for entry in (*_WORDS.iterdir(), *added_files.values()) if entry.name.endswith(suffix)}
+        sets = sorted(name.removesuffix(suffix) for name in files if (key == "examples") == ("_examples" in name))
         raise SpecError(
             f"program.{key}: no file {str(source)!r}, and no set of that name; the shipped ones are {', '.join(sets)}"
         ) from None
     except (OSError, ValueError) as error:
         raise SpecError(f"program.{key}: cannot read {source}: {error}") from None
-
-
-def read_language_words(form: type[T], source: str | Path, language: Language, key: str = "prompt") -> tuple[T, str]:
-    """Read the words of a file in `language`, and what the file is called; `key` of the program's spec names the file.
-
-    Raises `SpecError` if there are none.
-    """
-    text, source_name = read_words_file(source, key, "_examples" if key == "examples" else "")
     by_language: dict[Language, T] = validate_words(dict[Language, form], text, source_name)  # type: ignore[valid-type]
     if not by_language.get(language):
         raise SpecError(
@@ -57,7 +217,7 @@ def read_language_words(form: type[T], source: str | Path, language: Language, k
     return by_language[language], source_name
 
 
-def fill_words(template: str, place: str, **values: object) -> str:
+def _fill(template: str, place: str, **values: object) -> str:
     """Fill a template of words; raises `SpecError`, naming its place, if it has a field that `values` lacks."""
     try:
         return Template(template).substitute(values)

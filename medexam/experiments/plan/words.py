@@ -7,7 +7,7 @@ from medexam.experiments.plan.nearest_demonstrations import nearest_identity
 from medexam.plugins import hash_source
 from medexam.programs.loading import loaded_words
 from medexam.questions import Language
-from medexam.signatures.prompts import load_words
+from medexam.signatures.word_files import describe_words as describe_files
 from medexam.specs import ProgramSpec
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.asking_steps import AskStep, read_step_words
@@ -36,10 +36,10 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["adapter"] = hash_source(program.asking.adapter_code, ADAPTERS)
     if program.loads is not None:
         words["loaded"] = loaded_words(program.loads, of_module=program.asking.module_adapter is not None)
-        if program.asking.words is not None and (turn := load_words(program.asking.words, language).get("turn")):
+        if program.asking.words is not None and (turn := describe_files(program.asking.words, language).get("turn")):
             words["turn"] = turn
     elif program.asking.words is not None and not isinstance(program, StepsSpec):
-        words |= load_words(program.asking.words, language)
+        words |= describe_files(program.asking.words, language)
     if isinstance(program, StepsSpec):
         words |= _describe_steps(program, language)
     return words
@@ -61,6 +61,6 @@ def _describe_step(part: StepPart, language: Language) -> dict[str, Any]:
     cite = part.step.cite if isinstance(part.step, AskStep) else None
     try:
         words = read_step_words(part.step, language)
-        return words if cite is None else {**words, "cite": load_words(cite.words, language)}
+        return words if cite is None else {**words, "cite": describe_files(cite.words, language)}
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None

@@ -15,8 +15,8 @@ from medexam.programs.retrieving import SupportReader, read_supports, shown_text
 from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit
-from medexam.signatures.task_adapter import AnswerTask, AskedTask, TaskAdapter
-from medexam.signatures.task_words import TaskWords, fill
+from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
+from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.programs.asides import AsideSpec
 from medexam.specs.programs.signature_text import SignatureText
 
@@ -52,11 +52,11 @@ class Aside(AskingProgram):
 class AskedAside(Aside):
     """A predictor in one group of words: for a verdict, chosen of two words, for a text, or for a list of queries."""
 
-    def __init__(self, spec: AsideSpec, signature: SignatureText, words: TaskWords) -> None:
+    def __init__(self, spec: AsideSpec, signature: SignatureText, words: Words) -> None:
         super().__init__(signature, words.system)
         self._spec = spec
-        self._groups = words.groups
-        template = words.groups[str(spec.group)]
+        self._groups = words.parts
+        template = words.parts[str(spec.group)]
         self.respond = dspy.Predict(AnswerTask.with_instructions(template), max_tokens=spec.budget(None))
 
     def task(self, question: Asked, inputs: Inputs, context: str = "") -> Task:
@@ -78,7 +78,7 @@ class AskedAside(Aside):
         if not task.given_answer or self._spec.wrong is None:
             return text
         answer = "\n".join([task.given_answer, *task.given_reasoning])
-        return fill(self._groups[self._spec.wrong], replace(task, question=text, given_answer=answer))
+        return fill_task(self._groups[self._spec.wrong], replace(task, question=text, given_answer=answer))
 
     async def answer_given(self, question: Asked, inputs: Inputs, looked_up: Sequence[str]) -> ProgramOutput:
         """Ask once, with as much of the text as fits; not for a verdict on no passage."""
@@ -107,7 +107,7 @@ class AskedAside(Aside):
         if self._spec.entry is None:
             return value
         text = self.task(question, inputs).question
-        return fill(self._groups[self._spec.entry], Task("note", "note", "en", text, given_answer=value))
+        return fill_task(self._groups[self._spec.entry], Task("note", "note", "en", text, given_answer=value))
 
 
 class ReadAside(Aside):

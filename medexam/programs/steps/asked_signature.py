@@ -10,10 +10,10 @@ from medexam.errors import SpecError
 from medexam.plugins import load_object
 from medexam.predictions import OptionScores
 from medexam.programs.fields import Asked
+from medexam.programs.guided import OptionProbabilities
 from medexam.programs.kept import Calls
 from medexam.programs.loading import typed_example
 from medexam.programs.own import OwnProgram
-from medexam.programs.probabilities import OptionProbabilities
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Language, Question
 from medexam.retrievers.base import Hit
