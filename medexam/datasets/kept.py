@@ -21,7 +21,8 @@ def reads_kept() -> Iterator[None]:
     if _memory.get() is not None:
         yield
         return
-    token = _memory.set(memory := {})
+    memory: dict[tuple[str, Any], Any] = {}
+    token = _memory.set(memory)
     try:
         yield
     finally:
