@@ -148,7 +148,7 @@ def _write_own(
 
     from medexam.cli.data import check_kind
     from medexam.cli.items import print_task
-    from medexam.datasets.own.proposals.proposing import dataset_lines, propose
+    from medexam.datasets.own.proposing import propose
     from medexam.datasets.rows import Row
     from medexam.experiments.entry.terminal import Terminal
     from medexam.files import write_whole
@@ -173,7 +173,7 @@ def _write_own(
             print_task(console, row.task, row.gold)
         console.print()
     inside = out.absolute().parent == file.absolute().parent
-    lines = dataset_lines(proposal, Path(file.name) if inside else file.absolute())
+    lines = proposal.lines(Path(file.name) if inside else file.absolute())
     program = dict(_OWN_PROGRAMS[proposal.kind])
     if proposal.kind == "choice" and proposal.language in _WITHOUT_WORDS:
         program["prompt_language"] = "en"

@@ -18,9 +18,8 @@ from medexam.datasets.fingerprints import (
 )
 from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
-from medexam.datasets.own.choice import read_choice_questions
-from medexam.datasets.own.keys import read_questions
-from medexam.datasets.own.words import parse_words
+from medexam.datasets.own.columns import read_questions
+from medexam.datasets.own.questions import parse_words, read_choice_questions
 from medexam.datasets.rows import Reading, Row, TaskReading
 from medexam.datasets.symbols import as_published, find_private
 from medexam.frozen_model import FrozenModel

@@ -21,9 +21,8 @@ from medexam.datasets.fingerprints import (
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
 from medexam.datasets.open_exams import drop_options
-from medexam.datasets.own.choice import read_choice_questions
 from medexam.datasets.own.columns import reading_notes
-from medexam.datasets.own.words import read_word_questions
+from medexam.datasets.own.questions import read_choice_questions, read_word_questions
 from medexam.datasets.readers import find_exam_reader, find_task_reader
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
 from medexam.datasets.selection import draw_lot, select_questions

@@ -31,7 +31,8 @@ WAYS: Mapping[str, str] = MappingProxyType(
 """How answers may be read -> what messages call that."""
 _ALLOWED = {"letter": ("named", "letter", "text"), "number": ("named", "zero", "one")}
 """What a spec says of answers -> the ways that are tried; others are ways themselves."""
-_SEVERAL = re.compile(r"\s*[,;|]\s*")
+_SEVERAL = re.compile(r"\s*[,;|/&]\s*(?:(?:and|y|e|und|et|or)\s)?|\s+(?:(?:and|y|e|und|et|or)\s+)?", re.IGNORECASE)
+"""What stands between several answers."""
 _BARE = str.maketrans("", "", "()[].: ")
 _FLOAT = re.compile(r"(?<=\d)\.0+\Z")
 _CALLED = re.compile(
@@ -70,18 +71,15 @@ def read_answer_column(
     """
     if columns.answer_as == "letter":
         answers = [
-            RawAnswer(each.place, list(each.value.strip()), each.options) if is_word_of_letters(each.value) else each
+            each._replace(value=list(each.value.strip())) if is_word_of_letters(each.value) else each
             for each in answers
         ]
-    ways = (
-        ("zero", "one")
-        if columns.numbering
-        else _ALLOWED.get(how := columns.answer_as or "", (how,) if how else tuple(WAYS))
-    )
-    if any(_is_mixed(answer.options) for answer in answers):
+    how = columns.answer_as or ""
+    ways = ("zero", "one") if columns.numbering else _ALLOWED.get(how, (how,) if how else tuple(WAYS))
+    if any(_is_mixed(answer.options.labels or ()) for answer in answers):
         # Letters out of order: it is not told what counting them means.
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
-    readings: dict[str, tuple[Numbers | None, ...]] = {}
+    readings: dict[str, Sequence[Numbers | None]] = {}
     # Options' texts are looked at last, and no further than a row that they do not fit where another way fits all.
     for way in sorted(ways, key="text".__eq__):
         numbers = _read_all(way, answers)
@@ -91,11 +89,10 @@ def read_answer_column(
     fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     most = max(fits.values(), default=0)
     if not most:
-        first = answers[0]
-        options = " / ".join(first.options.texts)
+        place, value, options = answers[0]
         raise DatasetError(
-            f"column {column}: no answer names an option; {first.place} has {first.value!r:.60}, and its options are "
-            f"{options:.120}; name the column with columns: {{answer: ...}}"
+            f"column {column}: no answer names an option; {place} has {value!r:.60}, and its options are "
+            f"{' / '.join(options.texts):.120}; name the column with columns: {{answer: ...}}"
         )
     best = [way for way in ways if fits[way] == most]
     if columns.numbering and columns.numbering not in best:
@@ -110,34 +107,16 @@ def read_answer_column(
     other = {"zero": "one", "one": "zero"}.get(best[0], best[0])
     if any(a is not None and b is None for a, b in zip(readings[other], readings[best[0]], strict=True)):
         rivals = [best[0], other]
-    place = next((n for n in range(len(answers)) if len({readings[way][n] for way in rivals}) > 1), None)
-    if place is None:
+    differing = next((n for n in range(len(answers)) if len({readings[way][n] for way in rivals}) > 1), None)
+    if differing is None:
         return best[0], readings[best[0]]
-    rival_readings = {way: readings[way] for way in rivals}
-    meanings = ", ".join(
-        f"{' or '.join(map(str, numbers[place] or ['none']))} as {WAYS[way]}" for way, numbers in rival_readings.items()
-    )
+    meanings = [f"{' or '.join(map(str, readings[way][differing] or ['none']))} as {WAYS[way]}" for way in rivals]
+    place, value, _ = answers[differing]
+    facts = f"{column} {value!r:.60} of {place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
-    facts = f"{answers[place].value!r:.60} of {answers[place].place} is option {meanings}"
-    raise OpenFieldError(f"column {column}: ", facts, field, values, rival_readings)
-
-
-def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
-    """Yield what each answer means in one way of reading."""
-    numbers_by_key: dict[tuple[object, ...], Numbers | None] = {}
-    for answer in answers:
-        options = answer.options
-        if way == "text":
-            yield _read_texts(answer.value, options)
-            continue
-        # Few answers differ without the options' texts, and each of them is read once.
-        key = (repr(answer.value), len(options.texts), options.labels)
-        if key not in numbers_by_key:
-            read = _read_marks if way == "one_hot" else _read_names
-            numbers_by_key[key] = read(answer.value, options, way)
-        yield numbers_by_key[key]
+    raise OpenFieldError(field, values, facts, map(readings.__getitem__, rivals))
 
 
 def is_word_of_letters(value: Any) -> bool:
@@ -146,23 +125,32 @@ def is_word_of_letters(value: Any) -> bool:
     return len(word) > 1 and word.isascii() and word.isalpha()
 
 
-def _is_mixed(options: ReadOptions) -> bool:
-    labels = options.labels or ()
+def _is_mixed(labels: Sequence[str]) -> bool:
     return all(len(label) < 3 for label in labels) and [*labels] != in_order(labels)
 
 
-def _distinct(numbers: Sequence[int | None]) -> Numbers | None:
-    """Return the numbers of right options; None if there is none, or one is named twice or not at all."""
-    distinct_numbers = {number for number in numbers if number is not None}
-    return tuple(sorted(distinct_numbers)) if distinct_numbers and len(distinct_numbers) == len(numbers) else None
+def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
+    """Yield what each answer means in one way of reading; None if it means nothing, or one option twice."""
+    read = {"text": _read_texts, "one_hot": _read_marks}.get(way, _read_names)
+    places_by_key: dict[object, Numbers | None] = {}
+    for _, value, options in answers:
+        # Few answers differ without the options' texts, and each of them is read once.
+        key = None if way == "text" else (repr(value), len(options.texts), options.labels)
+        if key is None or key not in places_by_key:
+            places = read(value, options, way)
+            distinct = {place for place in places if place}
+            places_by_key[key] = tuple(sorted(distinct)) if distinct and len(distinct) == len(places) else None
+        yield places_by_key[key]
 
 
-def _read_names(value: Any, options: ReadOptions, way: str) -> Numbers | None:
-    """Read letters, numbers or names: one, a list, or a text like `A,C`."""
+def _items(value: Any) -> Sequence[Any]:
+    """List the answers of a list, or of a text like `A,C`."""
     value = unpack(value)
-    if isinstance(value, str):
-        value = [part for part in _SEVERAL.split(value.strip()) if part]
-    items = value if isinstance(value, (list, tuple)) else [value]
+    return value if isinstance(value, (list, tuple)) else [*filter(None, _SEVERAL.split(str(value).strip()))]
+
+
+def _read_names(value: Any, options: ReadOptions, way: str) -> list[int | None]:
+    """Read letters, numbers or names: one or several."""
     count = len(options.texts)
     names = {
         "named": [_plain(label) for label in options.labels or ()],
@@ -170,15 +158,15 @@ def _read_names(value: Any, options: ReadOptions, way: str) -> Numbers | None:
         "zero": [str(place) for place in range(count)],
         "one": [str(place) for place in range(1, count + 1)],
     }[way]
-    place_by_name = {name: place for place, name in enumerate(names, start=1)}
 
     def find(item: Any) -> int | None:
         name = _plain(item)
-        if name not in place_by_name and way in ("named", "letter"):
+        if name not in names and way in ("named", "letter"):
             name = (_CALLED.sub("", name) if way == "letter" else name).translate(_BARE)
-        return place_by_name.get(name)
+        return names.index(name) + 1 if name in names else None
 
-    return _distinct([find(item) for item in items])
+    whole = find(value)
+    return [whole] if whole else [find(item) for item in _items(value)]
 
 
 def _plain(item: Any) -> str:
@@ -189,12 +177,11 @@ def _plain(item: Any) -> str:
     return text.casefold() if number is None else str(number)
 
 
-def _read_texts(value: Any, options: ReadOptions) -> Numbers | None:
+def _read_texts(value: Any, options: ReadOptions, _way: str) -> list[int | None]:
     """Read the text of an option, which may hold commas; or a list of texts."""
-    number = _by_text(value, options)
-    items = unpack(value) if number is None else ()
-    numbers = [_by_text(item, options) for item in items] if isinstance(items, (list, tuple)) else []
-    return _distinct(numbers) if number is None else (number,)
+    whole = _by_text(value, options)
+    items = unpack(value) if whole is None else ()
+    return [whole] if whole else [_by_text(item, options) for item in items] if isinstance(items, (list, tuple)) else []
 
 
 def _by_text(value: Any, options: ReadOptions) -> int | None:
@@ -215,11 +202,9 @@ def _by_text(value: Any, options: ReadOptions) -> int | None:
     return place if (parts["before"] or parts["after"]).casefold() in names else None
 
 
-def _read_marks(value: Any, options: ReadOptions, _way: str) -> Numbers | None:
+def _read_marks(value: Any, options: ReadOptions, _way: str) -> list[int | None]:
     """Read a mark for each option, and perhaps for options that the row lacks."""
-    marks = unpack(value)
-    if not isinstance(marks, (list, tuple)) or len(marks) < len(options.texts):
-        return None
-    read = [_MARKS.get(str(mark).strip().casefold()) for mark in marks]
-    right = tuple(place for place, mark in enumerate(read, start=1) if mark)
-    return right if None not in read and right and right[-1] <= len(options.texts) else None
+    marks = [_MARKS.get(str(mark).strip().casefold()) for mark in _items(value)]
+    right: list[int | None] = [place for place, mark in enumerate(marks, start=1) if mark]
+    is_whole = len(marks) >= len(options.texts) and None not in marks
+    return right if is_whole and right and right[-1] <= len(options.texts) else []  # type: ignore[operator]

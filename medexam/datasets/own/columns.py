@@ -1,18 +1,26 @@
-"""Which column of a table a field is read from: the one that the spec names, or the one of the field's own name."""
+"""Which column of a table a field is read from, and the rows that are asked: joined with a key, and arranged as a spec
+says.
+"""
 
 import hashlib
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from medexam.datasets.own.json_shapes import SPLITS, Cells
-from medexam.datasets.own.tables import CellError, SourceTable, value_of
+from medexam.datasets.locating import find_own_file
+from medexam.datasets.own.documents import SPLITS, Cells
+from medexam.datasets.own.files import open_text
+from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
 from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError
 from medexam.questions import Exam
 from medexam.specs import DatasetSpec
-from medexam.specs.columns import ColumnsSpec
+from medexam.specs.columns import ColumnsSpec, KeySpec
 from medexam.text import nearest
 
 _FIELDS = ("options", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start")
@@ -22,11 +30,9 @@ STANDARD: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Field -> the columns that it is read from where the spec names none."""
 KEYED = "answer of the key"
 """The column that a key in another file adds to a table."""
-UNGROUPED = "all"
-"""The group of questions without a subject."""
-FAULTS_SHOWN = 3
-MOST_BAD = 0.05
-"""The share of the rows that `skip_bad: true` leaves out at most."""
+_MOST_BAD, _SHOWN = 0.05, 3
+"""The share of the rows that `skip_bad: true` leaves out at most, and how many messages describe."""
+_NUMBERED = re.compile(r"(\d+)\s*[-.):=\t ]\s*([A-Za-z*]|\d{1,2})(?=[\s,;]|$)[\s,;]*")
 
 
 class Columns:
@@ -34,13 +40,12 @@ class Columns:
 
     def __init__(self, spec: ColumnsSpec, table: SourceTable, needed: Sequence[str]) -> None:
         """Raise `DatasetError` if the table lacks a column that the spec names, or one for a `needed` field."""
-        self.spec = spec
         self._columns: dict[str, str | tuple[str, ...]] = {}
         self._exams: dict[tuple[object, ...], Exam] = {}
-        self._times: dict[str, int] = {}
+        self._times: Counter[str] = Counter()
         for field, standard in STANDARD.items():
             stated = getattr(spec, field)
-            check_columns((stated,) if stated and isinstance(stated, str) else stated or (), table, field)
+            check_columns(columns_in(stated or ()), table, field)
             column = next((name for name in standard if name in table.columns), None) if stated is None else stated
             if field == "answer" and KEYED in table.columns:
                 column = KEYED
@@ -58,8 +63,7 @@ class Columns:
 
     def shown(self, field: str) -> str:
         """Return the column of a field as messages call it."""
-        column = self._columns.get(field, field)
-        return column if isinstance(column, str) else ", ".join(column)
+        return ", ".join(columns_in(self._columns.get(field, field)))
 
     def value(self, record: Cells, field: str) -> Any:
         """Return the value of a field; a list if it has several columns, None if it has none or the cell is empty."""
@@ -83,7 +87,7 @@ class Columns:
 
     def group(self, record: Cells) -> str:
         """Return what the scores of a row are grouped by."""
-        return self.text(record, "subject") or UNGROUPED
+        return self.text(record, "subject") or "all"
 
     def exam(self, record: Cells) -> Exam:
         """Return the exam of a row, or the group that stands for one; raise `CellError` for a year or split that is
@@ -114,16 +118,21 @@ class Columns:
         """
         has_id = "id" in self._columns
         key = self.needed_text(record, "id") if has_id else hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
-        times = self._times[key] = self._times.get(key, 0) + 1
-        if times > 1 and has_id:
+        self._times[key] += 1
+        if self._times[key] > 1 and has_id:
             raise CellError(self.shown("id"), f"is {key!r}, which an earlier row has too")
-        return key if times == 1 else f"{key}-{times}"
+        return key if self._times[key] == 1 else f"{key}-{self._times[key]}"
+
+
+def columns_in(value: Any) -> list[str]:
+    """List the columns that a field names."""
+    return [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
 
 
 def describe_faults(faults: Sequence[RowFault], rows: int, adjective: str = "bad") -> str:
     """Describe how many of the rows cannot be asked, and what is wrong with the first of them."""
-    details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:FAULTS_SHOWN])
-    remainder = f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+    details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:_SHOWN])
+    remainder = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
     return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {adjective}: {details}{remainder}"
 
 
@@ -131,7 +140,7 @@ def advise_on_rows(bad: int, rows: int) -> str:
     """Advise what to do about rows that cannot be asked: to leave them out, unless none remains."""
     if bad == rows:
         return "no question remains: name other columns or another kind"
-    share = "true" if bad <= MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
+    share = "true" if bad <= _MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
     return f"correct them, or set dataset.skip_bad: {share}"
 
 
@@ -144,7 +153,7 @@ def reading_notes(
 
     Raises `DatasetError` if rows are bad and may not be left out, or if none remains.
     """
-    most = MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
+    most = _MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
     if faults and (len(faults) > most * rows or len(faults) == rows):
         raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise_on_rows(len(faults), rows)}")
     notes = [describe_faults(faults, rows, "left out")] if faults else []
@@ -167,20 +176,141 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
             )
 
 
-def check_accounted(spec: ColumnsSpec, table: SourceTable) -> None:
-    """Raise `DatasetError` for a column that is neither read nor listed as ignored."""
-    columns = {KEYED, *(spec.ignored or ()), *(spec.leave_out or ())}
-    for field, standard in STANDARD.items():
-        stated = getattr(spec, field)
-        columns |= {*standard} if stated is None else {stated} if isinstance(stated, str) else {*stated}
-    columns |= {name.partition(".")[0] for name in columns}
-    extra = next((column for column in table.columns if column not in columns), None)
-    if extra is not None:
-        raise DatasetError(
-            f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "
-            "is read as, or add it there"
-        )
-
-
 def _list(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:20])} and {len(names) - 20} more"
+
+
+def read_questions(spec: DatasetSpec) -> SourceTable:
+    """Read the table of a spec with the answers of its key: without the rows that are left out, empty cells filled
+    that mean the one above.
+
+    Raises `DatasetError` if a file cannot be read or does not fit.
+    """
+    table, columns = read_own_table(spec), spec.columns
+    table = table if spec.answers is None else add_key(table, spec.answers)
+    leave_out, as_above = columns.leave_out or {}, columns.as_above or ()
+    check_columns([*as_above, *(columns.ignored or ()), *leave_out], table)
+    if columns.ignored is not None:
+        read = {KEYED, *columns.ignored, *leave_out}
+        for field, standard in STANDARD.items():
+            stated = getattr(columns, field)
+            read |= {*(standard if stated is None else columns_in(stated))}
+        read |= {name.partition(".")[0] for name in read}
+        extra = next((column for column in table.columns if column not in read), None)
+        if extra is not None:
+            raise DatasetError(
+                f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that "
+                "it is read as, or add it there"
+            )
+    above: dict[str, Any] = {}
+    rows = []
+    for row in table.rows if as_above or leave_out else ():
+        above |= {name: value for name in as_above if (value := value_of(row.record, name)) is not None}
+        if not any(str(value_of(row.record, name)).strip() in values for name, values in leave_out.items()):
+            rows.append(
+                row._replace(record={**row.record, **above}) if isinstance(row.record, Mapping) and above else row
+            )
+    count = len(table.rows) - len(rows) if as_above or leave_out else 0
+    note = f"{count:,} of {len(table.rows):,} rows are left out by {', '.join(leave_out)}"
+    return replace(table, rows=tuple(rows) if as_above or leave_out else table.rows, notes=(note,) if count else ())
+
+
+def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
+    """Add a column `KEYED` to the table, empty where the key has no answer; raise `DatasetError` if it does not fit.
+
+    A column that both have joins them, whether it is stated or not; rows are joined in order only without one.
+    """
+    source = "dataset.answers" if key.path is None else str(key.path)
+    column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])
+    names, answers = _read_key(key, other)
+    if column is None:
+        column, other = _find_shared(table, names)
+    else:
+        check_columns((column,), table, "answers.on")
+    if column is None:
+        if len(answers) != len(table.rows):
+            raise DatasetError(
+                f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: name the "
+                "column that both have with answers: {on: ...}"
+            )
+        joined = answers
+    else:
+        rows, keys = _names(table, column), names.get(other or "") or names.get("")
+        if keys is None:
+            raise DatasetError(f"{source}: holds answers alone, which no column joins: leave out answers.on")
+        by_name = dict(zip(keys, answers, strict=True))
+        for name, times in Counter(filter(None, rows)).items():
+            if times > 1:
+                raise DatasetError(f"{table.source}: several rows have {column} {name!r}: make it unique")
+        for name, answer in zip(keys, answers, strict=True):
+            if by_name[name] != answer:
+                raise DatasetError(f"{source}: has two answers for {column} {name!r}: make it unique")
+        if by_name.keys().isdisjoint(filter(None, rows)):
+            raise DatasetError(
+                f"{source}: none of its {column} (such as {keys[0]!r}) is in {table.source} (such as {rows[0]!r}): "
+                "name the column that both have with answers: {on: ...}"
+            )
+        joined = [by_name.get(name) if name else None for name in rows]
+    keyed = (
+        row if isinstance(row.record, str) else row._replace(record={**row.record, KEYED: answer})
+        for row, answer in zip(table.rows, joined, strict=True)
+    )
+    return replace(table, columns=(*table.columns, KEYED), rows=tuple(keyed))
+
+
+def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
+    """Find a column of the table and one of the key that name the same rows, each once, those of one name first.
+
+    Raises `DatasetError` if a key is in another order or counts otherwise, and nothing names each row of both.
+    """
+    for column in sorted(table.columns, key=lambda column: column not in names):
+        rows = _names(table, column)
+        for other in (column,) if column in names else names:
+            if len({*rows}) == len(rows) == len(names[other]) and {*rows} == {*names[other]}:
+                return column, other
+    counted = [str(number) for number in range(1, len(table.rows) + 1)]
+    for name, keys in names.items():
+        if [*keys] != (_names(table, name) if name in table.columns else counted if name == "" else [*keys]):
+            raise DatasetError(
+                f"{table.source}: the key has {name or 'numbers'} in another order, and no column of the table holds "
+                "all of them: name the column that joins them with answers: {on: ...}"
+            )
+    return None, None
+
+
+def _names(table: SourceTable, column: str) -> list[str]:
+    """List what a column calls each row, numbers alike in both tables: 1, "001" and 1.0 are one."""
+    texts = ["" if (name := value_of(row.record, column)) is None else str(name).strip() for row in table.rows]
+    return [str(int(float(text))) if re.fullmatch(r"\d{1,15}(?:\.0)?", text) else text for text in texts]
+
+
+def _read_key(key: KeySpec, on: str | None) -> tuple[Mapping[str, Sequence[str]], Sequence[Any]]:
+    """Read a key: what may join it to the table, by column, "" for the numbers in a text; and its answers in order."""
+    if key.path is None:
+        return {}, list(key.given or ())
+    path = find_own_file(key.path)
+    if path.suffix.lower() in (".txt", ".key", ""):
+        try:
+            text = open_text(path).read().strip()
+        except (OSError, UnreadableError) as error:
+            raise DatasetError(f"{path}: cannot be read: {error}") from None
+        pairs = _NUMBERED.findall(text)
+        if pairs and not _NUMBERED.sub("", text):
+            return {"": [str(int(number)) for number, _ in pairs]}, [letter for _, letter in pairs]
+        if on is not None or re.search(r"[A-Za-z]{2,}\s*[:=]|[^\sA-Za-z0-9,;]", text):
+            raise DatasetError(
+                f"{path}: holds {text!r:.40}, which is more than numbers and letters: write it as `1. B` on each line"
+            )
+        return {}, re.findall(r"[A-Za-z0-9]", text)
+    keys = read_file(path)
+    others = [column for column in keys.columns if column != on]
+    called = [column for column in others if column.lower() in ("answer", "key", "correct")]
+    repeated = [column for column in others if len({*_names(keys, column)}) < len(keys.rows)]
+    candidates = [key.answer] if key.answer is not None else others if len(others) == 1 else called or repeated
+    if len(candidates) != 1 or not {candidates[0], on or candidates[0]} <= {*keys.columns}:
+        raise DatasetError(
+            f"{path}: its columns are {', '.join(keys.columns)}; say which with answers: {{path: {path.name}, on: ..., "
+            "answer: ...}"
+        )
+    names = {column: _names(keys, column) for column in keys.columns if column != candidates[0]}
+    return names, [value_of(row.record, candidates[0]) for row in keys.rows]

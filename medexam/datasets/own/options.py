@@ -9,11 +9,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from medexam.datasets.own.names import ALPHABETS, in_order, plain_name, shift
 from medexam.datasets.own.tables import CellError, Record, value_of
@@ -27,10 +24,10 @@ _SIGN = r"([*✓✔√=+]?)"
 _AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_LABEL}[ \t]*")
 _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_LABEL}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z])[ \t]+")
-OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
+_OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
 """A label before an option, which may stand close to it, as in `(A)text`."""
 _FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
-CUE = re.compile(
+_CUE = re.compile(
     r"\s+[(\[]?(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
     r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
     re.IGNORECASE | re.DOTALL,
@@ -43,9 +40,9 @@ _TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text"
 """What records call the letter of an option, and its text."""
 _NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
-_DASHES = frozenset(("-", "--", "–", "—"))  # noqa: RUF001 - dashes of texts
-"""Others that it may say, where no option is a sign."""
-MOST_LABELLED = 0.95
+_NONE_OR_DASH = _NONE | {"-", "--", "–", "—"}  # noqa: RUF001 - dashes of texts
+"""The same where no option is a sign."""
+_LABELLED = 0.95
 """The share of rows through which labels run where they are labels."""
 
 T = TypeVar("T")
@@ -54,25 +51,15 @@ Numbers = tuple[int, ...]
 
 
 class OpenFieldError(DatasetError):
-    """Rows that can be read in several ways, between which a field of `columns` decides."""
+    """Rows that can be read in several ways, between which a `field` of `columns` decides."""
 
-    def __init__(
-        self,
-        where: str,
-        facts: str,
-        field: str,
-        values: str,
-        readings: Mapping[str, Sequence[Numbers | None]] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
-        self.field, self.detail = field, f"{values}: {facts}"
-        """The field, and its values with what speaks for each."""
-        self.readings = readings
-        """Way to read answers -> the right options of each row in it."""
+    def __init__(self, field: str, values: str, facts: str, readings: Iterable[Sequence[Numbers | None]] = ()) -> None:
+        super().__init__(f"{facts}: say which with columns: {{{field}: {values}}}")
+        self.field, self.detail, self.readings = field, f"{values}: {facts}", list(readings)
+        """`readings`: the right options of each row in each way to read answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(NamedTuple):
     """The options of a question, in the order shown."""
 
     stem: str
@@ -84,10 +71,6 @@ class ReadOptions:
     """Where they stand, for messages; empty at the end of the stem."""
     right: tuple[bool, ...] | None = None
     """Which of them a sign marks as right; None if none is looked for."""
-
-
-Settled = ReadOptions | CellError
-"""The options of a row, or what is wrong with them."""
 
 
 def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
@@ -106,7 +89,7 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
         _check_gaps(marks, run, at_lines=pattern is not _IN_LINES)
         ends = [after.start() for _, after in pairwise(run)] + [len(text)]
         texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
-        cue = CUE.search(texts[-1])
+        cue = _CUE.search(texts[-1])
         if cue is not None and cue[1]:
             raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
         texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
@@ -156,6 +139,8 @@ def is_run(labels: Sequence[str]) -> bool:
 
 def read_options(stem: str, columns: str | Sequence[str] | None, record: Record, spec: ColumnsSpec) -> ReadOptions:
     """Read the options in `columns` of a record, or at the end of `stem` if there are none; raise `CellError`."""
+    if spec.choices is not None:
+        return ReadOptions(stem, spec.choices, None)
     if not columns:
         options = split_marked(stem)
         if options is None:
@@ -171,8 +156,14 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
         values = [text for cell in unpacked for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
         labels = None if spec.shuffled else columns
     names = columns if len(columns) == len(values) else [columns[0]] * len(values)
-    texts = tuple(option_text(value, column) for value, column in zip(values, names, strict=True))
-    return _without_empty(ReadOptions(stem, texts, None if labels is None else tuple(labels), columns[0]))
+    texts = [_option_text(value, column) for value, column in zip(values, names, strict=True)]
+    # The cells behind the last option are empty or say so.
+    has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
+    texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
+    filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
+    if labels is not None and len(labels) == len(texts):
+        labels = labels[:filled]
+    return ReadOptions(stem, tuple(texts[:filled]), labels and tuple(labels), columns[0])
 
 
 def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
@@ -189,7 +180,7 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
         if isinstance(labels, list) and isinstance(texts, list):
-            return texts, [option_text(label, column) for label in labels]
+            return texts, [_option_text(label, column) for label in labels]
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
         names = in_order(filled)
@@ -200,15 +191,13 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
         raise CellError(column, "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text")
     if value and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in value):
         value = [{"label": label, "text": text} for label, text in value]
-    return _of_records(value, column) if value and all(isinstance(entry, Mapping) for entry in value) else (value, None)
-
-
-def _of_records(value: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequence[Any], Sequence[str] | None]:
+    if not value or not all(isinstance(entry, Mapping) for entry in value):
+        return value, None
     shared = {plain_name(name): name for name in value[0] if all(name in record for record in value)}
     label = next((shared[alias] for alias in LABELS if alias in shared), None)
     text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != label), None)
     if text is not None:
-        return [each[text] for each in value], label and [option_text(each[label], column) for each in value]
+        return [each[text] for each in value], label and [_option_text(each[label], column) for each in value]
     # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
     fields = [[(name, text) for name, text in each.items() if text is not None] for each in value]
     if any(len(each) != 1 for each in fields):
@@ -216,8 +205,7 @@ def _of_records(value: Sequence[Mapping[str, Any]], column: str) -> tuple[Sequen
     return [each[0][1] for each in fields], [str(each[0][0]) for each in fields]
 
 
-def option_text(value: Any, column: str) -> str:
-    """Return an option as text, empty if there is none; raise `CellError` for what is no text."""
+def _option_text(value: Any, column: str) -> str:
     if value is None or value != value:  # NaN
         return ""
     if isinstance(value, (list, tuple, Mapping, bytes)):
@@ -227,65 +215,46 @@ def option_text(value: Any, column: str) -> str:
     return str(value).strip()
 
 
-def _without_empty(options: ReadOptions) -> ReadOptions:
-    """Return the options up to the last one that says something; the cells of the others are empty or say so."""
-    has_signs = any(text not in _NONE | _DASHES and not any(map(str.isalnum, text)) for text in options.texts)
-    none = _NONE if has_signs else _NONE | _DASHES
-    if none.isdisjoint(options.texts):
-        return options
-    texts = ["" if text in none else text for text in options.texts]
-    filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
-    labels = options.labels
-    is_whole = labels is not None and len(labels) == len(texts)
-    return replace(options, texts=tuple(texts[:filled]), labels=labels[:filled] if labels and is_whole else labels)
-
-
-def change_each(change: Callable[[T], ReadOptions], rows: Iterable[T | CellError]) -> list[Settled]:
-    """List what `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
-    changed: list[Settled] = []
-    for row in rows:
-        try:
-            changed.append(row if isinstance(row, CellError) else change(row))
-        except CellError as error:
-            # Its traceback would keep the row.
-            changed.append(error.with_traceback(None))
-    return changed
-
-
-def settle_options(rows: Sequence[Settled], spec: ColumnsSpec) -> list[Settled]:
-    """Strip the options of all rows of their marks: the sign at the right ones, and labels that run through the rows.
+def settle_options(
+    rows: Iterable[T], read: Callable[[T], ReadOptions], spec: ColumnsSpec
+) -> list[ReadOptions | CellError]:
+    """Read the options of all rows, without the sign at right ones and labels that run through the rows; or what is
+    wrong with a row.
 
     Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
-    rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
-    if spec.marks != "text":
-        # A sign may stand before a label, or behind it.
-        rows = _cut_labels(rows, is_stated=spec.marks == "labels")
-        rows = change_each(partial(_find_right, mark=spec.right_mark), rows)
-    return change_each(partial(_check, shuffled=spec.shuffled), rows)
 
+    def of_each(change: Callable[[Any], ReadOptions], rows: Iterable[Any]) -> list[ReadOptions | CellError]:
+        changed: list[ReadOptions | CellError] = []
+        for row in rows:
+            try:
+                changed.append(row if isinstance(row, CellError) else change(row))
+            except CellError as error:
+                # Its traceback would keep the row.
+                changed.append(error.with_traceback(None))
+        return changed
 
-def _cut_labels(rows: Sequence[Settled], *, is_stated: bool) -> Sequence[Settled]:
-    """Cut the labels at the beginning of the options' texts, if these run through the rows of the table."""
-    labels = [own_labels(row.texts) for row in rows if isinstance(row, ReadOptions) and row.texts]
+    settled = of_each(lambda row: _without_sign(read(row), spec.right_mark), rows)
+    labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
     runs = [each for each in labels if is_run(each)]
     bare_count = sum(not any(each) for each in labels)
-    if not is_stated and 2 * len(runs) <= len(labels):
-        return rows
-    if not is_stated and bare_count > (1 - MOST_LABELLED) * len(labels):
-        facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, and those of {bare_count:,}"
-        raise OpenFieldError("", f"{facts} do not", "marks", "labels or text")
-    are_ordered = all([*each] == in_order(each) for each in runs)
-    return change_each(partial(_without_labels, are_ordered=are_ordered), rows)
+    if spec.marks == "labels" or (spec.marks is None and 2 * len(runs) > len(labels)):
+        if spec.marks is None and bare_count > (1 - _LABELLED) * len(labels):
+            facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, those of {bare_count:,}"
+            raise OpenFieldError("marks", "labels or text", f"{facts} do not")
+        are_ordered = all([*each] == in_order(each) for each in runs)
+        # A sign may stand before a label, or behind it.
+        settled = of_each(lambda row: _without_sign(_without_labels(row, are_ordered), spec.right_mark), settled)
+    return of_each(lambda row: _check(row, shuffled=spec.shuffled), settled)
 
 
 def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     """Find the letter or number at the beginning of each option; an empty text for none."""
-    matches = map(OWN_LABEL.match, texts)
+    matches = map(_OWN_LABEL.match, texts)
     return tuple(plain_label(match[match.lastindex or 2]) if match else "" for match in matches)
 
 
-def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
+def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
     labels = own_labels(row.texts)
     if not row.texts or (not any(labels) and are_ordered):
         return row
@@ -293,37 +262,27 @@ def _without_labels(row: ReadOptions, *, are_ordered: bool) -> ReadOptions:
     if not is_run(labels):
         raise CellError(row.column, f"has options with the letters {letters}, which are not in order")
     if row.labels is not None and [*labels] != in_order(labels):
-        raise CellError(
-            row.column, f"has options that begin with {letters}, but their keys are {', '.join(row.labels)}"
-        )
+        keys = ", ".join(row.labels)
+        raise CellError(row.column, f"has options that begin with {letters}, but their keys are {keys}")
     # The first group is the sign at a right option.
-    return replace(
-        row, texts=tuple(OWN_LABEL.sub(r"\1", text, count=1) for text in row.texts), labels=row.labels or labels
-    )
+    texts = tuple(_OWN_LABEL.sub(r"\1", text, count=1) for text in row.texts)
+    return row._replace(texts=texts, labels=row.labels or labels)
 
 
-def _find_right(row: ReadOptions, *, mark: str | None) -> ReadOptions:
-    """Find the right options by their sign, and strip it."""
+def _without_sign(row: ReadOptions, mark: str | None) -> ReadOptions:
+    """Find the right options by a sign before or behind them, and strip it; behind an option, a plus is a charge."""
     if not mark:
         return row
-    signed = [is_signed(text, mark) for text in row.texts]
+    right = [text.startswith(mark) or (mark not in "+=" and text.endswith(mark)) for text in row.texts]
     texts = tuple(
         text.removeprefix(mark).removesuffix(mark).strip() if is_right else text
-        for text, is_right in zip(row.texts, signed, strict=True)
+        for text, is_right in zip(row.texts, right, strict=True)
     )
-    before = row.right or (False,) * len(signed)
-    return replace(row, texts=texts, right=tuple(a or b for a, b in zip(before, signed, strict=True)))
-
-
-def is_signed(text: str, mark: str) -> bool:
-    """Return whether a sign stands before or behind an option; behind it, a plus is a charge."""
-    return text.startswith(mark) or (mark not in "+=" and text.endswith(mark))
+    return row._replace(texts=texts, right=tuple(map(max, row.right or right, right)))
 
 
 def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
-    """Check that each option has a text, and that the stem neither repeats the options nor ends in the answer; raise
-    `CellError`.
-    """
+    """Check that each option has a text, and that the stem neither repeats the options nor ends in the answer."""
     if len(row.texts) < 2:
         raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
     if "" in row.texts:
@@ -337,12 +296,12 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
         with suppress(CellError):
             inside = split_marked(row.stem)
             if inside is not None and inside.stem and inside.texts == row.texts:
-                row = replace(row, stem=inside.stem)
-    cue = CUE.search(row.stem)
+                row = row._replace(stem=inside.stem)
+    cue = _CUE.search(row.stem)
     names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
     if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:
         raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")
     if shuffled:
         order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
-        return replace(row, texts=tuple(order), labels=None)
+        return row._replace(texts=tuple(order), labels=None)
     return row

@@ -1,16 +1,16 @@
 """A table of any common format: its rows, whose columns are not interpreted.
 
-A file of the formats in `medexam.datasets.own.formats`, or a data set of the Hugging Face hub. Nothing in it is run.
+A file of the formats in `medexam.datasets.own.files`, or a data set of the Hugging Face hub. Nothing in it is run.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medexam.datasets.locating import find_own_file
-from medexam.datasets.own.formats import RawTable, open_format
-from medexam.datasets.own.json_shapes import Cells
+from medexam.datasets.own.documents import Cells
+from medexam.datasets.own.files import RawTable, open_format
 from medexam.datasets.own.texts import clean_row
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
@@ -19,7 +19,7 @@ from medexam.specs import DatasetSpec
 from medexam.specs.columns import HubSpec
 
 Record = Mapping[str, Any]
-LARGE = 1 << 30
+_LARGE = 1 << 30
 """Bytes of a hub data set from which it is streamed, and not stored in the cache of `datasets`."""
 
 
@@ -31,8 +31,7 @@ class CellError(ValueError):
         self.column, self.detail = column, detail
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(NamedTuple):
     """One row of a file, with its texts cleaned."""
 
     number: int
@@ -73,33 +72,25 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
     """Read the table that a spec of one's own questions names; raise `DatasetError` if it cannot be read or is
     empty.
     """
-    as_written = spec.columns.start is not None
     if spec.path is not None:
-        return read_file(spec.path, as_written=as_written)
+        return read_file(spec.path)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
-    source, raw = _open_hub(spec.hub)
-    return _make_table(source, Path(), raw, as_written=as_written)
+    return _make_table(*_open_hub(spec.hub))
 
 
-def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
-    """Read the rows of a file by its ending. On request texts stay `as_written`, of which others count characters.
-
-    Raises `DatasetError` if it is missing, unreadable, unknown or empty.
-    """
+def read_file(path: Path) -> SourceTable:
+    """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty."""
     path = find_own_file(path)
     try:
         with open_format(path) as raw:
-            return _make_table(str(path), path.parent, raw, as_written=as_written)
+            return _make_table(str(path), raw, path.parent)
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
-def _make_table(source: str, folder: Path, raw: RawTable, *, as_written: bool) -> SourceTable:
+def _make_table(source: str, raw: RawTable, folder: Path = Path()) -> SourceTable:
     try:
-        rows = tuple(
-            TableRow(number, place, clean_row(cells, place, as_written=as_written))
-            for number, (place, cells) in enumerate(raw.rows, start=1)
-        )
+        rows = tuple(TableRow(n, place, clean_row(cells, place)) for n, (place, cells) in enumerate(raw.rows, start=1))
     except UnreadableError as error:
         raise DatasetError(f"{source}: {error}") from None
     if not rows:
@@ -132,7 +123,7 @@ def _get(record: Record, column: str) -> Any:
 
 
 def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
-    """Open one split of a data set on the hub, and name it; one over `LARGE` is streamed.
+    """Open one split of a data set on the hub, and name it; one over `_LARGE` is streamed.
 
     Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.
     """
@@ -147,7 +138,7 @@ def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
 
     try:
         builder = datasets.load_dataset_builder(hub.id, hub.config, revision=hub.revision)
-        streams = (builder.info.download_size or 0) > LARGE
+        streams = (builder.info.download_size or 0) > _LARGE
         part = datasets.load_dataset(hub.id, hub.config, split=hub.split, revision=hub.revision, streaming=streams)
         for name, feature in (part.features or {}).items():
             if isinstance(feature, datasets.Image):

@@ -32,11 +32,11 @@ _SIGNS = {
 }
 
 
-def clean_row(cells: Mapping[str, Any] | str, place: str, *, as_written: bool) -> Mapping[str, Any] | str:
+def clean_row(cells: Mapping[str, Any] | str, place: str) -> Mapping[str, Any] | str:
     """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is.
 
-    Texts stay as they are if they are to be `as_written`, or a field counts their characters. Raises `UnreadableError`
-    that names the row's `place` for a text that is longer than any of a question.
+    Texts stay as they are if a field counts their characters. Raises `UnreadableError` that names the row's `place` for
+    a text that is longer than any of a question.
     """
     if isinstance(cells, str):
         return cells
@@ -53,14 +53,7 @@ def clean_row(cells: Mapping[str, Any] | str, place: str, *, as_written: bool) -
             parts += part.values() if isinstance(part, dict) else part
         elif isinstance(part, str):
             check_length(part, f"{place} holds a text that")
-    counts = any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts)
-    return cells if as_written or counts else _clean(cells)
-
-
-def clean_text(text: str) -> str:
-    """Put a text in Unicode's composed form, without HTML; one that holds a list or mapping only in that form."""
-    text = normalise(text)
-    return text if _is_plain(text) or unpack(text) is not text else _without_html(text)
+    return cells if any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts) else _clean(cells)
 
 
 def normalise(text: str) -> str:
@@ -90,7 +83,9 @@ def _is_plain(text: str) -> bool:
 
 def _clean(value: Any) -> Any:
     if isinstance(value, str):
-        return value if _is_plain(value) else clean_text(value)
+        # A text that holds a list or mapping is only normalised.
+        text = value if value.isascii() else normalise(value)
+        return text if _is_plain(text) or unpack(text) is not text else _without_html(text)
     if isinstance(value, list):
         return [_clean(element) for element in value]
     if isinstance(value, Mapping):

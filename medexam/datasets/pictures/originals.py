@@ -10,9 +10,8 @@ from typing import Any
 
 from medexam.datasets.loading import load_rows
 from medexam.datasets.locating import locate_files
-from medexam.datasets.own.choice import parse_choice
-from medexam.datasets.own.columns import Columns
-from medexam.datasets.own.keys import read_questions
+from medexam.datasets.own.columns import Columns, read_questions
+from medexam.datasets.own.questions import parse_choice
 from medexam.datasets.own.tables import SourceTable
 from medexam.errors import DatasetError
 from medexam.inputs import open_parquet, parquet_rows

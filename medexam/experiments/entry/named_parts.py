@@ -25,7 +25,7 @@ def read_spec(spec: SpecSource, tell: Callable[[str], None] | None = None) -> Do
     path = Path(spec) if isinstance(spec, (str, Path)) else None
     if path is None or not path.suffix or not path.is_file() or _is_spec(path):
         return load_document(spec)
-    from medexam.datasets.own.proposals.proposing import dataset_lines, propose
+    from medexam.datasets.own.proposing import propose
 
     try:
         proposal = propose(path)
@@ -40,7 +40,7 @@ def read_spec(spec: SpecSource, tell: Callable[[str], None] | None = None) -> Do
         for line in proposal.notes:
             tell(line)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
-    return {"name": name, "dataset": yaml.safe_load("\n".join(dataset_lines(proposal, path.absolute())))}
+    return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
 
 
 def _is_spec(path: Path) -> bool:

@@ -11,21 +11,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-import yaml
-
 from medexam.datasets.own.answers import WAYS, is_word_of_letters
-from medexam.datasets.own.choice import NO_PICTURE, parse_choice
-from medexam.datasets.own.columns import KEYED, STANDARD, advise_on_rows, describe_faults
-from medexam.datasets.own.json_shapes import SPLITS
-from medexam.datasets.own.keys import add_key
-from medexam.datasets.own.names import NAMES, WEAK, find_groups, find_named, plain_name, rank
+from medexam.datasets.own.audit import audit
+from medexam.datasets.own.columns import KEYED, STANDARD, add_key, advise_on_rows, columns_in, describe_faults
+from medexam.datasets.own.documents import SPLITS
+from medexam.datasets.own.names import find_groups, find_language, find_named, plain_name, rank, word_lists
 from medexam.datasets.own.options import OpenFieldError, split_marked
-from medexam.datasets.own.proposals.audit import audit
-from medexam.datasets.own.proposals.drafts import Proposal, columns_in, is_labelled
-from medexam.datasets.own.proposals.language import find_language
+from medexam.datasets.own.proposal import Proposal, is_labelled
+from medexam.datasets.own.questions import NO_PICTURE, parse_choice, parse_words
 from medexam.datasets.own.tables import CellError, SourceTable, read_file, value_of
 from medexam.datasets.own.texts import unpack
-from medexam.datasets.own.words import parse_words
 from medexam.datasets.rows import Row, RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Language
@@ -41,14 +36,16 @@ _BETWEEN_MARKS = re.compile(r"\s*[,;/|&\s]\s*(?:(?:and|y|e|und|et|or)\s)?|^(?:op
 """A letter or a number alone, and what stands between several."""
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
+_SLIPS = 0.2
+"""The share of questions with several right answers below which these may be slips."""
 _FEW_WORDS, _TOPIC_WORDS = 5, 6
 """Words of a context on average, at least; and of a topic, at most."""
 _ORDER = (
     *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
-    *("several", *NAMES, "leave_out", "as_above", "ignored", "accepted"),
+    *("several", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start"),
+    *("leave_out", "as_above", "ignored", "accepted"),
 )
 """Fields in the order in which a spec shows them."""
-_YES = ("true", "1", "yes", "1.0")
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
@@ -67,7 +64,7 @@ class _Fit(NamedTuple):
     """Number of a row -> its right options; none if the reading is open."""
     share: float
     """Of the rows, those that give a question."""
-    asks: tuple[str, str] | None
+    asks: tuple[str, str] | None = None
     """The field that decides between several readings, and what is asked."""
 
     @property
@@ -93,32 +90,25 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
         if draft.kind == "choice":
             _propose_choice(draft, is_stated=kind is not None)
         if draft.kind != "choice":
-            _propose_words(draft)
+            named = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
+            if named and KEYED not in draft.names:
+                draft.columns["answer"] = named[0]
+            elif KEYED not in draft.names:
+                _ask_answer(draft)
+            if draft.kind == "spans" and not find_named("context", draft.names):
+                draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
         _propose_others(draft)
-    _find_language(draft)
+    names = chain.from_iterable(columns_in(draft.columns.get(name)) for name in ("stem", "options", "context"))
+    language = find_language(str(value) for name in names for value in draft.sample.filled(name))
+    note = "en, since the texts do not tell" if language is None else f"{language}, for which prompts are in English"
+    if language in get_args(Language):
+        draft.language = language  # type: ignore[assignment]
+        note = f"{language}, recognised by its words; it decides prompts and retrieval"
+    draft.notes.append(f"language: {note}")
     _read(draft)
     audit(draft)
-    draft.columns = {name: draft.columns[name] for name in dict.fromkeys(_ORDER) if name in draft.columns}
+    draft.columns = {name: draft.columns[name] for name in _ORDER if name in draft.columns}
     return draft
-
-
-def dataset_lines(proposal: Proposal, path: Path) -> list[str]:
-    """Write the `dataset` part of a spec that reads `path` as proposed, a line each; open ones end in `# decide:`."""
-    answers = None if proposal.answers is None else proposal.answers.model_dump(mode="json", exclude_none=True)
-    tree = {"kind": proposal.kind, "path": str(path), "language": proposal.language, "answers": answers}
-    lines = [_line(name, value, proposal.open.get(name)) for name, value in tree.items() if value is not None]
-    lines.append("columns:")
-    for name, column in proposal.columns.items():
-        lines.append(f"  {_line(name, column, proposal.open.get(f'columns.{name}'))}")
-    return [*lines, *(_line("skip_bad", False, text) for name, text in proposal.open.items() if name == "skip_bad")]
-
-
-def _line(name: str, value: Any, undecided: str | None) -> str:
-    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf")).strip()
-    text = text.removesuffix("...").strip()
-    if undecided is not None:
-        return f"{name}: {'' if value is None else text}  # decide: {' '.join(undecided.split())}"
-    return f"{name}: {text}"
 
 
 def _share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:
@@ -146,21 +136,44 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
             likely = fits
             break
         if is_certain or not named:
-            likely = likely or fits or [_Fit(options, {}, 0, None)]
-    if "options" in draft.table.columns and likely:
-        draft.columns["options"] = None
-    if likely:
-        _decide_answer(draft, [fit for fit in likely if fit.share >= _HALF] or likely[:1])
-    else:
+            likely = likely or fits or [_Fit(options, {}, 0)]
+    if not likely:
         _propose_fixed(draft, is_stated=is_stated)
+        return
+    if "options" in draft.table.columns:
+        draft.columns["options"] = None
+    fits = [fit for fit in likely if fit.share >= _HALF] or likely[:1]
+    if len(fits) > 1:
+        fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
+    best = next((fit for fit in fits if fit.asks is None and fit.golds), fits[0])
+    draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
+    if best.asks is not None:
+        draft.ask(*best.asks)
+    elif not best.golds:
+        _ask_answer(draft, f"{best.answer} names no option; " if best.answer else "")
+    for fit in fits if best.golds else ():
+        # All columns that look like the answer have to agree in every row.
+        field = fit.asks[0] if fit.asks else ""
+        values = {"numbering": ("zero", "one"), "answer_as": ("letter", "number", "text", "one_hot")}.get(field, ())
+        ways = [_fit(draft, {**fit.columns, field: value}, draft.table).golds for value in values] or [fit.golds]
+        differing = [{n: gold for n, gold in way.items() if best.golds.get(n, gold) != gold} for way in ways if way]
+        if differing and all(differing):
+            fewest = min(differing, key=len)
+            number, gold = next(iter(fewest.items()))
+            draft.ask(
+                "answer",
+                f"{' or '.join(each.answer for each in fits)}: they contradict each other in {len(fewest):,} of "
+                f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
+                f"says option {best.golds[number][0]} and {fit.answer} says option {gold[0]}",
+            )
+    draft.agreeing += [name for fit in fits if len(fits) > 1 for name in columns_in(fit.columns.get("answer"))]
 
 
 def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """Find where the options may stand, the likeliest first, and whether a name or form says so; else an answer has to
     fit.
     """
-    stem, filled = draft.columns["stem"], draft.sample.filled
-    columns = draft.unused()
+    stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
     named = find_named("options", columns)
     single = {
         name: how for name in (*named, *columns) if (how := _hold_options(filled(name), name in named)) is not None
@@ -171,9 +184,8 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
         if all(_share(_is_flat, values) > _HALF for values in map(filled, group.columns) if values)
         and 2 * len(filled(group.columns[0])) >= len(draft.sample.rows)
     ]
-    for name in named:
-        if name in single:
-            yield {"options": name, **single[name]}, plain_name(name) not in WEAK
+    for name in filter(single.__contains__, named):
+        yield {"options": name, **single[name]}, plain_name(name) not in word_lists("within")["weak"]
     yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
     wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns) if column not in wrong]
@@ -212,7 +224,18 @@ def _hold_options(values: Sequence[Any], is_named: bool) -> Mapping[str, Any] | 
 
     Texts without letters are only taken apart in a column that `is_named` as options are.
     """
-    if _share(_are_options, values) >= _MOST:
+
+    def are_options(value: object) -> bool:
+        value = unpack(value)
+        if isinstance(value, str):
+            return _splits(value, bare=True)
+        if isinstance(value, Mapping):
+            return is_labelled(value)
+        if not isinstance(value, (list, tuple)) or len(value) < 2:
+            return False
+        return not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
+
+    if _share(are_options, values) >= _MOST:
         return {}
     texts = [value for value in values if isinstance(value, str)]
     for between in _BETWEEN if is_named and len(texts) == len(values) else ():
@@ -220,17 +243,6 @@ def _hold_options(values: Sequence[Any], is_named: bool) -> Mapping[str, Any] | 
         if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
             return {"between": between}
     return None
-
-
-def _are_options(value: object) -> bool:
-    value = unpack(value)
-    if isinstance(value, str):
-        return _splits(value, bare=True)
-    if isinstance(value, Mapping):
-        return is_labelled(value)
-    if not isinstance(value, (list, tuple)) or len(value) < 2:
-        return False
-    return not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
 
 
 def _find_fits(
@@ -269,66 +281,23 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
         rows = parse_choice(table, draft.spec(tree))[0].rows
     except OpenFieldError as error:
         if error.field == "marks":
-            fit = _fit(draft, {**columns, "marks": "labels"}, table)
-            return _Fit(fit.columns, fit.golds, fit.share, (error.field, error.detail))
-        most = max(sum(gold is not None for gold in golds) for golds in error.readings.values())
+            return _fit(draft, {**columns, "marks": "labels"}, table)._replace(asks=(error.field, error.detail))
+        most = max(sum(gold is not None for gold in golds) for golds in error.readings)
         return _Fit(columns, {}, most / len(table.rows), (error.field, error.detail))
     except DatasetError:
-        return _Fit(columns, {}, 0, None)
-    fit = _Fit(
-        columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows), None
-    )
+        return _Fit(columns, {}, 0)
+    fit = _Fit(columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows))
     answer = columns.get("answer")
     words = isinstance(answer, str) and any(map(is_word_of_letters, table.filled(answer)))
-    if words and fit.share < 1 and "answer_as" not in columns:
-        by_letter = _fit(draft, {**columns, "answer_as": "letter"}, table)
-        return by_letter if by_letter.share > fit.share else fit
-    return fit
+    if not words or fit.share == 1 or "answer_as" in columns:
+        return fit
+    return max(fit, _fit(draft, {**columns, "answer_as": "letter"}, table), key=lambda fit: fit.share)
 
 
-def _decide_answer(draft: Proposal, fits: Sequence[_Fit]) -> None:
-    """Put the answer's column if all columns that look like it agree in every row; else leave it open."""
-    if len(fits) > 1:
-        fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
-    best = next((fit for fit in fits if fit.asks is None and fit.golds), fits[0])
-    others = [fit for fit in fits if fit is not best]
-    draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
-    if best.asks is not None:
-        draft.ask(*best.asks)
-    elif not best.golds:
-        _ask_answer(draft, f"{best.answer} names no option; " if best.columns.get("answer") else "")
-    for fit in others if best.golds else ():
-        field = fit.asks[0] if fit.asks else ""
-        values = {"numbering": ("zero", "one"), "answer_as": ("letter", "number", "text", "one_hot")}.get(field, ())
-        ways = [_fit(draft, {**fit.columns, field: value}, draft.table).golds for value in values] or [fit.golds]
-        differing = [{n: gold for n, gold in way.items() if best.golds.get(n, gold) != gold} for way in ways if way]
-        if differing and all(differing):
-            fewest = min(differing, key=len)
-            number, gold = next(iter(fewest.items()))
-            draft.ask(
-                "answer",
-                f"{' or '.join(each.answer for each in fits)}: they contradict each other in {len(fewest):,} of "
-                f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
-                f"says option {best.golds[number][0]} and {fit.answer} says option {gold[0]}",
-            )
-    draft.agreeing += [name for fit in (fits if others else ()) for name in columns_in(fit.columns.get("answer"))]
-
-
-def _ask_answer(draft: Proposal, said: str = "") -> None:
+def _ask_answer(draft: Proposal, reason: str = "") -> None:
     names = ", ".join(draft.unused()) or "none is left"
     key = "or set dataset.answers: {path: key.csv, on: id}, or columns.right_mark, the sign at a right option"
-    draft.ask("answer", f"which column holds the right answer: {said}{names}; {key}")
-
-
-def _propose_words(draft: Proposal) -> None:
-    """Put the columns of questions that are answered in words, or by a part of a text."""
-    answers = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
-    if answers and KEYED not in draft.names:
-        draft.columns["answer"] = answers[0]
-    elif KEYED not in draft.names:
-        _ask_answer(draft)
-    if draft.kind == "spans" and not find_named("context", draft.names):
-        draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
+    draft.ask("answer", f"which column holds the right answer: {reason}{names}; {key}")
 
 
 def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
@@ -339,15 +308,19 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
         return
     values = draft.sample.filled(named[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    few = len(answers) <= min(_FEW_ANSWERS, len(values) // 2)
     others = [name for name in draft.unused() if name != named[0]]
-    lists = [
-        *find_named("options", others),
-        *(columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each),
-    ]
-    lists = list(dict.fromkeys(name for name in lists if name != named[0] or len(named) > 1))
-    are_words = _share(_are_marks, values) < _HALF
-    if are_words and few:
+    sources = [columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each]
+    lists = list(dict.fromkeys([*find_named("options", others), *sources]))
+    lists = [name for name in lists if name != named[0] or len(named) > 1]
+
+    def is_mark(value: Any) -> bool:
+        """Return whether an answer holds letters or numbers alone, however they are listed."""
+        value = unpack(value)
+        items = value if isinstance(value, (list, tuple)) else filter(None, _BETWEEN_MARKS.split(str(value).strip()))
+        return all(_MARK.fullmatch(str(item).strip()) for item in items)
+
+    are_words = _share(is_mark, values) < _HALF
+    if are_words and len(answers) <= min(_FEW_ANSWERS, len(values) // 2):
         draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; or set kind: short_answer")
     elif are_words and not lists and not is_stated:
         contexts = [draft.sample.filled(column) for column in find_named("context", draft.names)[:1]]
@@ -357,21 +330,13 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
         )
         draft.kind = "spans" if are_spans else "short_answer"
     else:
-        reason = (
-            f"{', '.join(lists)} looks like options" if lists else f"answers such as {answers[0]} are those of a choice"
-        )
+        reason = f"answers such as {answers[0]} are those of a choice"
+        reason = f"{', '.join(lists)} looks like options" if lists else reason
         draft.ask(
             "options", f"{reason}: which column holds the options: {', '.join(others)}; or set kind: short_answer"
         )
     if draft.kind == "choice" and named[0] != KEYED:
         draft.columns["answer"] = named[0]
-
-
-def _are_marks(value: Any) -> bool:
-    """Return whether an answer holds letters or numbers alone, however they are listed."""
-    value = unpack(value)
-    items = value if isinstance(value, (list, tuple)) else filter(None, _BETWEEN_MARKS.split(str(value).strip()))
-    return all(_MARK.fullmatch(str(item).strip()) for item in items)
 
 
 def _propose_others(draft: Proposal) -> None:
@@ -393,26 +358,25 @@ def _propose_others(draft: Proposal) -> None:
 
 def _check(draft: Proposal, field: str, column: str) -> str | None:
     """Return why a column of a field's name is not read as that field; None if it is."""
-    table = draft.table if field in ("id", "year", "split") else draft.sample
-    values = table.filled(column)
+    values = (draft.table if field in ("id", "year", "split") else draft.sample).filled(column)
     texts = [" ".join(map(str, columns_in(value))) or str(value) for value in values]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
-    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
     plain = {text.strip().casefold() for text in texts}
+    rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
+    yes = {"true", "1", "yes", "1.0"}
     bad: Iterator[Any] = iter(())
     if field == "context":
         few = f"holds a few words, such as {texts[0]!r:.40}" if words < _FEW_WORDS else None
         return _check_context(draft, column) or few
-    if field == "image":
-        if any(isinstance(value, (list, tuple)) for value in values):
-            return "holds lists of pictures"
-        if plain <= {*NO_PICTURE, *_YES} and plain & {*_YES}:
-            return "only says whether there is a picture"
-    elif field == "subject" and words > _TOPIC_WORDS:
+    if field == "image" and any(isinstance(value, (list, tuple)) for value in values):
+        return "holds lists of pictures"
+    if field == "image" and plain <= {*NO_PICTURE, *yes} and plain & yes:
+        return "only says whether there is a picture"
+    if field == "subject" and words > _TOPIC_WORDS:
         return f"holds sentences, such as {texts[0]!r:.40}"
-    elif field == "id" and len({*texts}) != rows:
+    if field == "id" and len({*texts}) != rows:
         return f"is empty or repeated in {rows - len({*texts}):,} rows"
-    elif field == "year":
+    if field == "year":
         bad = (value for value in values if parse_whole_number(value) is None)
     elif field == "split":
         bad = (text for text in texts if text.strip().lower() not in SPLITS)
@@ -444,22 +408,12 @@ def _check_context(draft: Proposal, column: str) -> str | None:
     return None
 
 
-def _find_language(draft: Proposal) -> None:
-    names = chain.from_iterable(columns_in(draft.columns.get(name)) for name in ("stem", "options", "context"))
-    language = find_language(str(value) for name in names for value in draft.sample.filled(name))
-    note = "en, since the texts do not tell" if language is None else f"{language}, for which prompts are in English"
-    if language in get_args(Language):
-        draft.language = language  # type: ignore[assignment]
-        note = f"{language}, recognised by its words; it decides prompts and retrieval"
-    draft.notes.append(f"language: {note}")
-
-
 def _read(draft: Proposal) -> None:
     """Put the questions of the whole file as drafted, with what is seen of them; none if something is open."""
     columns, table = draft.columns, draft.table
     if draft.kind == "choice" and not {"options", "choices"} & columns.keys() and "stem" in columns:
         draft.notes.append("options: at the end of the question")
-    if not {*draft.open} <= {"columns.several", "columns.context"}:
+    if not {*draft.open} <= {"columns.context"}:
         return
     spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
     answer = ", ".join(columns_in(columns.get("answer"))) or "the key"
@@ -468,8 +422,8 @@ def _read(draft: Proposal) -> None:
         if draft.kind == "choice":
             reading, way = parse_choice(table, spec)
             draft.rows, faults = reading.rows, reading.faults
-            draft.notes += [f"answer: {answer}, read as {WAYS.get(way, 'nothing')}", *_count(reading.rows)]
-            _check_golds(draft, reading.rows, answer)
+            draft.notes.append(f"answer: {answer}, read as {WAYS.get(way, 'nothing')}")
+            _count(draft, reading.rows, answer)
         else:
             draft.rows, faults = parse_words(table, spec)
             draft.notes += [f"answer: {answer}", f"{len(draft.rows):,} questions"]
@@ -485,18 +439,19 @@ def _read(draft: Proposal) -> None:
         draft.open["skip_bad" if draft.rows else "kind"] = f"{advise_on_rows(len(faults), len(table.rows))}: {bad}"
 
 
-def _check_golds(draft: Proposal, rows: Sequence[Row], column: str) -> None:
-    several = sum(bool(row.others) for row in rows)
-    if several:
-        facts = f"{several:,} of {len(rows):,} questions have several right answers"
-        draft.ask("several", f"any, if one of them is enough, or all: {facts}")
-    elif len(rows) >= _ENOUGH_ROWS and len({row.gold for row in rows}) == 1 and not draft.columns.get("shuffled"):
-        draft.ask("answer", f"{column}, if option {rows[0].gold} is right in all {len(rows):,} questions")
-
-
-def _count(rows: Sequence[Row]) -> list[str]:
+def _count(draft: Proposal, rows: Sequence[Row], answer: str) -> None:
+    """Note how many options questions have and which are right; ask where that is strange."""
     counts = Counter(len(row.question.options) for row in rows).most_common()
     golds = Counter(row.gold for row in rows)
     by_count = ", ".join(f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts))
     by_gold = ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str))
-    return [f"{by_count} options", f"right: {by_gold}"]
+    draft.notes += [f"{by_count} options", f"right: {by_gold}"]
+    several = sum(bool(row.others) for row in rows)
+    facts = f"{several:,} of {len(rows):,} questions have several right answers"
+    if several >= _SLIPS * len(rows) > 0:
+        draft.columns["several"] = "any"
+        draft.notes.append(f"{facts}: one of them is enough, and `several: all` leaves these questions out")
+    elif several:
+        draft.ask("several", f"any, if one of them is enough, or all: {facts}")
+    elif len(rows) >= _ENOUGH_ROWS and len(golds) == 1 and not draft.columns.get("shuffled"):
+        draft.ask("answer", f"{answer}, if option {rows[0].gold} is right in all {len(rows):,} questions")

@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import Any
 
-from medexam.datasets.own.choice import NO_PICTURE
-from medexam.datasets.own.columns import KEYED, STANDARD
-from medexam.datasets.own.names import KINDS, in_order, plain_name
+from medexam.datasets.own.columns import KEYED, STANDARD, columns_in
+from medexam.datasets.own.names import in_order, plain_name, word_lists
 from medexam.datasets.own.options import LABELS, is_run, own_labels
-from medexam.datasets.own.proposals.drafts import LOOKED_AT, Proposal, columns_in
+from medexam.datasets.own.proposal import LOOKED_AT, Proposal
+from medexam.datasets.own.questions import NO_PICTURE
 from medexam.datasets.own.tables import value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row
@@ -32,12 +32,13 @@ _FILE = re.compile(
 )
 _UNCLEAN = re.compile(
     r"(?im)<(?:img|audio|video|object|iframe|svg|math)\b|!\[[^\]\n]*\]\(|@@PLUGINFILE@@|\\includegraphics|\ufffd"
-    r"|Ã[\x80-\xbf¡-¿]|Â[\xa0-\xbf]|â€"
+    r"|Ã[\x80-\xbf¡-¿]|Â[\xa0-\xbf]|â€|\bdata:(?:image|audio|video)/"
     r"|[(\[]\s*(?:ann?ul|anul|void|delet|withdraw|cancel|elimin)\w*\s*[)\]]"
     r"|\[(?:image|img|figure|audio|video|imagen|figura|bild)\b[^\]\n]*\]|&(?:#\d+|[a-z]{2,8});|^\\N$|^array\(|^[\[({]\s*['\"]"
     r"|['\"]\s*[\])}]$|^(?:options?|choices|opciones|answers?)\s*:\s*$|\.(?:png|jpe?g|gif|bmp|svg|webp|dcm|mp3|wav|mp4)\b"
+    r"|[(\[]\s*(?:correct|right|answer|key|ans)\W+\w+\W*[)\]]"
 )
-"""What no text for a reader holds: pictures' names, tags, containers, and signs of a wrong encoding."""
+"""What no text for a reader holds: pictures' names, tags, containers, signs of a wrong encoding, and answers."""
 _UNCLEAN_OPTION = re.compile(
     r"(?im)^[^:\n]{0,40}:$|[✓✔✅☑√]"
     r"|[(\[]\s*(?:the )?(?:right|richtig|correct|corret|vrai|juste|esatt)\w*(?: \w+)?\s*[)\]]"
@@ -68,43 +69,50 @@ _LONGEST_TOPIC, _LONGEST_CONSTANT = 6, 3
 """Words of a cell on average that still name something; and of one that all rows have."""
 
 
-class _Account(NamedTuple):
-    """What becomes of a column."""
-
-    column: str
-    reading: str
-    """What it is read as, or why it is not."""
-    is_open: bool = False
-    """Whether its owner has to say what it is."""
-
-
 def audit(draft: Proposal) -> None:
     """Account for the columns of a proposal, and ask for what is not: columns, void rows, empty cells and odd texts."""
     void = _ask_void(draft)
-    accounts = [
-        _Account(each.column, "ignored: leave_out decides") if each.column in void else each for each in _account(draft)
-    ]
-    wide = max((len(each.column) for each in accounts), default=0)
+    accounts = {
+        column: "ignored: leave_out decides" if column in void else reading for column, reading in _account(draft)
+    }
+    wide = max(map(len, accounts), default=0)
     draft.notes[1:1] = [
-        f"{each.column:{wide}}  {'to decide: ' if each.is_open else ''}{each.reading}" for each in accounts
+        f"{column:{wide}}  {'to decide: ' if _is_open(reading) else ''}{reading}"
+        for column, reading in accounts.items()
     ]
-    ignored = [each.column for each in accounts if each.reading.startswith("ignored")]
+    ignored = [column for column, reading in accounts.items() if reading.startswith("ignored")]
     draft.columns |= {"ignored": ignored} if ignored else {}
-    facts = "; ".join(f"{each.column} ({each.reading})" for each in accounts if each.is_open)
+    facts = "; ".join(f"{column} ({reading})" for column, reading in accounts.items() if _is_open(reading))
     if facts and not {f"columns.{name}" for name in ("stem", "options", "answer", "choices")} & draft.open.keys():
         listed = f": [{', '.join(ignored)}] and perhaps more" if ignored else ""
         draft.ask(
             "ignored",
             f"the columns that no question needs{listed}; or read them as context, image, answer ...: {facts}",
         )
-    _ask_above(draft)
+    above = []
+    for field in ("context", "subject", "exam", "year", "stem"):
+        for column in columns_in(draft.columns.get(field)):
+            # A column that is filled once a group.
+            values = [value_of(row.record, column) for row in draft.table.rows]
+            follows = any(a is not None and b is None for a, b in pairwise(values))
+            repeats = any(a is not None and a == b for a, b in pairwise(values))
+            if follows and not repeats and 2 * values.count(None) >= len(values):
+                above.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
+    if above:
+        draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(above)}")
     doubts = dict(_doubts(draft))
     if doubts:
         facts = "; ".join(f"{topic}: {detail}" for topic, detail in doubts.items())
         draft.ask("accepted", f"[{', '.join(doubts)}] if this is as it should be, else correct the file: {facts}")
 
 
-def _account(draft: Proposal) -> Iterator[_Account]:
+def _is_open(reading: str) -> bool:
+    """Return whether an account only shows what a column holds, and its owner has to say what it is."""
+    return reading.endswith('"')
+
+
+def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
+    """Yield each column with what it is read as, why it is ignored, or examples in quotation marks."""
     used = {
         column: field for field, value in draft.columns.items() if field in STANDARD for column in columns_in(value)
     }
@@ -121,51 +129,51 @@ def _account(draft: Proposal) -> Iterator[_Account]:
         outer = max((name for name in used if path == name or path.startswith(f"{name}.")), key=len, default=None)
         is_inner = outer is not None and path != outer and used[outer] == "options" and draft.kind == "choice"
         if path == KEYED or (outer is not None and not is_inner):
-            yield _Account(path, used.get(outer or "", "answer"))
+            yield path, used.get(outer or "", "answer")
         elif is_inner and (plain_name(path) in LABELS or _are_options(filled, questions)):
-            yield _Account(path, "options")
+            yield path, "options"
         elif path in draft.agreeing:
-            yield _Account(path, "ignored: says what the answer says")
+            yield path, "ignored: says what the answer says"
         else:
-            yield _account_for(path, filled, questions, draft)
+            yield path, _account_for(path, filled, questions, draft)
 
 
 def _account_for(
     path: str, rows: Sequence[tuple[int, list[Any]]], questions: Mapping[int, Row], draft: Proposal
-) -> _Account:
+) -> str:
     """Account for a column that no field is read from: by what its name says, what all rows say, or what is shown."""
     words = {word for part in path.split(".") for word in plain_name(part).split("_")}
-    kinds = {name for name, hints in KINDS.items() if words & hints}
+    kinds = {name for name, hints in word_lists("hints").items() if words & {*hints}}
     texts = [" ".join(map(str, values)) for _, values in rows]
     different = list(dict.fromkeys(texts))
     examples = ", ".join(f'"{text:.40}"' for text in different[:3])
     if not rows:
         later = draft.table.filled(path)[:1]
-        return _Account(path, f'"{later[0]!s:.40}"', is_open=True) if later else _Account(path, "ignored: empty")
+        return f'"{later[0]!s:.40}"' if later else "ignored: empty"
     if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} and "void" not in kinds:
-        return _Account(path, "ignored: says no in all rows")
-    if "media" in kinds or any(_FILE.search(text) or plain_name(text) in KINDS["media"] for text in different):
-        return _Account(path, f"{len(rows):,} rows have {examples}", is_open=True)
+        return "ignored: says no in all rows"
+    media = word_lists("hints")["media"]
+    if "media" in kinds or any(_FILE.search(text) or plain_name(text) in media for text in different):
+        return f"{len(rows):,} rows have {examples}"
     if "explanation" in kinds:
-        return _Account(path, "ignored: an explanation")
+        return "ignored: an explanation"
     length = sum(len(text.split()) for text in texts) / len(texts)
     is_plain = "harmless" in kinds and "needed" not in kinds
     if len(different) == 1 and len(rows) == len(draft.sample.rows) and (length <= _LONGEST_CONSTANT or is_plain):
-        return _Account(path, f"ignored: {different[0]:.40} in all rows")
+        return f"ignored: {different[0]:.40} in all rows"
     if all(number in questions and _repeats(values, questions[number]) for number, values in rows):
-        return _Account(path, "ignored: repeats what is shown")
+        return "ignored: repeats what is shown"
     is_number = all(_NUMBER.fullmatch(str(value)) for _, values in rows for value in values)
-    is_topic = (
-        is_plain or ("harmless" in kinds and is_number) or plain_name(path).rpartition("_")[2] in KINDS["harmless"]
-    )
+    is_topic = is_plain or plain_name(path).rpartition("_")[2] in word_lists("hints")["harmless"]
+    is_topic = is_topic or ("harmless" in kinds and is_number)
     sentences = sum(len(text.split()) > _LONGEST_CONSTANT and text.rstrip()[-1:] in ".?!。" for text in texts)
     if is_topic and length <= _LONGEST_TOPIC and 2 * sentences < len(texts):
-        return _Account(path, "ignored: its name is harmless")
+        return "ignored: its name is harmless"
     counts = [(match[1], int(match[2])) for match in map(_COUNTING.fullmatch, texts) if match]
     is_count = len(counts) == len(texts) and counts == sorted({*counts}) and counts[0][1] < 2
     if is_count and counts[0][0] == counts[-1][0] and not {"option", "choice"} & words:
-        return _Account(path, "ignored: numbers the rows")
-    return _Account(path, examples, is_open=True)
+        return "ignored: numbers the rows"
+    return examples
 
 
 def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
@@ -217,48 +225,24 @@ def _ask_void(draft: Proposal) -> Mapping[str, Mapping[str, int]]:
     texts = {
         name for field in ("stem", "options", "context", "answer") for name in columns_in(draft.columns.get(field))
     }
-    marks: dict[str, dict[str, int]] = {}
+    hints, marks = word_lists("hints"), dict[str, dict[str, int]]()
     for column in filter(lambda name: name not in texts, draft.names):
         values = Counter(str(value).strip() for value in draft.table.filled(column))
         words = {*plain_name(column).split("_")}
         void = [value for value in values if _VOID.fullmatch(value)]
-        if not void and words & KINDS["points"] and len(values) in (2, 3):
+        if not void and words & {*hints["points"]} and len(values) in (2, 3):
             void = [value for value in ("0", "0.0") if value in values]
-        if not void and words & KINDS["void"] and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
+        if not void and words & {*hints["void"]} and (len(values) > 1 or 0 < values.total() < len(draft.table.rows)):
             void = [value for value, _ in values.most_common()[:-6:-1]]
         if void:
             marks[column] = {value: values[value] for value in void}
     if marks:
-        lists = [
-            f"{name} says {', '.join(f'{value} in {n:,}' for value, n in counts.items())}"
-            for name, counts in marks.items()
-        ]
-        name, counts = next(iter(marks.items()))
-        draft.ask(
-            "leave_out",
-            f"{{{name}: [{next(iter(counts))}]}} if such rows are not asked, or {{}}: {'; '.join(lists)} of "
-            f"{len(draft.table.rows):,} rows",
-        )
+        counts = (", ".join(f"{value} in {n:,}" for value, n in each.items()) for each in marks.values())
+        facts = "; ".join(f"{name} says {count}" for name, count in zip(marks, counts, strict=True))
+        name, values_of_one = next(iter(marks.items()))
+        decision = f"{{{name}: [{next(iter(values_of_one))}]}} if such rows are not asked, or {{}}"
+        draft.ask("leave_out", f"{decision}: {facts} of {len(draft.table.rows):,} rows")
     return marks
-
-
-def _ask_above(draft: Proposal) -> None:
-    """Ask whether an empty cell means the one above, of a column that is filled once a group."""
-    facts = []
-    names = [
-        name
-        for field in ("context", "subject", "exam", "year", "stem")
-        for name in columns_in(draft.columns.get(field))
-    ]
-    for column in names:
-        values = [value_of(row.record, column) for row in draft.table.rows]
-        pairs = list(pairwise(values))
-        follows = any(a is not None and b is None for a, b in pairs)
-        repeats = any(a is not None and a == b for a, b in pairs)
-        if follows and not repeats and 2 * values.count(None) >= len(values):
-            facts.append(f"{column} is empty in {values.count(None):,} of {len(values):,} rows")
-    if facts:
-        draft.ask("as_above", f"the columns whose empty cells mean the cell above, or []: {'; '.join(facts)}")
 
 
 def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
@@ -284,23 +268,31 @@ def _doubts(draft: Proposal) -> Iterator[tuple[str, str]]:
     first, second = ({row.question.options[place].text for row in rows} for place in (0, 1))
     if len(first) == 1 < len(second) and len(rows) >= _BY_CHANCE:
         yield "options", f"{min(first)!r} is the first option of all rows"
-    unclean = [(row.question.number, text) for row in rows for text in _find_unclean(row)]
+    unclean = [(row.question.number, text) for row in rows for text in _find_unclean(row.question)]
     if unclean:
         number, text = unclean[0]
         yield "texts", f"{len(unclean):,} texts are not clean, such as that of row {number}, which has {text!r:.40}"
-    spoken = [row.question.number for row in rows if _speaks_of_picture(row)]
+    spoken = [
+        row.question.number
+        for row in rows
+        if not row.question.image
+        and any(part in row.question.stem.lower() for part in _PICTURED)
+        and _SPEAKS.search(row.question.stem)
+    ]
     if spoken:
         yield "pictures", f"{len(spoken):,} questions speak of a picture and have none, such as row {spoken[0]}"
-    labelled = [row.question for row in rows if _begin_with_labels(row)]
+    labelled = []
+    for row in rows:
+        labels = [label for label in own_labels([option.text for option in row.question.options]) if label]
+        if len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels):
+            labelled.append(row.question)
     firsts = {tuple(option.text.split()[0] for option in row.question.options) for row in some}
     are_longer = all(" " in option.text for option in rows[0].question.options)
     if len(firsts) == 1 and are_longer and len(rows) >= _BY_CHANCE:
         labelled = [row.question for row in rows]
     if any(len(question.options) > _BY_CHANCE for question in labelled) or 2 * len(labelled) >= len(rows):
-        yield (
-            "labels",
-            f"{len(labelled):,} rows have options after letters; marks: labels cuts them: {_show(labelled[0])}",
-        )
+        facts = f"{len(labelled):,} rows have options after letters; marks: labels cuts them"
+        yield "labels", f"{facts}: {_show(labelled[0])}"
     told = sum(map(_tells_in_stem, some))
     sign = _find_telltale(some)
     if told > 2 and 2 * told >= len(some):
@@ -323,9 +315,8 @@ def _tells_in_stem(row: Row) -> bool:
     return not names.isdisjoint(word.strip("()[].") for word in (words[0], words[-1])) or stem.endswith(texts)
 
 
-def _find_unclean(row: Row) -> Iterator[str]:
+def _find_unclean(question: Question) -> Iterator[str]:
     """Find what no reader would be shown: signs of a file, brackets around all options, and a context of few words."""
-    question = row.question
     options = "\n".join(option.text for option in question.options)
     texts = "\n".join([question.stem, question.context or "", options])
     for pattern, text in ((_UNCLEAN, texts), (_UNCLEAN_OPTION, options)):
@@ -338,17 +329,6 @@ def _find_unclean(row: Row) -> Iterator[str]:
     context = question.context or "x" * _SHORT
     if len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:
         yield context
-
-
-def _speaks_of_picture(row: Row) -> bool:
-    stem = row.question.stem.lower()
-    return not row.question.image and any(part in stem for part in _PICTURED) and _SPEAKS.search(stem) is not None
-
-
-def _begin_with_labels(row: Row) -> bool:
-    """Return whether options begin with letters or numbers that count on; perhaps not all of them."""
-    labels = [label for label in own_labels([option.text for option in row.question.options]) if label]
-    return len(labels) >= _BY_CHANCE and is_run(labels) and labels == in_order(labels)
 
 
 def _find_telltale(rows: Sequence[Row]) -> str | None:

@@ -1,4 +1,4 @@
-"""A proposal in the making, and the rows that it is made from."""
+"""A proposal in the making: how a file of questions may be read, and the rows that it is made from."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from medexam.datasets.own.columns import columns_in
 from medexam.datasets.own.names import find_groups
 from medexam.datasets.own.tables import SourceTable
 from medexam.datasets.rows import Row, TaskRow
@@ -64,6 +67,24 @@ class Proposal:
         stated = {name: NOT_READ if column is None else column for name, column in columns.items()}
         return DatasetSpec.model_validate({"kind": self.kind, "path": Path(self.table.source), "columns": stated})
 
+    def lines(self, path: Path) -> list[str]:
+        """Write the `dataset` part of a spec that reads `path` as proposed; open lines end in `# decide:`."""
+        answers = None if self.answers is None else self.answers.model_dump(mode="json", exclude_none=True)
+        tree = {"kind": self.kind, "path": str(path), "language": self.language, "answers": answers}
+        entries = [("", name, value) for name, value in tree.items() if value is not None]
+        entries += [("  ", name, value) for name, value in self.columns.items()]
+        entries += [("", "skip_bad", False)] if "skip_bad" in self.open else []
+        lines = []
+        for indent, name, value in entries:
+            text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf")).strip()
+            text = text.removesuffix("...").strip()
+            undecided = self.open.get(f"columns.{name}" if indent else name)
+            if undecided is not None:
+                text = f"{'' if value is None else text}  # decide: {' '.join(undecided.split())}"
+            lines.append(f"{indent}{name}: {text}")
+        place = next((n for n, line in enumerate(lines) if line.startswith(" ")), len(lines))
+        return [*lines[:place], "columns:", *lines[place:]]
+
     def _within(self, column: str, depth: int) -> Iterator[str]:
         values = self.sample.filled(column)
         if values and depth < 2 and all(isinstance(each, Mapping) and not is_labelled(each) for each in values):
@@ -71,11 +92,6 @@ class Proposal:
                 yield from self._within(f"{column}.{name}", depth + 1)
         else:
             yield column
-
-
-def columns_in(value: Any) -> list[str]:
-    """List the columns that a field names."""
-    return [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
 
 
 def is_labelled(value: Mapping[str, Any]) -> bool:

@@ -11,12 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
-from medexam.datasets.own.json_shapes import Cells, is_wrapper, rows_of_document, split_case
+from medexam.datasets.own.documents import Cells, rows_of_document, split_case
 from medexam.datasets.own.names import rank
 from medexam.datasets.own.texts import normalise
 from medexam.inputs import (
@@ -45,8 +44,7 @@ _LONGEST_NAME, _LONGEST_WORDS = 6, 3
 """Words of a column's name; and of one that may be unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawTable:
+class RawTable(NamedTuple):
     """The rows of a file before their texts are looked at."""
 
     format: str
@@ -97,8 +95,10 @@ def _read_json(path: Path) -> RawTable:
     first = _parse(next(filter(str.strip, stream), ""))
     has_more = any(map(str.strip, stream))
     stream.seek(0)
-    # One line of JSON Lines may be a document; one record is none.
-    if isinstance(first, str) or not (has_more or (".json" not in path.suffixes and not is_wrapper(first))):
+    # One line of JSON Lines may be a document, which holds lists and objects only; one record is none.
+    parts = first.values() if isinstance(first, dict) else first
+    is_document = ".json" in path.suffixes or all(isinstance(part, (list, dict)) for part in parts)
+    if isinstance(first, str) or (is_document and not has_more):
         document = _parse(stream.read())
         if isinstance(document, str):
             raise UnreadableError(f"{document}: copy it again")
@@ -120,23 +120,19 @@ def _number(rows: Iterable[Cells]) -> Iterator[tuple[str, Cells]]:
     return ((f"row {number}", row) for number, row in enumerate(rows, start=1))
 
 
-def _read_plain(path: Path) -> RawTable:
-    """Read a text file: JSON, or else a table."""
-    if open_text(path).read(_SAMPLE).lstrip()[:1] in ("[", "{"):
-        return _read_json(path)
-    table = _read_csv(path)
-    if len(table.columns) < 2:
-        raise UnreadableError("holds no table")
-    return table
-
-
-def _read_csv(path: Path) -> RawTable:
+def _read_text(path: Path) -> RawTable:
+    """Read a table with a delimiter; a text file may hold JSON instead."""
     stream = open_text(path)
     sample = stream.read(_SAMPLE)
+    is_plain = ".txt" in path.suffixes
+    if is_plain and sample.lstrip()[:1] in ("[", "{"):
+        return _read_json(path)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
-    name = "tab" if delimiter == "\t" else f'"{delimiter}"'
-    return _make_grid(f"CSV, delimiter {name}", cut_lines(stream, delimiter))
+    table = _make_grid(f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab"), cut_lines(stream, delimiter))
+    if is_plain and len(table.columns) < 2:
+        raise UnreadableError("holds no table")
+    return table
 
 
 def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -181,32 +177,28 @@ def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTabl
     first = list(islice(lines, _LOOKED_AT))
     if not first:
         return RawTable(form, (), ())
-    columns, above, notes = find_header([cells for _, cells in first])
-    return RawTable("; ".join([form, *notes]), columns, name_rows(chain(first[above:], lines), columns))
-
-
-def find_header(rows: Sequence[Sequence[Any]]) -> tuple[tuple[str, ...], int, list[str]]:
-    """Find how the columns are called by the first filled rows, how many rows stand above the data, and what was
-    decided.
-    """
-    texts = [["" if cell is None else normalise(str(cell)).strip() for cell in row] for row in rows]
+    texts = [["" if cell is None else normalise(str(cell)).strip() for cell in cells] for _, cells in first]
     filled = [sum(map(bool, row)) for row in texts]
     usual = Counter(filled).most_common(1)[0][0]
     least = min(max(1, usual // 3) + 1, usual)
     titles = next(place for place, count in enumerate(filled) if count >= least)
     notes = [f'above the header stands "{" ".join(filter(None, row)):.60}"' for row in texts[:titles]]
     head, body = texts[titles], texts[titles + 1 :]
-    if len(head) > 1 and body and _is_data(head):
+    # A first row holds a question if a cell asks or has many words, and none is called like one.
+    asks = any(cell.endswith(("?", "？")) for cell in head)  # noqa: RUF001
+    is_long = any(len(cell.split()) > _LONGEST_WORDS for cell in head)
+    if len(head) > 1 and body and (asks or (is_long and not any(_is_name(cell, ("stem", "id")) for cell in head))):
         notes.append("no header, so columns are called by their numbers")
-        return tuple(str(place) for place in range(1, len(head) + 1)), titles, notes
-    width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
-    names = [name or f"unnamed ({place})" for place, name in enumerate(head[:width], start=1)]
-    times = Counter(names)
-    counts: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        counts[name] += 1
-        names[place] = name if times[name] == 1 else f"{name} {counts[name]}"
-    return tuple(names), titles + 1, notes
+        names, above = [str(place) for place in range(1, len(head) + 1)], titles
+    else:
+        width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
+        names, above = [name or f"unnamed ({place})" for place, name in enumerate(head[:width], start=1)], titles + 1
+        times = {name: [place for place, each in enumerate(names) if each == name] for name in names}
+        names = [
+            name if len(times[name]) == 1 else f"{name} {times[name].index(place) + 1}"
+            for place, name in enumerate(names)
+        ]
+    return RawTable("; ".join([form, *notes]), tuple(names), name_rows(chain(first[above:], lines), names))
 
 
 def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
@@ -223,13 +215,6 @@ def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]
 def _is_name(cell: str, fields: Sequence[str] = ("stem", "options", "answer", "context", "id")) -> bool:
     """Return whether a cell is a name that columns have, and no question."""
     return len(cell.split()) <= _LONGEST_NAME and not cell.endswith("?") and any(rank(field, cell) for field in fields)
-
-
-def _is_data(head: Sequence[str]) -> bool:
-    """Return whether a first row holds a question: a cell that asks or has many words, and none is called like one."""
-    asks = any(cell.endswith(("?", "？")) for cell in head)  # noqa: RUF001
-    long = any(len(cell.split()) > _LONGEST_WORDS for cell in head)
-    return asks or (long and not any(_is_name(cell, ("stem", "id")) for cell in head))
 
 
 def _read_parquet(path: Path) -> RawTable:
@@ -258,19 +243,18 @@ def _read_excel(path: Path) -> RawTable:
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         raise UnreadableError(f"is not a complete Excel file ({first_line(error)}): save it again, or as CSV") from None
-    numbered = {name: [(n, row) for n, row in enumerate(rows, 1) if _is_filled(row)] for name, rows in sheets.items()}
-    names = [name for name, lines in numbered.items() if lines]
-    if len(names) != 1:
-        shown = ", ".join(names) or "none"
-        raise UnreadableError(f"has {len(names)} filled sheets ({shown}): keep one, or save it as CSV")
-    places, cells = zip(*numbered[name := names[0]], strict=True)
-    columns = [column for column in zip_longest(*cells) if _is_filled(column)]
-    rows = ((line, list(row)) for line, row in zip(places, zip(*columns, strict=True), strict=True))
-    return _make_grid(f"Excel, sheet {name}", rows)
-
-
-def _is_filled(cells: Iterable[Any]) -> bool:
-    return any(cell is not None for cell in cells)
+    filled = {
+        name: lines
+        for name, rows in sheets.items()
+        if (lines := [(n, row) for n, row in enumerate(rows, 1) if any(cell is not None for cell in row)])
+    }
+    if len(filled) != 1:
+        shown = ", ".join(filled) or "none"
+        raise UnreadableError(f"has {len(filled)} filled sheets ({shown}): keep one, or save it as CSV")
+    ((name, lines),) = filled.items()
+    places, cells = zip(*lines, strict=True)
+    columns = [column for column in zip_longest(*cells) if any(cell is not None for cell in column)]
+    return _make_grid(f"Excel, sheet {name}", zip(places, map(list, zip(*columns, strict=True)), strict=True))
 
 
 def _shown_in(cell: Any) -> Any:
@@ -283,8 +267,8 @@ def _shown_in(cell: Any) -> Any:
 
 _READERS: Mapping[str, Callable[[Path], RawTable]] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), _read_json),
-    **dict.fromkeys((".csv", ".tsv"), _read_csv),
-    ".txt": _read_plain,
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_text),
     ".parquet": _read_parquet,
     ".xlsx": _read_excel,
 }
+"""Ending -> what reads the file."""

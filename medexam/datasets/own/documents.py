@@ -42,24 +42,25 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
         raise UnreadableError(f"is {node!r:.60}, not a list of questions, nor an object with one")
     if _is_question(node):
         return [node]
-    if node and all(isinstance(child, Mapping) and child for child in node.values()):
-        if all(map(_is_collection, node.values())):
-            return _find_groups(node)
-        if _are_alike(list(node.values())):
-            return _find_records(node, own_key)
+    holds_objects = bool(node) and all(isinstance(child, Mapping) and child for child in node.values())
+    are_groups = holds_objects and all(map(_is_collection, node.values()))
+    if holds_objects and not are_groups and _are_alike([*node.values()]):
+        return _find_records(node, own_key)
     lists = {name: child for name, child in node.items() if isinstance(child, list)}
-    question_lists = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
-    collections = question_lists or lists or {name: child for name, child in node.items() if _is_collection(child)}
+    asking = {name: child for name, child in node.items() if isinstance(child, (list, dict)) and _asks(child)}
+    inner = {name: child for name, child in node.items() if _is_collection(child)}
+    collections = node if are_groups else asking or lists or inner
     firsts = [next(_records(collection), {}) for collection in collections.values()]
-    if len(collections) > 1 and all(map(_is_collection, collections.values())) and _are_alike(firsts):
-        rows = _find_groups(collections)
-    elif len(collections) == 1:
-        rows = rows_of_document(next(iter(collections.values())))
-    else:
+    if len(collections) != 1 and not (
+        are_groups or (collections and all(map(_is_collection, collections.values())) and _are_alike(firsts))
+    ):
         raise UnreadableError(
             f"is an object with {len(lists)} lists ({', '.join(lists) or 'none'}); it needs a list of questions, or an "
             "object with one list"
         )
+    of_splits = {key.lower() for key in collections} <= SPLITS.keys()
+    names = () if len(collections) == 1 else ("split",) if of_splits else ("subject", "group", "outer group")
+    rows = [_under(key, row, names) for key, child in collections.items() for row in rows_of_document(child)]
     shared = {name: node[name] for name in node if name not in collections and node[name] not in (None, [], {})}
     shared.pop("schema", None)
     return [_joined(shared, row, "file", _OF_WHOLE) for row in rows]
@@ -74,10 +75,18 @@ def split_case(cells: Any) -> list[Cells]:
     if not isinstance(cells, Mapping):
         return [cells if isinstance(cells, str) else f"is {cells!r:.60}, not an object with one field for each column"]
     nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({"": {name: value}})]
-    if len(nested) != 1 or _is_question(cells):
+    lists = {name: value for name, value in cells.items() if isinstance(value, list)}
+    inner: list[Cells]
+    if len(nested) == 1 and not _is_question(cells):
+        inner = rows_of_document(cells[nested[0]], own_key="entry")
+    elif len(lists) > 2 and len({*map(len, lists.values())}) == 1 and any(map(_QUESTIONS.search, lists)):
+        # Questions, options and answers in lists of their own.
+        nested = [*lists]
+        inner = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+    else:
         return [cells]
-    shared = {name: value for name, value in cells.items() if name != nested[0]}
-    return [_joined(shared, row, "case", {"id"}) for row in rows_of_document(cells[nested[0]], own_key="entry")]
+    shared = {name: value for name, value in cells.items() if name not in nested}
+    return [_joined(shared, row, "case", {"id"}) for row in inner]
 
 
 def _joined(shared: Mapping[str, Any], row: Cells, kind: str, kept_apart: Any) -> Cells:
@@ -85,15 +94,6 @@ def _joined(shared: Mapping[str, Any], row: Cells, kind: str, kept_apart: Any) -
         return row
     apart = {name: f"{kind}_{name}" if name in row or name in kept_apart else name for name in shared}
     return {**{apart[name]: value for name, value in shared.items()}, **row}
-
-
-def _find_groups(node: Mapping[str, Any]) -> list[Cells]:
-    """Find the rows of an object of collections, such as the questions of each subject."""
-    rows = [(key, row) for key, inner in node.items() for row in rows_of_document(inner)]
-    if len(node) == 1:
-        return [row for _, row in rows]
-    names = ("split",) if {key.lower() for key in node} <= SPLITS.keys() else ("subject", "group", "outer group")
-    return [_under(key, row, names) for key, row in rows]
 
 
 def _find_records(node: Mapping[str, Mapping[str, Any]], own_key: str) -> list[Cells]:
@@ -107,7 +107,7 @@ def _find_records(node: Mapping[str, Mapping[str, Any]], own_key: str) -> list[C
     return [_under(key, cells, names) for key, row in rows.items() for cells in split_case(row)]
 
 
-def _under(key: str, row: Cells, names: Sequence[str]) -> Cells:
+def _under(key: str, row: Cells, names: Sequence[str]) -> Any:
     """Add a key to a row, under the first of the names that the row has not."""
     name = next((name for name in names if name not in row), None)
     return row if isinstance(row, str) or name is None else {name: key, **row}
@@ -121,31 +121,30 @@ def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
     return not any(map(_ASKING.search, inner)) and any(map(_ASKING.search, outer))
 
 
-def is_wrapper(value: Any) -> bool:
-    """Return whether a value holds lists and objects only, and is therefore no row."""
-    return all(isinstance(part, (list, dict)) for part in (value.values() if isinstance(value, Mapping) else value))
-
-
-def _is_list_of(kind: type, value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(element, kind) for element in value)
-
-
 def _is_collection(value: object) -> bool:
     """Return whether a value is a list of objects, or an object of such lists and of objects."""
     if isinstance(value, Mapping):
-        return bool(value) and all(isinstance(child, Mapping) or _is_list_of(dict, child) for child in value.values())
-    return _is_list_of(dict, value)
+        return bool(value) and all(
+            isinstance(child, Mapping) or (isinstance(child, list) and _is_collection(child))
+            for child in value.values()
+        )
+    return isinstance(value, list) and bool(value) and all(isinstance(element, Mapping) for element in value)
 
 
 def _is_question(record: Mapping[str, Any]) -> bool:
     """Return whether a record asks something itself and answers it, by the names of its fields."""
     asks = any(isinstance(value, str) and _ASKING.search(name) for name, value in record.items())
-    return asks and any(_ANSWERING.search(name) or _marks_answers(value) for name, value in record.items())
-
-
-def _marks_answers(value: object) -> bool:
-    """Return whether a value is a list of options of which some are marked as right."""
-    return _is_list_of(dict, value) and not _asks(value) and any(map(_ANSWERING.search, value[0]))  # type: ignore[index]
+    return asks and any(
+        # Or it marks some of its options as right.
+        _ANSWERING.search(name)
+        or (
+            isinstance(value, list)
+            and _is_collection(value)
+            and not _asks(value)
+            and any(map(_ANSWERING.search, value[0]))
+        )
+        for name, value in record.items()
+    )
 
 
 def _asks(value: object) -> bool:

@@ -1,0 +1,166 @@
+"""Makes questions of the rows of any table: of multiple choice, in words, or about a part of their context."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import zip_longest
+from typing import Any
+
+from medexam.datasets.exam_table import parse_image
+from medexam.datasets.own.answers import RawAnswer, read_answer_column
+from medexam.datasets.own.columns import Columns, read_questions, reading_notes
+from medexam.datasets.own.options import ReadOptions, read_options, settle_options
+from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow
+from medexam.datasets.own.texts import unpack
+from medexam.datasets.rows import Reading, Row, RowFault, TaskReading, TaskRow, parse_whole_number
+from medexam.errors import DatasetError
+from medexam.questions import Question, Task, TaskGold
+from medexam.specs import DatasetSpec
+
+NO_PICTURE = ("false", "no", "0", "0.0", "none", "nan", "n/a", "-")
+"""What a column of pictures says of a question without one."""
+
+
+def read_choice_questions(spec: DatasetSpec) -> Reading:
+    """Read the questions of a spec; rows that are none are faults. Raise `DatasetError` if the table as a whole is
+    none.
+    """
+    table = read_questions(spec)
+    try:
+        return parse_choice(table, spec)[0]
+    except DatasetError:
+        for columns in spec.published.layouts if spec.path is not None and spec.published is not None else ():
+            with suppress(DatasetError):
+                return parse_choice(table, spec.model_copy(update={"columns": columns}))[0]
+        raise
+
+
+def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
+    """Parse the questions of a table as `spec` says, and name the way in which their answers were read.
+
+    Raises `DatasetError` if a column is missing or ambiguous.
+    """
+    by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
+    columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
+    faults: dict[int, RowFault] = {}
+    answered: list[tuple[TableRow, RawAnswer]] = []
+
+    def read(row: TableRow) -> ReadOptions:
+        if isinstance(row.record, str):
+            raise CellError("", row.record)
+        return read_options(columns.needed_text(row.record, "stem"), columns.of("options"), row.record, spec.columns)
+
+    for row, options in zip(table.rows, settle_options(table.rows, read, spec.columns), strict=True):
+        try:
+            if isinstance(options, CellError):
+                raise options
+            value = columns.value(row.record, "answer")
+            if by_sign:
+                value = list(options.right or ())
+                if True not in value:
+                    raise CellError(options.column, f"marks no option with {spec.columns.right_mark!r}")
+            elif value is None or value == []:
+                raise CellError(columns.shown("answer"), "is empty")
+            answered.append((row, RawAnswer(row.place, value, options)))
+        except CellError as error:
+            faults[row.number] = row.fault(error)
+    how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
+    raws = [raw for _, raw in answered]
+    way, golds = read_answer_column(raws, how, columns.shown("answer")) if raws else ("", ())
+    rows: list[Row] = []
+    for (row, raw), numbers in zip(answered, golds, strict=True):
+        try:
+            if numbers is None:
+                texts = raw.options.texts
+                detail = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+                raise CellError(columns.shown("answer"), detail)
+            question = _make_question(columns, row, raw.options, spec)
+            unasked = spec.columns.several == "all" and len(numbers) > 1
+            rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
+        except CellError as error:
+            faults[row.number] = row.fault(error)
+    in_order = tuple(faults[number] for number in sorted(faults))
+    return Reading(table.source, table.folder, "own", tuple(rows), in_order, notes=table.notes), way
+
+
+def _make_question(columns: Columns, row: TableRow, options: ReadOptions, spec: DatasetSpec) -> Question:
+    record: Any = row.record
+    context = columns.text(record, "context")
+    texts = [context or "", options.stem, *options.texts]
+    if spec.explained:
+        context = "\n\n".join([*filter(None, [context]), columns.needed_text(record, "explanation")])
+    image = columns.value(record, "image")
+    is_one = isinstance(image, Mapping) or (isinstance(image, str) and image.strip().casefold() not in NO_PICTURE)
+    # Checked with its options at once, which takes half the time.
+    return Question.model_validate(
+        {
+            "key": columns.key(record, texts),
+            "exam": columns.exam(record),
+            "number": row.number,
+            "language": spec.language,
+            "stem": options.stem,
+            "options": tuple({"number": place, "text": text} for place, text in enumerate(options.texts, start=1)),
+            "image": parse_image(image if is_one else None),
+            "context": context,
+        }
+    )
+
+
+def read_word_questions(spec: DatasetSpec) -> TaskReading:
+    """Read the questions of a spec; raise `DatasetError` if rows are bad and may not be left out."""
+    table = read_questions(spec)
+    rows, faults = parse_words(table, spec)
+    notes = (*table.notes, *reading_notes(table.source, faults, len(rows) + len(faults), spec))
+    return TaskReading(source=table.source, version="own", rows=rows, notes=notes)
+
+
+def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[RowFault, ...]]:
+    """Parse the questions of a table that are answered in words, and what is wrong with the other rows.
+
+    Raises `DatasetError` if a column is missing.
+    """
+    placed = spec.kind == "spans"
+    columns = Columns(spec.columns, table, ("stem", "answer", "context") if placed else ("stem", "answer"))
+    rows: list[TaskRow] = []
+    faults: list[RowFault] = []
+    for row in table.rows:
+        try:
+            if isinstance(row.record, str):
+                raise CellError("", row.record)
+            stem = columns.needed_text(row.record, "stem")
+            context = (columns.needed_text if placed else columns.text)(row.record, "context") or ""
+            answers = tuple(_answers(columns, row.record, context, placed=placed))
+            if not answers:
+                raise CellError(columns.shown("answer"), "is empty")
+            group, key = columns.group(row.record), columns.key(row.record, [context, stem])
+            task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
+            rows.append(TaskRow(task, TaskGold(answers=answers), columns.split(row.record)))
+        except CellError as error:
+            faults.append(row.fault(error))
+    return tuple(rows), tuple(faults)
+
+
+def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:
+    """Yield the texts of the right answers; those that are `placed` have to stand in the context, where the row
+    says.
+    """
+    value = unpack(columns.value(record, "answer"))
+    starts = columns.value(record, "start")
+    if isinstance(value, Mapping):
+        value, starts = value.get("text"), value.get("answer_start")
+    items, starts = (
+        [*each] if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in (value, starts)
+    )
+    for item, start in zip_longest(items, starts[: len(items)]):
+        if isinstance(item, Mapping):
+            item, start = item.get("text"), item.get("answer_start")
+        answer = "" if item is None else str(item).strip()
+        if not answer:
+            raise CellError(columns.shown("answer"), f"holds {item!r:.60}, which is no text")
+        if placed and answer not in context:
+            raise CellError(columns.shown("answer"), f"is {answer!r:.60}, which the context does not contain")
+        place = parse_whole_number(start) if placed else None
+        passage = answer if place is None else context[place : place + len(answer)]
+        if passage != answer:
+            detail = f"is {place}, where {passage!r:.40} stands: {answer!r:.40} is at {context.find(answer)}"
+            raise CellError(columns.shown("start"), detail)
+        yield answer
