@@ -112,11 +112,11 @@ def read_answer_column(
         return best[0], readings[best[0]]
     meanings = [f"{' or '.join(map(str, readings[way][differing] or ['none']))} as {WAYS[way]}" for way in rivals]
     place, value, _ = answers[differing]
-    facts = f"{column} {value!r:.60} of {place} is option {', '.join(meanings)}"
+    facts = f"{value!r:.60} of {place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
-    raise OpenFieldError(field, values, facts, map(readings.__getitem__, rivals))
+    raise OpenFieldError(f"column {column}: ", facts, field, values, map(readings.__getitem__, rivals))
 
 
 def is_word_of_letters(value: Any) -> bool:

@@ -53,8 +53,10 @@ Numbers = tuple[int, ...]
 class OpenFieldError(DatasetError):
     """Rows that can be read in several ways, between which a `field` of `columns` decides."""
 
-    def __init__(self, field: str, values: str, facts: str, readings: Iterable[Sequence[Numbers | None]] = ()) -> None:
-        super().__init__(f"{facts}: say which with columns: {{{field}: {values}}}")
+    def __init__(
+        self, where: str, facts: str, field: str, values: str, readings: Iterable[Sequence[Numbers | None]] = ()
+    ) -> None:
+        super().__init__(f"{where}{facts}: say which with columns: {{{field}: {values}}}")
         self.field, self.detail, self.readings = field, f"{values}: {facts}", list(readings)
         """`readings`: the right options of each row in each way to read answers."""
 
@@ -240,8 +242,8 @@ def settle_options(
     bare_count = sum(not any(each) for each in labels)
     if spec.marks == "labels" or (spec.marks is None and 2 * len(runs) > len(labels)):
         if spec.marks is None and bare_count > (1 - _LABELLED) * len(labels):
-            facts = f"the options of {len(runs):,} rows begin with letters or numbers in order, those of {bare_count:,}"
-            raise OpenFieldError("marks", "labels or text", f"{facts} do not")
+            facts = f"the options of {len(runs):,} rows begin with letters or numbers in order"
+            raise OpenFieldError("", f"{facts}, and those of {bare_count:,} do not", "marks", "labels or text")
         are_ordered = all([*each] == in_order(each) for each in runs)
         # A sign may stand before a label, or behind it.
         settled = of_each(lambda row: _without_sign(_without_labels(row, are_ordered), spec.right_mark), settled)
