@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from medexam.datasets.own.names import in_order
+from medexam.datasets.own.names import in_order, pattern
 from medexam.datasets.own.options import Numbers, OpenFieldError, ReadOptions
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
@@ -29,16 +29,12 @@ WAYS: Mapping[str, str] = MappingProxyType(
     }
 )
 """How answers may be read -> what messages call that."""
-_ALLOWED = {"letter": ("named", "letter", "text"), "number": ("named", "zero", "one")}
+_ALLOWED = {"letter": ("named", "letter", "text"), "number": ("named", "zero", "one"), "": tuple(WAYS)}
 """What a spec says of answers -> the ways that are tried; others are ways themselves."""
 _SEVERAL = re.compile(r"\s*[,;|/&]\s*(?:(?:and|y|e|und|et|or)\s)?|\s+(?:(?:and|y|e|und|et|or)\s+)?", re.IGNORECASE)
 """What stands between several answers."""
 _BARE = str.maketrans("", "", "()[].: ")
-_FLOAT = re.compile(r"(?<=\d)\.0+\Z")
-_CALLED = re.compile(
-    r"(?:the )?(?:correct |right )?(?:option|choice|answer|opci[oó]n|opzione|op[çc][ãa]o|alternativa|antwort)"
-    r"(?: is)?[ :_-]*(?=\W*\w\W*$)"
-)
+_CALLED = r"(?:the )?(?:correct |right )?{}(?: is)?[ :_-]*(?=\W*\w\W*$)"
 """Words before a letter, as in `Option B`."""
 _BOTH = re.compile(
     r"[(\[]?(?P<before>[A-Za-z]|\d{1,2})(?:[)\].:、．：]| [-–])\s*(?P<behind_it>.*\S)"  # noqa: RUF001 - marks of Chinese
@@ -69,14 +65,10 @@ def read_answer_column(
 
     Raises `DatasetError` if no way fits, and `OpenFieldError` if several do and differ.
     """
-    if columns.answer_as == "letter":
-        answers = [
-            each._replace(value=list(each.value.strip())) if is_word_of_letters(each.value) else each
-            for each in answers
-        ]
-    how = columns.answer_as or ""
-    ways = ("zero", "one") if columns.numbering else _ALLOWED.get(how, (how,) if how else tuple(WAYS))
-    if any(_is_mixed(answer.options.labels or ()) for answer in answers):
+    stated = columns.answer_as or ""
+    ways = ("zero", "one") if columns.numbering else _ALLOWED.get(stated, (stated,))
+    labels = {answer.options.labels or () for answer in answers}
+    if any(all(len(label) < 3 for label in each) and [*each] != in_order(each) for each in labels):
         # Letters out of order: it is not told what counting them means.
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
     readings: dict[str, Sequence[Numbers | None]] = {}
@@ -87,46 +79,34 @@ def read_answer_column(
             numbers = takewhile(lambda reading: reading is not None, numbers)
         readings[way] = tuple(numbers)
     fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
-    most = max(fits.values(), default=0)
-    if not most:
+    best = [way for way in ways if fits[way] == max(fits.values()) > 0]
+    if not best:
         place, value, options = answers[0]
         raise DatasetError(
             f"column {column}: no answer names an option; {place} has {value!r:.60}, and its options are "
             f"{' / '.join(options.texts):.120}; name the column with columns: {{answer: ...}}"
         )
-    best = [way for way in ways if fits[way] == most]
     if columns.numbering and columns.numbering not in best:
         raise DatasetError(
-            f"column {column}: {WAYS[best[0]]} fit {most:,} rows, and {WAYS[columns.numbering]} only "
+            f"column {column}: {WAYS[best[0]]} fit {fits[best[0]]:,} rows, and {WAYS[columns.numbering]} only "
             f"{fits[columns.numbering]:,}: set columns: {{numbering: {best[0]}}}"
         )
-    if columns.numbering:
-        return columns.numbering, readings[columns.numbering]
+    way = columns.numbering or best[0]
     # What names options is no place among them, but it may be the text of another.
-    rivals = best if best[0] != "named" else [way for way in best if way in ("named", "text")]
-    other = {"zero": "one", "one": "zero"}.get(best[0], best[0])
-    if any(a is not None and b is None for a, b in zip(readings[other], readings[best[0]], strict=True)):
-        rivals = [best[0], other]
-    differing = next((n for n in range(len(answers)) if len({readings[way][n] for way in rivals}) > 1), None)
+    rivals = [way] if columns.numbering else [each for each in best if way != "named" or each in ("named", "text")]
+    other = {"zero": "one", "one": "zero"}.get(way, way)
+    if any(a is not None and b is None for a, b in zip(readings[other], readings[way], strict=True)):
+        rivals = rivals if columns.numbering else [way, other]
+    differing = next((n for n in range(len(answers)) if len({readings[each][n] for each in rivals}) > 1), None)
     if differing is None:
-        return best[0], readings[best[0]]
-    meanings = [f"{' or '.join(map(str, readings[way][differing] or ['none']))} as {WAYS[way]}" for way in rivals]
+        return way, readings[way]
+    meanings = [f"{' or '.join(map(str, readings[each][differing] or ['none']))} as {WAYS[each]}" for each in rivals]
     place, value, _ = answers[differing]
     facts = f"{value!r:.60} of {place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
     raise OpenFieldError(f"column {column}: ", facts, field, values, map(readings.__getitem__, rivals))
-
-
-def is_word_of_letters(value: Any) -> bool:
-    """Return whether a value may be several letters in one word, such as `ACD`."""
-    word = value.strip() if isinstance(value, str) else ""
-    return len(word) > 1 and word.isascii() and word.isalpha()
-
-
-def _is_mixed(labels: Sequence[str]) -> bool:
-    return all(len(label) < 3 for label in labels) and [*labels] != in_order(labels)
 
 
 def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
@@ -150,7 +130,7 @@ def _items(value: Any) -> Sequence[Any]:
 
 
 def _read_names(value: Any, options: ReadOptions, way: str) -> list[int | None]:
-    """Read letters, numbers or names: one or several."""
+    """Read letters, numbers or names: one or several; letters also in one word, such as `BD`."""
     count = len(options.texts)
     names = {
         "named": [_plain(label) for label in options.labels or ()],
@@ -162,26 +142,28 @@ def _read_names(value: Any, options: ReadOptions, way: str) -> list[int | None]:
     def find(item: Any) -> int | None:
         name = _plain(item)
         if name not in names and way in ("named", "letter"):
-            name = (_CALLED.sub("", name) if way == "letter" else name).translate(_BARE)
+            name = (pattern("called", _CALLED).sub("", name) if way == "letter" else name).translate(_BARE)
         return names.index(name) + 1 if name in names else None
 
-    whole = find(value)
-    return [whole] if whole else [find(item) for item in _items(value)]
+    whole, items = find(value), _items(value)
+    if way == "letter" and len(items) == 1 and str(items[0]).isascii() and str(items[0]).isalpha():
+        items = [*str(items[0])]
+    return [whole] if whole else [find(item) for item in items]
 
 
 def _plain(item: Any) -> str:
     """Write a letter, number or name alike: `①` is 1, and so is 1.0, which pandas writes beside empty cells."""
     text = str(item)
     text = (text if text.isascii() else unicodedata.normalize("NFKC", text)).strip()
-    number = parse_whole_number(_FLOAT.sub("", text))
+    number = parse_whole_number(re.sub(r"(?<=\d)\.0+\Z", "", text))
     return text.casefold() if number is None else str(number)
 
 
 def _read_texts(value: Any, options: ReadOptions, _way: str) -> list[int | None]:
     """Read the text of an option, which may hold commas; or a list of texts."""
     whole = _by_text(value, options)
-    items = unpack(value) if whole is None else ()
-    return [whole] if whole else [_by_text(item, options) for item in items] if isinstance(items, (list, tuple)) else []
+    items = unpack(value) if whole is None else [value]
+    return [_by_text(item, options) for item in items] if isinstance(items, (list, tuple)) else []
 
 
 def _by_text(value: Any, options: ReadOptions) -> int | None:

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import SPLITS, Cells
-from medexam.datasets.own.files import open_text
-from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
+from medexam.datasets.own.tables import CellError, SourceTable, open_text, read_file, read_own_table, value_of
 from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError

@@ -9,17 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
+from medexam.datasets.own.names import pattern
 from medexam.inputs import UnreadableError
 
 Cells = Mapping[str, Any] | str
 """Column -> value of one row; or what is wrong with the row."""
-_ASKING = re.compile(
-    r"quest|stem|pregunt|pergunt|domand|frage|enunci|qtext|prompt|problem|query|题|問|문제|вопрос|سؤال", re.I
-)
-_QUESTIONS = re.compile(r"(?:questions|preguntas|perguntas|domande|fragen|mcqs|qas|题目|問題)$", re.IGNORECASE)
-_ANSWERING = re.compile(
-    r"answ|correct|right|gold|label|respuest|respost|rispost|repons|réponse|antwort|richtig|cop|答|정답", re.I
-)
 SPLITS: Mapping[str, Literal["train", "dev", "test"]] = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("dev", "development", "val", "valid", "validation"), "dev"),
@@ -79,7 +73,9 @@ def split_case(cells: Any) -> list[Cells]:
     inner: list[Cells]
     if len(nested) == 1 and not _is_question(cells):
         inner = rows_of_document(cells[nested[0]], own_key="entry")
-    elif len(lists) > 2 and len({*map(len, lists.values())}) == 1 and any(map(_QUESTIONS.search, lists)):
+    elif (
+        len(lists) > 2 and len({*map(len, lists.values())}) == 1 and any(map(pattern("questions", "{}$").search, lists))
+    ):
         # Questions, options and answers in lists of their own.
         nested = [*lists]
         inner = [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
@@ -118,7 +114,7 @@ def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
     for keys, columns in ((outer, False), (inner, True)):
         if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
             return columns
-    return not any(map(_ASKING.search, inner)) and any(map(_ASKING.search, outer))
+    return not any(map(pattern("asking").search, inner)) and any(map(pattern("asking").search, outer))
 
 
 def _is_collection(value: object) -> bool:
@@ -133,15 +129,15 @@ def _is_collection(value: object) -> bool:
 
 def _is_question(record: Mapping[str, Any]) -> bool:
     """Return whether a record asks something itself and answers it, by the names of its fields."""
-    asks = any(isinstance(value, str) and _ASKING.search(name) for name, value in record.items())
+    asks = any(isinstance(value, str) and pattern("asking").search(name) for name, value in record.items())
     return asks and any(
         # Or it marks some of its options as right.
-        _ANSWERING.search(name)
+        pattern("answering").search(name)
         or (
             isinstance(value, list)
             and _is_collection(value)
             and not _asks(value)
-            and any(map(_ANSWERING.search, value[0]))
+            and any(map(pattern("answering").search, value[0]))
         )
         for name, value in record.items()
     )
@@ -151,9 +147,9 @@ def _asks(value: object) -> bool:
     """Return whether a list or an object holds records with a question, or collections of them."""
     fields = (field for record in _records(value) for field in record.items())
     return any(
-        _ASKING.search(name)
+        pattern("asking").search(name)
         if isinstance(content, str)
-        else _is_collection(content) and (_QUESTIONS.search(name) or _asks(content))
+        else _is_collection(content) and (pattern("questions", "{}$").search(name) or _asks(content))
         for name, content in fields
     )
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+_DATA = Path(__file__).with_name("names.yaml")
 ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгдеж", "ابجدهو", "أبجدهو", "アイウエオカ", "甲乙丙丁戊己", "กขคงจ")
 """Letters that count."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
@@ -20,12 +21,23 @@ _ENOUGH, _AHEAD = 3, 1.3
 
 
 @cache
-def word_lists(group: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the lists of a group in `names.yaml`: name -> its words, the likeliest first."""
+def _groups() -> Mapping[str, Mapping[str, Any]]:
     import yaml
 
-    groups = yaml.safe_load(Path(__file__).with_name("names.yaml").read_text(encoding="utf-8"))
-    return {name: tuple(words.split()) for name, words in groups[group].items()}
+    groups: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_DATA.read_text(encoding="utf-8"))
+    return groups
+
+
+@cache
+def word_lists(group: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the lists of a group in `names.yaml`: name -> its words, the likeliest first."""
+    return {name: tuple(words.split()) for name, words in _groups()[group].items()}
+
+
+@cache
+def pattern(name: str, form: str = "{}") -> re.Pattern[str]:
+    """Return the expression in `form` with the alternatives of a pattern in `names.yaml` for `{}`, in any case."""
+    return re.compile(form.replace("{}", f"(?:{'|'.join(_groups()['patterns'][name])})"), re.IGNORECASE)
 
 
 def shift(label: str, distance: int) -> str:

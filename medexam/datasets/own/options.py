@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from medexam.datasets.own.names import ALPHABETS, in_order, plain_name, shift
+from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name, shift, word_lists
 from medexam.datasets.own.tables import CellError, Record, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.errors import DatasetError
@@ -26,18 +26,10 @@ _IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_LABEL}[ \t]+")
 _BARE = re.compile(r"(?m)^[ \t]*()([A-Z])[ \t]+")
 _OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
 """A label before an option, which may stand close to it, as in `(A)text`."""
+_CUE = r"\s+[(\[]?(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001 - a full-width colon
+_LEAD = r"\n[^\n]{0,20}{}\s*[:：]\s*\Z"  # noqa: RUF001
+"""What asks for the answer behind the last option; and what stands before the first, on a line of its own."""
 _FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
-_CUE = re.compile(
-    r"\s+[(\[]?(?:(?:the|correct|right)\s)*(?:answer|ans|key|respuesta|réponse|antwort|risposta|resposta|答案|正解|ответ)"
-    r"(?:\s\w+)?\s?[:：]\s*(.*)\Z",  # noqa: RUF001 - a full-width colon
-    re.IGNORECASE | re.DOTALL,
-)
-"""What asks for the answer, behind the last option."""
-_LEAD = re.compile(r"\n[^\n]{0,20}(?:options?|choices|opciones|alternativas|opzioni|opções)\s*[:：]\s*\Z", re.I)  # noqa: RUF001
-"""What stands before the first option, on a line of its own."""
-LABELS = ("label", "key", "letter", "id", "aid", "number", "option_id", "identifier", "index")
-_TEXTS = ("text", "value", "option", "atext", "content", "answer", "option_text", "answer_text", "title", "body")
-"""What records call the letter of an option, and its text."""
 _NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 _NONE_OR_DASH = _NONE | {"-", "--", "–", "—"}  # noqa: RUF001 - dashes of texts
@@ -82,23 +74,23 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
     the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
     if the letters have gaps.
     """
-    for pattern in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
-        marks = list(pattern.finditer(text))
+    for form in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
+        marks = list(form.finditer(text))
         runs = list(_runs(marks))
         if not runs:
             continue
         run = max(runs, key=lambda run: (not plain_label(run[0][2]).isdigit(), len(run), run[0].start()))
-        _check_gaps(marks, run, at_lines=pattern is not _IN_LINES)
+        _check_gaps(marks, run, at_lines=form is not _IN_LINES)
         ends = [after.start() for _, after in pairwise(run)] + [len(text)]
         texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
-        cue = _CUE.search(texts[-1])
+        cue = pattern("cue", _CUE).search(texts[-1])
         if cue is not None and cue[1]:
             raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
         texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
         separators = {text[-1:] for text in texts[:-1]}
         if len(separators) == 1 and separators <= {*",;|/"}:
             texts = [text.rstrip(" ,;|/") for text in texts]
-        stem = _LEAD.sub("", text[: run[0].start()]).strip()
+        stem = pattern("lead", _LEAD).sub("", text[: run[0].start()]).strip()
         return ReadOptions(stem, tuple(texts), tuple(plain_label(mark[2]) for mark in run))
     return None
 
@@ -196,14 +188,15 @@ def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any
     if not value or not all(isinstance(entry, Mapping) for entry in value):
         return value, None
     shared = {plain_name(name): name for name in value[0] if all(name in record for record in value)}
-    label = next((shared[alias] for alias in LABELS if alias in shared), None)
-    text = next((shared[alias] for alias in _TEXTS if alias in shared and shared[alias] != label), None)
+    names = word_lists("records")
+    label = next((shared[alias] for alias in names["labels"] if alias in shared), None)
+    text = next((shared[alias] for alias in names["texts"] if alias in shared and shared[alias] != label), None)
     if text is not None:
         return [each[text] for each in value], label and [_option_text(each[label], column) for each in value]
     # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
     fields = [[(name, text) for name, text in each.items() if text is not None] for each in value]
     if any(len(each) != 1 for each in fields):
-        raise CellError(column, f"holds {value[0]!r:.60}, which has no field {', '.join(_TEXTS)}")
+        raise CellError(column, f"holds {value[0]!r:.60}, which has no field {', '.join(names['texts'])}")
     return [each[0][1] for each in fields], [str(each[0][0]) for each in fields]
 
 
@@ -299,7 +292,7 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
             inside = split_marked(row.stem)
             if inside is not None and inside.stem and inside.texts == row.texts:
                 row = row._replace(stem=inside.stem)
-    cue = _CUE.search(row.stem)
+    cue = pattern("cue", _CUE).search(row.stem)
     names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
     if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:
         raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")

@@ -57,6 +57,10 @@ class Proposal:
         self.columns[name] = None
         self.open[f"columns.{name}"] = " ".join(question.split())
 
+    def read_from(self, field: str) -> list[str]:
+        """List the columns that a field is read from."""
+        return columns_in(self.columns.get(field))
+
     def unused(self) -> list[str]:
         """List the columns that no field is read from."""
         used = {column for value in self.columns.values() for column in columns_in(value)}

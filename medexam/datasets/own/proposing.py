@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.answers import WAYS, is_word_of_letters
+from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.audit import audit
 from medexam.datasets.own.columns import KEYED, STANDARD, add_key, advise_on_rows, columns_in, describe_faults
 from medexam.datasets.own.documents import SPLITS
@@ -286,12 +286,7 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
         return _Fit(columns, {}, most / len(table.rows), (error.field, error.detail))
     except DatasetError:
         return _Fit(columns, {}, 0)
-    fit = _Fit(columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows))
-    answer = columns.get("answer")
-    words = isinstance(answer, str) and any(map(is_word_of_letters, table.filled(answer)))
-    if not words or fit.share == 1 or "answer_as" in columns:
-        return fit
-    return max(fit, _fit(draft, {**columns, "answer_as": "letter"}, table), key=lambda fit: fit.share)
+    return _Fit(columns, {row.question.number: (row.gold, *row.others) for row in rows}, len(rows) / len(table.rows))
 
 
 def _ask_answer(draft: Proposal, reason: str = "") -> None:

@@ -1,26 +1,43 @@
-"""A table of any common format: its rows, whose columns are not interpreted.
+"""Reads a table of any common format: its rows, whose columns are not interpreted.
 
-A file of the formats in `medexam.datasets.own.files`, or a data set of the Hugging Face hub. Nothing in it is run.
+A file, one function a format by the file's ending, or a data set of the Hugging Face hub. Nothing in it is run. What is
+wrong with a whole file is an `UnreadableError` that says what to do; what is wrong with a row stands in its place.
 """
 
-from collections.abc import Mapping
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
+from medexam import inputs
 from medexam.datasets.locating import find_own_file
-from medexam.datasets.own.documents import Cells
-from medexam.datasets.own.files import RawTable, open_format
-from medexam.datasets.own.texts import clean_row
+from medexam.datasets.own.documents import Cells, rows_of_document, split_case
+from medexam.datasets.own.names import rank
+from medexam.datasets.own.texts import clean_row, normalise
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
 from medexam.inputs import UnreadableError
+from medexam.plugins import load_added
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import HubSpec
 
 Record = Mapping[str, Any]
-_LARGE = 1 << 30
-"""Bytes of a hub data set from which it is streamed, and not stored in the cache of `datasets`."""
+_DELIMITERS = (",", ";", "\t", "|")
+_SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
+"""A number as Excel shows it."""
+_SAMPLE, _LOOKED_AT = 1 << 22, 20
+"""Characters of a CSV file that tell its delimiter, and filled rows that say what the columns are."""
+_LONGEST_NAME, _LONGEST_WORDS = 6, 3
+"""Words of a column's name; and of one that may be unknown."""
+
+
+csv.field_size_limit(inputs.LONGEST_TEXT)
 
 
 class CellError(ValueError):
@@ -29,6 +46,17 @@ class CellError(ValueError):
     def __init__(self, column: str, detail: str) -> None:
         super().__init__(detail)
         self.column, self.detail = column, detail
+
+
+class RawTable(NamedTuple):
+    """The rows of a file before their texts are looked at."""
+
+    format: str
+    """Such as `CSV, delimiter ";"`."""
+    columns: tuple[str, ...]
+    """In the order of the file; empty if the format names none apart from its rows."""
+    rows: Iterable[tuple[str, Cells]]
+    """Each row as messages call it, with its cells. To go through them may raise `UnreadableError`."""
 
 
 class TableRow(NamedTuple):
@@ -55,7 +83,6 @@ class SourceTable:
     folder: Path
     """Where the names of pictures start from."""
     format: str
-    """Such as `CSV, delimiter ";"`."""
     columns: tuple[str, ...]
     """In the order of the source; of JSON every field that some row has."""
     rows: tuple[TableRow, ...]
@@ -64,8 +91,27 @@ class SourceTable:
 
     def filled(self, column: str) -> list[Any]:
         """List the values of a column that are there."""
-        values = (value_of(row.record, column) for row in self.rows)
-        return [value for value in values if value is not None]
+        return [value for row in self.rows if (value := value_of(row.record, column)) is not None]
+
+
+def value_of(record: Cells, column: str) -> Any:
+    """Return the value of a column, or of a field within it, `outer.inner`; None if it is not there, or empty.
+
+    Of a list of records it is the list of their values, None for those that lack the field.
+    """
+    if isinstance(record, str):
+        return None
+    value = record.get(column)
+    if column not in record and "." in column:
+        outer, _, inner = column.partition(".")
+        value = record.get(outer)
+        if isinstance(value, Mapping):
+            return value_of(value, inner)
+        are_records = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+        values = [value_of(each, inner) for each in value] if are_records else []
+        value = values if any(each is not None for each in values) else None
+    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
+    return None if is_empty else value
 
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:
@@ -79,77 +125,242 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
 
 
 def read_file(path: Path) -> SourceTable:
-    """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty."""
+    """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty.
+
+    A text and a file of another ending are first shown to the formats of installed packages.
+    """
     path = find_own_file(path)
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     try:
-        with open_format(path) as raw:
-            return _make_table(str(path), raw, path.parent)
+        is_text = suffix == ".txt" or suffix not in _READERS
+        # Functions that read a path as a `RawTable`, None if it is not theirs.
+        added = (read(path) for read in load_added("medexam.formats").values()) if is_text else ()
+        raw = next(filter(None, added), None)
+        if raw is None and suffix not in _READERS:
+            endings = ", ".join(_READERS)
+            raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
+        return _make_table(str(path), raw or _READERS[suffix](path), path.parent)
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
 def _make_table(source: str, raw: RawTable, folder: Path = Path()) -> SourceTable:
-    try:
-        rows = tuple(TableRow(n, place, clean_row(cells, place)) for n, (place, cells) in enumerate(raw.rows, start=1))
-    except UnreadableError as error:
-        raise DatasetError(f"{source}: {error}") from None
+    rows = tuple(TableRow(n, place, clean_row(cells, place)) for n, (place, cells) in enumerate(raw.rows, start=1))
     if not rows:
         raise DatasetError(f"{source}: holds no row")
     fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)
     return SourceTable(source, folder, raw.format, raw.columns or tuple(dict.fromkeys(fields)), rows)
 
 
-def value_of(record: Cells, column: str) -> Any:
-    """Return the value of a column, or of a field within it, `outer.inner`; None if it is not there, or empty.
+def open_text(path: Path) -> TextIO:
+    """Open the text of a file in UTF-8, or in UTF-16 with its mark; raise `UnreadableError` for any other."""
+    content = inputs.read_bytes(path)
+    try:
+        inputs.decode(content)
+    except UnreadableError as error:
+        raise UnreadableError(f"{error}: save it as UTF-8, or copy it again") from None
+    is_wide = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return io.TextIOWrapper(io.BytesIO(content), "utf-16" if is_wide else "utf-8-sig", newline="")
 
-    Of a list of records it is the list of their values, None for those that lack the field.
+
+def _read_json(path: Path) -> RawTable:
+    """Read a document, or a record on each line."""
+
+    def parse(text: str) -> Any:
+        """Parse a list or an object; return a text that says what is wrong if it is none."""
+        try:
+            value = inputs.parse_json(text)
+        except UnreadableError as error:
+            return f"{error}; the file may be truncated"
+        return value if isinstance(value, (list, dict)) else f"is {value!r:.60}, not a list of questions, nor an object"
+
+    stream = open_text(path)
+    first = parse(next(filter(str.strip, stream), ""))
+    has_more = any(map(str.strip, stream))
+    stream.seek(0)
+    # One line of JSON Lines may be a document, which holds lists and objects only; one record is none.
+    parts = first.values() if isinstance(first, dict) else first
+    is_document = ".json" in path.suffixes or all(isinstance(part, (list, dict)) for part in parts)
+    if isinstance(first, str) or (is_document and not has_more):
+        document = parse(stream.read())
+        if isinstance(document, str):
+            raise UnreadableError(f"{document}: copy it again")
+        return RawTable("JSON", (), ((f"row {n}", row) for n, row in enumerate(rows_of_document(document), start=1)))
+    rows = ((number, parse(line)) for number, line in enumerate(stream, start=1) if line.strip())
+    return RawTable("JSON Lines", (), ((f"line {number}", each) for number, row in rows for each in split_case(row)))
+
+
+def _read_text(path: Path) -> RawTable:
+    """Read a table with a delimiter; a text file may hold JSON instead."""
+    stream = open_text(path)
+    sample = stream.read(_SAMPLE)
+    is_plain = ".txt" in path.suffixes
+    if is_plain and sample.lstrip()[:1] in ("[", "{"):
+        return _read_json(path)
+    delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
+    stream.seek(0)
+    table = _make_grid(f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab"), cut_lines(stream, delimiter))
+    if is_plain and len(table.columns) < 2:
+        raise UnreadableError("holds no table")
+    return table
+
+
+def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line at which each row ends, and its cells; no rows that are empty."""
+    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    try:
+        yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
+    except csv.Error as error:
+        raise UnreadableError(
+            f"line {reader.line_num} is not CSV ({error}): a cell that begins with a quotation mark ends with one, "
+            f"marks within it are doubled, and it has at most {inputs.LONGEST_TEXT:,} characters"
+        ) from None
+
+
+def _find_delimiter(sample: str) -> str:
+    """Find the delimiter that cuts the first row into names, and most rows below into as many cells; of several, the
+    one that cuts into the most. A first line `sep=;` says it.
     """
-    value = _get(record, column) if isinstance(record, Mapping) else None
-    is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
-    return None if is_empty else value
+    if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
+        return sample[4:5]
+
+    def rate(delimiter: str) -> tuple[bool, int, int]:
+        rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+        try:
+            table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
+        except csv.Error:
+            table = []
+        # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
+        head = table[0] if table else []
+        alike = sum(len(cells) == len(head) for cells in table)
+        return 5 * alike >= 4 * len(table) > 0, sum(map(_is_name, head)), len(head)
+
+    return max(_DELIMITERS, key=rate)
 
 
-def _get(record: Record, column: str) -> Any:
-    if column in record:
-        return record[column]
-    outer, _, inner = column.partition(".")
-    value = record.get(outer)
-    if isinstance(value, Mapping):
-        return _get(value, inner)
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-        return None
-    values = [_get(each, inner) for each in value]
-    return values if any(content is not None for content in values) else None
+def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTable:
+    """Name the columns of a sheet or CSV file by its header, below titles if there are any, or by numbers."""
+    first = list(islice(lines, _LOOKED_AT))
+    if not first:
+        return RawTable(form, (), ())
+    texts = [["" if cell is None else normalise(str(cell)).strip() for cell in cells] for _, cells in first]
+    filled = [sum(map(bool, row)) for row in texts]
+    usual = Counter(filled).most_common(1)[0][0]
+    least = min(max(1, usual // 3) + 1, usual)
+    titles = next(place for place, count in enumerate(filled) if count >= least)
+    notes = [form, *(f'above the header stands "{" ".join(filter(None, row)):.60}"' for row in texts[:titles])]
+    head, body = texts[titles], texts[titles + 1 :]
+    # A first row holds a question if a cell asks or has many words, and none is called like one.
+    asks = any(cell.endswith(("?", "？")) for cell in head)  # noqa: RUF001
+    is_long = any(len(cell.split()) > _LONGEST_WORDS for cell in head)
+    if len(head) > 1 and body and (asks or (is_long and not any(_is_name(cell, ("stem", "id")) for cell in head))):
+        notes.append("no header, so columns are called by their numbers")
+        names, above = [str(place) for place in range(1, len(head) + 1)], titles
+    else:
+        width = max(place for row in (head, *body) for place, cell in enumerate(row, start=1) if cell)
+        called = [name or f"unnamed ({place})" for place, name in enumerate(head[:width], start=1)]
+        earlier = [called[:place].count(name) for place, name in enumerate(called, start=1)]
+        names = [f"{name} {n}" if called.count(name) > 1 else name for name, n in zip(called, earlier, strict=True)]
+        above = titles + 1
+    return RawTable("; ".join(notes), tuple(names), name_rows(chain(first[above:], lines), names))
+
+
+def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    """Yield each row as messages call it, with its cells by column; or what is wrong if they are fewer or more, but for
+    empty ones at the end.
+    """
+    width = len(columns)
+    for number, (line, cells) in enumerate(lines, start=1):
+        torn = len(cells) < width or any(cells[width:])
+        wrong = f"has {len(cells)} cells, and the header {width}: quote cells that hold the delimiter"
+        yield f"row {number} (line {line})", wrong if torn else dict(zip(columns, cells, strict=False))
+
+
+def _is_name(cell: str, fields: Sequence[str] = ("stem", "options", "answer", "context", "id")) -> bool:
+    """Return whether a cell is a name that columns have, and no question."""
+    return len(cell.split()) <= _LONGEST_NAME and not cell.endswith("?") and any(rank(field, cell) for field in fields)
+
+
+def _read_parquet(path: Path) -> RawTable:
+    def read() -> Iterator[tuple[str, Cells]]:
+        try:
+            with inputs.open_parquet(path) as file:
+                rows = (each for row in inputs.parquet_rows(file) for each in split_case(row))
+                yield from ((f"row {number}", row) for number, row in enumerate(rows, start=1))
+        except UnreadableError as error:
+            raise UnreadableError(f"{error}: copy it again") from None
+
+    return RawTable("Parquet", (), read())
+
+
+def _read_excel(path: Path) -> RawTable:
+    try:
+        import openpyxl
+    except ImportError:
+        raise UnreadableError(
+            "reading Excel needs openpyxl: pip install 'medexam[data]', or save the sheet as CSV (UTF-8)"
+        ) from None
+
+    def show(cell: Any) -> Any:
+        """Return the value of a cell; a number with the decimals and the sign of a share that the sheet shows."""
+        is_number = isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool)
+        form = _SHAPE.fullmatch(cell.number_format) if is_number else None
+        return f"{cell.value:.{len(form[1] or '')}{'%' if form[2] else 'f'}}" if form else cell.value
+
+    try:
+        inputs.check_archive(path)
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in book.worksheets}
+        book.close()
+    except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
+        reason = inputs.first_line(error)
+        raise UnreadableError(f"is not a complete Excel file ({reason}): save it again, or as CSV") from None
+    lines = {
+        name: [(n, row) for n, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+        for name, rows in sheets.items()
+    }
+    filled = [name for name in lines if lines[name]]
+    if len(filled) != 1:
+        shown = ", ".join(filled) or "none"
+        raise UnreadableError(f"has {len(filled)} filled sheets ({shown}): keep one, or save it as CSV")
+    places, cells = zip(*lines[filled[0]], strict=True)
+    columns = [column for column in zip_longest(*cells) if any(cell is not None for cell in column)]
+    return _make_grid(f"Excel, sheet {filled[0]}", zip(places, map(list, zip(*columns, strict=True)), strict=True))
+
+
+_READERS: Mapping[str, Callable[[Path], RawTable]] = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _read_json),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_text),
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+}
+"""Ending -> what reads the file."""
 
 
 def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
-    """Open one split of a data set on the hub, and name it; one over `_LARGE` is streamed.
-
-    Raises `DatasetError` that says what to do instead if it cannot be reached or holds no such split.
-    """
+    """Open one split of a data set on the hub, and name it; raise `DatasetError` that says what to do instead."""
     try:
+        import httpx
+
         import datasets
     except ImportError:
         raise DatasetError(
             f"{hub.id}: reading the hub needs the `datasets` library: pip install 'medexam[data]', or download a file "
             "of it and set dataset.path"
         ) from None
-    import httpx
-
     try:
-        builder = datasets.load_dataset_builder(hub.id, hub.config, revision=hub.revision)
-        streams = (builder.info.download_size or 0) > _LARGE
-        part = datasets.load_dataset(hub.id, hub.config, split=hub.split, revision=hub.revision, streaming=streams)
-        for name, feature in (part.features or {}).items():
+        part = datasets.load_dataset(hub.id, hub.config, split=hub.split, revision=hub.revision)
+        for name, feature in part.features.items():
             if isinstance(feature, datasets.Image):
                 part = part.cast_column(name, datasets.Image(decode=False))
         records = [dict(record) for record in part]
     except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DatasetError(
-            f"cannot read {hub.id} from the Hugging Face hub ({reason}): check id, config, split and revision, the "
-            "network, HF_HUB_OFFLINE and HF_ENDPOINT; or download a file of it elsewhere (`hf download --repo-type "
-            f"dataset {hub.id}`) and set dataset.path to it"
+            f"cannot read {hub.id} from the Hugging Face hub ({inputs.first_line(error)}): check id, config, split and "
+            "revision, the network, HF_HUB_OFFLINE and HF_ENDPOINT; or download a file of it elsewhere (`hf download "
+            f"--repo-type dataset {hub.id}`) and set dataset.path to it"
         ) from None
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
     return source, RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))
