@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -128,19 +129,18 @@ def columns_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
 
 
-def describe_faults(faults: Sequence[RowFault], rows: int, adjective: str = "bad") -> str:
-    """Describe how many of the rows cannot be asked, and what is wrong with the first of them."""
+def describe_faults(faults: Sequence[RowFault], rows: int) -> str:
+    """Describe how many of the rows are bad, and what is wrong with the first of them."""
     details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:_SHOWN])
-    remainder = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} {adjective}: {details}{remainder}"
+    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} bad: {details}{more}"
 
 
 def advise_on_rows(bad: int, rows: int) -> str:
     """Advise what to do about rows that cannot be asked: to leave them out, unless none remains."""
-    if bad == rows:
-        return "no question remains: name other columns or another kind"
     share = "true" if bad <= _MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
-    return f"correct them, or set dataset.skip_bad: {share}"
+    advice = f"correct them, or set dataset.skip_bad: {share}"
+    return advice if bad < rows else "no question remains: name other columns or another kind"
 
 
 def reading_notes(
@@ -148,14 +148,14 @@ def reading_notes(
 ) -> tuple[str, ...]:
     """List what to know of a source: rows that are left out, and a size that is not the published one.
 
-    `unasked` questions have several right answers, all of which must be named.
-
-    Raises `DatasetError` if rows are bad and may not be left out, or if none remains.
+    `unasked` questions have several right answers, all of which must be named. Raises `DatasetError` if rows are bad
+    and may not be left out, or if none remains.
     """
     most = _MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
+    bad = describe_faults(faults, rows)
     if faults and (len(faults) > most * rows or len(faults) == rows):
-        raise DatasetError(f"{source}: {describe_faults(faults, rows)}; {advise_on_rows(len(faults), rows)}")
-    notes = [describe_faults(faults, rows, "left out")] if faults else []
+        raise DatasetError(f"{source}: {bad}; {advise_on_rows(len(faults), rows)}")
+    notes = [bad.replace(" bad:", " left out:", 1)] if faults else []
     if unasked:
         notes.append(f"{unasked:,} of {rows:,} questions are left out, because they need several answers at once")
     if spec.published is not None and spec.published.questions not in (None, rows):
@@ -187,31 +187,30 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
     """
     table, columns = read_own_table(spec), spec.columns
     table = table if spec.answers is None else add_key(table, spec.answers)
-    leave_out, as_above = columns.leave_out or {}, columns.as_above or ()
-    check_columns([*as_above, *(columns.ignored or ()), *leave_out], table)
-    if columns.ignored is not None:
-        read = {KEYED, *columns.ignored, *leave_out}
-        for field, standard in STANDARD.items():
-            stated = getattr(columns, field)
-            read |= {*(standard if stated is None else columns_in(stated))}
-        read |= {name.partition(".")[0] for name in read}
-        extra = next((column for column in table.columns if column not in read), None)
-        if extra is not None:
-            raise DatasetError(
-                f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that "
-                "it is read as, or add it there"
-            )
+    leave_out, as_above, ignored = columns.leave_out or {}, columns.as_above or (), columns.ignored
+    check_columns([*as_above, *(ignored or ()), *leave_out], table)
+    stated = {field: getattr(columns, field) for field in STANDARD}
+    read = [STANDARD[field] if names is None else columns_in(names) for field, names in stated.items()]
+    names = {*chain(*read), *leave_out, *(ignored or ()), KEYED}
+    names |= {name.partition(".")[0] for name in names}
+    extra = next((column for column in table.columns if column not in names), None)
+    if ignored is not None and extra is not None:
+        raise DatasetError(
+            f"{table.source}: column {extra!r} is neither read nor listed in columns.ignored: name the field that it "
+            "is read as, or add it there"
+        )
     above: dict[str, Any] = {}
     rows = []
     for row in table.rows if as_above or leave_out else ():
         above |= {name: value for name in as_above if (value := value_of(row.record, name)) is not None}
         if not any(str(value_of(row.record, name)).strip() in values for name, values in leave_out.items()):
-            rows.append(
-                row._replace(record={**row.record, **above}) if isinstance(row.record, Mapping) and above else row
-            )
-    count = len(table.rows) - len(rows) if as_above or leave_out else 0
+            is_whole = isinstance(row.record, Mapping)
+            rows.append(row._replace(record={**row.record, **above}) if is_whole else row)  # type: ignore[dict-item]
+    if not as_above and not leave_out:
+        return table
+    count = len(table.rows) - len(rows)
     note = f"{count:,} of {len(table.rows):,} rows are left out by {', '.join(leave_out)}"
-    return replace(table, rows=tuple(rows) if as_above or leave_out else table.rows, notes=(note,) if count else ())
+    return replace(table, rows=tuple(rows), notes=(note,) if count else ())
 
 
 def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
@@ -224,35 +223,30 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     names, answers = _read_key(key, other)
     if column is None:
         column, other = _find_shared(table, names)
-    else:
-        check_columns((column,), table, "answers.on")
-    if column is None:
-        if len(answers) != len(table.rows):
-            raise DatasetError(
-                f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: name the "
-                "column that both have with answers: {on: ...}"
-            )
-        joined = answers
-    else:
-        rows, keys = _names(table, column), names.get(other or "") or names.get("")
-        if keys is None:
-            raise DatasetError(f"{source}: holds answers alone, which no column joins: leave out answers.on")
-        by_name = dict(zip(keys, answers, strict=True))
-        for name, times in Counter(filter(None, rows)).items():
-            if times > 1:
-                raise DatasetError(f"{table.source}: several rows have {column} {name!r}: make it unique")
-        for name, answer in zip(keys, answers, strict=True):
-            if by_name[name] != answer:
-                raise DatasetError(f"{source}: has two answers for {column} {name!r}: make it unique")
+    check_columns(columns_in(column), table, "answers.on")
+    advice = "name the column that both have with answers: {on: ...}"
+    if column is None and len(answers) != len(table.rows):
+        raise DatasetError(
+            f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: {advice}"
+        )
+    if column is not None:
+        rows, keys = _names(table, column), names.get(other or "", names.get("", ()))
+        by_name = dict(zip(keys, answers, strict=False))
+        twice = next((name for name, times in Counter(filter(None, rows)).items() if times > 1), None)
+        if twice is not None:
+            raise DatasetError(f"{table.source}: several rows have {column} {twice!r}: make it unique")
+        twice = next((name for name, answer in zip(keys, answers, strict=False) if by_name[name] != answer), None)
+        if twice is not None:
+            raise DatasetError(f"{source}: has two answers for {column} {twice!r}: make it unique")
         if by_name.keys().isdisjoint(filter(None, rows)):
+            example = f" (such as {keys[0]!r})" if keys else ""
             raise DatasetError(
-                f"{source}: none of its {column} (such as {keys[0]!r}) is in {table.source} (such as {rows[0]!r}): "
-                "name the column that both have with answers: {on: ...}"
+                f"{source}: none of its {column}{example} is in {table.source} (such as {rows[0]!r}): {advice}"
             )
-        joined = [by_name.get(name) if name else None for name in rows]
+        answers = [by_name.get(name) if name else None for name in rows]
     keyed = (
         row if isinstance(row.record, str) else row._replace(record={**row.record, KEYED: answer})
-        for row, answer in zip(table.rows, joined, strict=True)
+        for row, answer in zip(table.rows, answers, strict=True)
     )
     return replace(table, columns=(*table.columns, KEYED), rows=tuple(keyed))
 

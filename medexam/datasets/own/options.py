@@ -140,64 +140,64 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
         if options is None:
             raise CellError("", "neither the question nor a column has options after letters or numbers")
         return options
-    labels: Sequence[str] | None
+    pairs: list[tuple[Any, Any]]
     if isinstance(columns, str):
-        values, labels = _of_cell(unpack(value_of(record, columns)), columns, spec.between)
+        cell = unpack(value_of(record, columns))
+        pairs = _pairs_of(cell.split(spec.between) if spec.between and isinstance(cell, str) else cell, columns)
         columns = (columns,)
+    elif spec.shuffled:
+        cells = [unpack(value_of(record, column)) for column in columns]
+        pairs = [(None, text) for cell in cells for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
     else:
-        cells = [value_of(record, column) for column in columns]
-        unpacked = map(unpack, cells) if spec.shuffled else ([cell] for cell in cells)
-        values = [text for cell in unpacked for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
-        labels = None if spec.shuffled else columns
-    names = columns if len(columns) == len(values) else [columns[0]] * len(values)
-    texts = [_option_text(value, column) for value, column in zip(values, names, strict=True)]
+        pairs = [(column, value_of(record, column)) for column in columns]
+    names = columns if len(columns) == len(pairs) else [columns[0]] * len(pairs)
+    texts = [_option_text(value, column) for (_, value), column in zip(pairs, names, strict=True)]
+    labels = [_option_text(label, columns[0]) for label, _ in pairs]
     # The cells behind the last option are empty or say so.
     has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
     texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
     filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
-    if labels is not None and len(labels) == len(texts):
-        labels = labels[:filled]
-    return ReadOptions(stem, tuple(texts[:filled]), labels and tuple(labels), columns[0])
+    return ReadOptions(stem, tuple(texts[:filled]), tuple(labels[:filled]) if any(labels) else None, columns[0])
 
 
-def _of_cell(value: Any, column: str, between: str | None) -> tuple[Sequence[Any], Sequence[str] | None]:
-    """Return the options that one cell holds, and what they are called; None if they are only ordered."""
-    if isinstance(value, str) and between:
-        return value.split(between), None
+def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
+    """List the options that one cell holds, each behind what it is called; None if they are only ordered."""
     if isinstance(value, str):
         options = split_marked(value, bare=True)
         if options is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines that begin with letters")
         if options.stem:
             raise CellError(column, f"holds {options.stem!r:.40} before its first option")
-        return options.texts, options.labels
+        return list(zip(options.labels or (), options.texts, strict=True))
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
         if isinstance(labels, list) and isinstance(texts, list):
-            return texts, [_option_text(label, column) for label in labels]
+            if len(labels) != len(texts):
+                raise CellError(column, f"holds {len(labels)} labels and {len(texts)} texts")
+            return list(zip(labels, texts, strict=True))
         # A Parquet file holds a field for every letter that some question has.
         filled = {str(label): text for label, text in value.items() if text is not None}
-        names = in_order(filled)
-        if not names or not all(isinstance(text, Mapping) for text in filled.values()):
-            return [filled[name] for name in names], names
-        value = [{"label": name, **filled[name]} for name in names]
+        value = [
+            {"label": name, **filled[name]} if isinstance(filled[name], Mapping) else (name, filled[name])
+            for name in in_order(filled)
+        ]
     if not isinstance(value, (list, tuple)):
         raise CellError(column, "is empty" if value is None else f"is {value!r:.60}, no list, no mapping, and no text")
     if value and all(isinstance(entry, (list, tuple)) and len(entry) == 2 for entry in value):
-        value = [{"label": label, "text": text} for label, text in value]
+        return [(label, text) for label, text in value]
     if not value or not all(isinstance(entry, Mapping) for entry in value):
-        return value, None
+        return [(None, text) for text in value]
     shared = {plain_name(name): name for name in value[0] if all(name in record for record in value)}
     names = word_lists("records")
     label = next((shared[alias] for alias in names["labels"] if alias in shared), None)
     text = next((shared[alias] for alias in names["texts"] if alias in shared and shared[alias] != label), None)
     if text is not None:
-        return [each[text] for each in value], label and [_option_text(each[label], column) for each in value]
+        return [(None if label is None else each[label], each[text]) for each in value]
     # One field each, `{"A": "First"}`; a Parquet file gives each option the letters of all, the others empty.
     fields = [[(name, text) for name, text in each.items() if text is not None] for each in value]
     if any(len(each) != 1 for each in fields):
         raise CellError(column, f"holds {value[0]!r:.60}, which has no field {', '.join(names['texts'])}")
-    return [each[0][1] for each in fields], [str(each[0][0]) for each in fields]
+    return [each[0] for each in fields]
 
 
 def _option_text(value: Any, column: str) -> str:
@@ -285,8 +285,6 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
         if row.labels is not None and row.column == row.labels[0]:
             raise CellError(row.labels[place], "is empty, and an option behind it is not")
         raise CellError(row.column, f"option {place + 1} is empty")
-    if row.labels is not None and len(row.labels) != len(row.texts):
-        raise CellError(row.column, f"holds {len(row.labels)} labels and {len(row.texts)} texts")
     if row.column and row.texts[-1] in row.stem:
         with suppress(CellError):
             inside = split_marked(row.stem)

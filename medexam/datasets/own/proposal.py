@@ -75,7 +75,7 @@ class Proposal:
         """Write the `dataset` part of a spec that reads `path` as proposed; open lines end in `# decide:`."""
         answers = None if self.answers is None else self.answers.model_dump(mode="json", exclude_none=True)
         tree = {"kind": self.kind, "path": str(path), "language": self.language, "answers": answers}
-        entries = [("", name, value) for name, value in tree.items() if value is not None]
+        entries: list[tuple[str, str, Any]] = [("", name, value) for name, value in tree.items() if value is not None]
         entries += [("  ", name, value) for name, value in self.columns.items()]
         entries += [("", "skip_bad", False)] if "skip_bad" in self.open else []
         lines = []

@@ -1,6 +1,6 @@
 """Makes questions of the rows of any table: of multiple choice, in words, or about a part of their context."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any
@@ -143,14 +143,13 @@ def _answers(columns: Columns, record: Record, context: str, *, placed: bool) ->
     """Yield the texts of the right answers; those that are `placed` have to stand in the context, where the row
     says.
     """
-    value = unpack(columns.value(record, "answer"))
-    starts = columns.value(record, "start")
+    value: Any = unpack(columns.value(record, "answer"))
+    starts: Any = columns.value(record, "start")
     if isinstance(value, Mapping):
         value, starts = value.get("text"), value.get("answer_start")
-    items, starts = (
-        [*each] if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in (value, starts)
-    )
-    for item, start in zip_longest(items, starts[: len(items)]):
+    lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in (value, starts)]
+    pairs: Iterable[tuple[Any, Any]] = zip_longest(lists[0], lists[1][: len(lists[0])])
+    for item, start in pairs:
         if isinstance(item, Mapping):
             item, start = item.get("text"), item.get("answer_start")
         answer = "" if item is None else str(item).strip()

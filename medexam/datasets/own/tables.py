@@ -107,8 +107,9 @@ def value_of(record: Cells, column: str) -> Any:
         value = record.get(outer)
         if isinstance(value, Mapping):
             return value_of(value, inner)
-        are_records = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
-        values = [value_of(each, inner) for each in value] if are_records else []
+        records = value if isinstance(value, list) else []
+        values = [value_of(each, inner) for each in records if isinstance(each, Mapping)]
+        values = values if len(values) == len(records) else []
         value = values if any(each is not None for each in values) else None
     is_empty = not value.strip() if isinstance(value, str) else value != value  # NaN
     return None if is_empty else value
