@@ -146,12 +146,12 @@ def _answers(columns: Columns, record: Record, context: str, *, placed: bool) ->
     value: Any = unpack(columns.value(record, "answer"))
     starts: Any = columns.value(record, "start")
     if isinstance(value, Mapping):
-        value, starts = value.get("text"), value.get("answer_start")
+        starts, value = value.get("answer_start"), value.get("text")
     lists = [each if isinstance(each, (list, tuple)) else [] if each is None else [each] for each in (value, starts)]
     pairs: Iterable[tuple[Any, Any]] = zip_longest(lists[0], lists[1][: len(lists[0])])
     for item, start in pairs:
         if isinstance(item, Mapping):
-            item, start = item.get("text"), item.get("answer_start")
+            start, item = item.get("answer_start"), item.get("text")
         answer = "" if item is None else str(item).strip()
         if not answer:
             raise CellError(columns.shown("answer"), f"holds {item!r:.60}, which is no text")
