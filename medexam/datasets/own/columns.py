@@ -204,8 +204,7 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
     for row in table.rows if as_above or leave_out else ():
         above |= {name: value for name in as_above if (value := value_of(row.record, name)) is not None}
         if not any(str(value_of(row.record, name)).strip() in values for name, values in leave_out.items()):
-            is_whole = isinstance(row.record, Mapping)
-            rows.append(row._replace(record={**row.record, **above}) if is_whole else row)  # type: ignore[dict-item]
+            rows.append(row.with_cells(above))
     if not as_above and not leave_out:
         return table
     count = len(table.rows) - len(rows)
@@ -244,10 +243,7 @@ def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
                 f"{source}: none of its {column}{example} is in {table.source} (such as {rows[0]!r}): {advice}"
             )
         answers = [by_name.get(name) if name else None for name in rows]
-    keyed = (
-        row if isinstance(row.record, str) else row._replace(record={**row.record, KEYED: answer})
-        for row, answer in zip(table.rows, answers, strict=True)
-    )
+    keyed = (row.with_cells({KEYED: answer}) for row, answer in zip(table.rows, answers, strict=True))
     return replace(table, columns=(*table.columns, KEYED), rows=tuple(keyed))
 
 

@@ -9,8 +9,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name, shift, word_lists
 from medexam.datasets.own.tables import CellError, Record, value_of
@@ -53,7 +54,8 @@ class OpenFieldError(DatasetError):
         """`readings`: the right options of each row in each way to read answers."""
 
 
-class ReadOptions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
     """The options of a question, in the order shown."""
 
     stem: str
@@ -261,7 +263,7 @@ def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
         raise CellError(row.column, f"has options that begin with {letters}, but their keys are {keys}")
     # The first group is the sign at a right option.
     texts = tuple(_OWN_LABEL.sub(r"\1", text, count=1) for text in row.texts)
-    return row._replace(texts=texts, labels=row.labels or labels)
+    return replace(row, texts=texts, labels=row.labels or labels)
 
 
 def _without_sign(row: ReadOptions, mark: str | None) -> ReadOptions:
@@ -273,7 +275,7 @@ def _without_sign(row: ReadOptions, mark: str | None) -> ReadOptions:
         text.removeprefix(mark).removesuffix(mark).strip() if is_right else text
         for text, is_right in zip(row.texts, right, strict=True)
     )
-    return row._replace(texts=texts, right=tuple(map(max, row.right or right, right)))
+    return replace(row, texts=texts, right=tuple(map(max, row.right or right, right)))
 
 
 def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
@@ -289,12 +291,12 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
         with suppress(CellError):
             inside = split_marked(row.stem)
             if inside is not None and inside.stem and inside.texts == row.texts:
-                row = row._replace(stem=inside.stem)
+                row = replace(row, stem=inside.stem)
     cue = pattern("cue", _CUE).search(row.stem)
     names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
     if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:
         raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")
     if shuffled:
         order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
-        return row._replace(texts=tuple(order), labels=None)
+        return replace(row, texts=tuple(order), labels=None)
     return row

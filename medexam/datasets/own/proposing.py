@@ -281,7 +281,8 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
         rows = parse_choice(table, draft.spec(tree))[0].rows
     except OpenFieldError as error:
         if error.field == "marks":
-            return _fit(draft, {**columns, "marks": "labels"}, table)._replace(asks=(error.field, error.detail))
+            fit = _fit(draft, {**columns, "marks": "labels"}, table)
+            return _Fit(fit.columns, fit.golds, fit.share, (error.field, error.detail))
         most = max(sum(gold is not None for gold in golds) for golds in error.readings)
         return _Fit(columns, {}, most / len(table.rows), (error.field, error.detail))
     except DatasetError:

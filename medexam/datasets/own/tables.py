@@ -69,6 +69,10 @@ class TableRow(NamedTuple):
     record: Cells
     """Column -> value; or what is wrong with the row."""
 
+    def with_cells(self, cells: Mapping[str, Any]) -> "TableRow":
+        """Add cells to the row, unless something is wrong with it."""
+        return self if isinstance(self.record, str) else TableRow(self.number, self.place, {**self.record, **cells})
+
     def fault(self, error: CellError) -> RowFault:
         """Describe what is wrong with a column of the row, or with the row itself."""
         return RowFault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
