@@ -154,12 +154,13 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
         pairs = [(column, value_of(record, column)) for column in columns]
     names = columns if len(columns) == len(pairs) else [columns[0]] * len(pairs)
     texts = [_option_text(value, column) for (_, value), column in zip(pairs, names, strict=True)]
-    labels = [_option_text(label, columns[0]) for label, _ in pairs]
+    labels = tuple(_option_text(label, columns[0]) for label, _ in pairs)
+    labels = columns if labels == columns else labels  # one object for all rows
     # The cells behind the last option are empty or say so.
     has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
     texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
     filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
-    return ReadOptions(stem, tuple(texts[:filled]), tuple(labels[:filled]) if any(labels) else None, columns[0])
+    return ReadOptions(stem, tuple(texts[:filled]), labels[:filled] if any(labels) else None, columns[0])
 
 
 def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
