@@ -15,11 +15,11 @@ from .locating import find_files as find_files
 from .locating import locate_files as locate_files
 from .own.documents import Cells as Cells
 from .own.tables import RawTable as RawTable
+from .own.tables import Record as Record
+from .own.tables import SourceTable as SourceTable
 from .own.tables import cut_lines as cut_lines
 from .own.tables import name_rows as name_rows
 from .own.tables import open_text as open_text
-from .own.tables import Record as Record
-from .own.tables import SourceTable as SourceTable
 from .own.tables import read_file as read_file
 from .pictures.originals import Pictures as Pictures
 from .pictures.originals import read_embedded as read_embedded
