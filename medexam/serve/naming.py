@@ -14,8 +14,7 @@ from medexam.serve.discovery.finder import find_endpoints
 from medexam.serve.discovery.probe import ask_name
 from medexam.serve.discovery.server_calls import open_calls
 from medexam.serve.engines.scripted import script_digest
-from medexam.serve.local_model.dtypes import pick_device, pick_dtype
-from medexam.serve.local_model.weights import find_weights
+from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
 from medexam.specs.model import ModelSpec
 from medexam.specs.model_words import read_model

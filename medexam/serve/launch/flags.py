@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from medexam.serve.local_model.dtypes import multiplies_bfloat16
+from medexam.serve.local_model.weights import multiplies_bfloat16
 
 if TYPE_CHECKING:
     from medexam.serve.launch.memory import Placement

@@ -1,10 +1,10 @@
-"""One model of transformers, loaded: text to tokens, and tokens to the next token's scores.
+"""One model of transformers, loaded: text to tokens, and tokens to the next token's scores or to further tokens.
 
 It knows the model, its tokenizer and its chat template. Its callers decide when to ask it and what its scores mean.
 """
 
 import importlib.metadata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,64 +15,63 @@ from medexam.errors import EngineError, InvalidRequestError, UnsupportedFeatureE
 from medexam.library_logging import quiet_transformers
 from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
-from medexam.serve.local_model.dtypes import pick_device, pick_dtype
 from medexam.serve.local_model.template import may_reason
-from medexam.serve.local_model.weights import Weights, smollm2_folder
-from medexam.serve.logprobs.tokens import common_opening
+from medexam.serve.local_model.weights import Weights, pick_device, pick_dtype, smollm2_folder
 from medexam.serve.request_settings import check_switches, other_settings, template_settings
-from medexam.serve.thinking import append, is_open
+from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
-
-_LEAST_SHARED = 16
-"""Tokens that rows must share for a pass of their own to pay."""
 
 
 class LocalModel:
     """A causal language model. Not thread-safe: one thread at a time."""
 
-    template: str | None
+    template: str | None = None
     """SHA-256 of the chat template; None for a base model, which has none."""
-    rules: TemplateRules | None
+    rules: TemplateRules | None = None
     """What the chat template accepts; None if there is none."""
 
     def __init__(self, spec: ModelSpec, weights: Weights):
-        self.label, self.content = weights.label, weights.content
+        self.label, self.content, self.min_p = weights.label, weights.content, spec.min_p
         device = pick_device(spec.device)
-        self.dtype_name = pick_dtype(spec.dtype, device)
-        """Such as `bfloat16`."""
-        self.device = torch.device(device)
-        self.model, self.tokenizer = _load(weights, getattr(torch, self.dtype_name), self.device)
-        config = self.model.config.get_text_config()
-        self.max_context: int | None = getattr(config, "max_position_embeddings", None)
-        self.ends = _end_tokens(self.model, self.tokenizer)
+        self.dtype_name, self.device = pick_dtype(spec.dtype, device), torch.device(device)
+        source = weights.source or smollm2_folder()
+        place: dict[str, Any] = {"revision": weights.content} if weights.hub else {"local_files_only": True}
+        try:
+            with quiet_transformers():
+                self.tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **place)
+                # safetensors only: the older format is a pickle, which runs code when it is read.
+                dtype = getattr(torch, self.dtype_name)
+                model: Any = AutoModelForCausalLM.from_pretrained(
+                    source, dtype=dtype, use_safetensors=True, trust_remote_code=False, **place
+                )
+            self.model: Any = model.to(self.device).eval()
+        except Exception as error:  # whatever a library says, in one line
+            message = " ".join(str(error).split())[:300]
+            commit = f" at commit {weights.content}" if weights.hub else ""
+            raise EngineError(f"{source}{commit}: the model cannot be loaded: {message}") from error
+        self.max_context: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        end_ids = model.generation_config.eos_token_id
+        ends = [*(end_ids if isinstance(end_ids, list) else [end_ids]), self.tokenizer.eos_token_id]
+        self.ends = frozenset(end for end in ends if end is not None)
         pad = self.tokenizer.pad_token_id
         self.pad: int = pad if pad is not None else min(self.ends, default=0)
         # A model's own defaults (temperature, repetition penalty) must not change what the request asks for.
-        self.model.generation_config = type(self.model.generation_config)()
-        template = self.tokenizer.chat_template
-        chats = isinstance(template, str)
-        self.template = template_digest(template) if chats else None
-        self.min_p = spec.min_p
+        model.generation_config = type(model.generation_config)()
         self._template_settings = template_settings(spec)
-        if self._template_settings and chats:
-            self._check_settings(spec)
-        self.rules = probe_template(self._render, TemplateError) if chats else None
+        if isinstance(template := self.tokenizer.chat_template, str):
+            self.template = template_digest(template)
+            if self._template_settings:
+                self._check_settings(spec)
+            self.rules = probe_template(self._render, TemplateError)
 
     def render(self, messages: Sequence[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
-        """Render the whole prompt as text; `choosing`: something is chosen or read behind it, so no thought is left
-        open.
-        """
+        """Render the whole prompt as text; `choosing`: what follows is chosen or read, so no thought is left open."""
         if self.rules is None:
             raise UnsupportedFeatureError(no_template(self.label), feature="messages")
         try:
             return append(self._render(self.rules.fit(messages)), prefill, choosing=choosing)
         except TemplateError as error:
             raise InvalidRequestError(f"{self.label}: its chat template refuses the request: {error}") from error
-
-    @property
-    def opens_thinking(self) -> bool:
-        """Whether its chat template leaves a block of thinking open, which the reply fills."""
-        return self.rules is not None and is_open(self._render([{"role": "user", "content": "Hello"}]))
 
     def encode(self, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
         """Tokenise each text; `special` adds the tokens that open every text, which a template writes itself."""
@@ -87,18 +86,37 @@ class LocalModel:
         full_text: str = self.tokenizer.decode([*tail, *tokens], **options)
         return full_text[len(head) :]
 
-    def left_padded(self, rows: Sequence[list[int]]) -> dict[str, Any]:
-        """Pack rows for `generate`: the last column is every row's last token, and padding follows what they share."""
-        shared, cache = self._read_shared(rows, min(map(len, rows)) - 1)
-        pads = [max(map(len, rows)) - len(row) for row in rows]
-        tensors = {
-            "input_ids": [row[:shared] + [self.pad] * pad + row[shared:] for row, pad in zip(rows, pads, strict=True)],
-            "attention_mask": [
-                [1] * shared + [0] * pad + [1] * (len(row) - shared) for row, pad in zip(rows, pads, strict=True)
-            ],
-        }
-        inputs: dict[str, Any] = {name: torch.tensor(values, device=self.device) for name, values in tensors.items()}
-        return inputs if cache is None else {**inputs, "past_key_values": cache}
+    def generate(self, rows: Sequence[list[int]], most: int, steps: list[Any], stops: Sequence[str]) -> list[list[int]]:
+        """Write at most `most` tokens behind each row, the likeliest after `steps` changed their scores.
+
+        A row ends at an end token, or at the token that completes a stop string.
+        """
+        width = max(map(len, rows))
+        # Each token is at least one byte, so a stop string ends within this many tokens of its beginning.
+        window = max((len(stop.encode()) for stop in stops), default=0) + 1
+
+        # transformers' own criterion also sees the prompt, and would end a reply whose first token completes a stop
+        # string that the prompt began.
+        def holds_stop(input_ids: Any, _scores: Any, **_kwargs: Any) -> Any:
+            tails = input_ids[:, max(width, input_ids.shape[1] - window) :]
+            texts = self.tokenizer.batch_decode(tails, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            return torch.tensor([any(stop in text for stop in stops) for text in texts], device=input_ids.device)
+
+        with torch.inference_mode():
+            output = self.model.generate(
+                input_ids=torch.tensor([[self.pad] * (width - len(row)) + row for row in rows], device=self.device),
+                attention_mask=torch.tensor(
+                    [[0] * (width - len(row)) + [1] * len(row) for row in rows], device=self.device
+                ),
+                max_new_tokens=most,
+                do_sample=False,
+                eos_token_id=sorted(self.ends) or None,
+                pad_token_id=self.pad,
+                logits_processor=steps,
+                stopping_criteria=[holds_stop] if stops else [],
+            )
+        tokens: list[list[int]] = output[:, width:].tolist()
+        return tokens
 
     def logits_at(self, rows: Sequence[list[int]], points: Sequence[tuple[int, int]]) -> Any:
         """Compute the scores of every next token at some points (row, column) of a batch, `[points, vocabulary]`.
@@ -106,39 +124,28 @@ class LocalModel:
         The model's own forward runs, since some models scale or cap their scores. Only the states of the points reach
         its head: scores over the vocabulary for all tokens would fill the memory.
         """
-        shared, cache = self._read_shared(rows, min(column for _, column in points))
         # Padded on the right, where no token of a text looks, so that no mask is needed.
         width = max(map(len, rows))
-        ids = torch.tensor([row[shared:] + [self.pad] * (width - len(row)) for row in rows], device=self.device)
+        ids = torch.tensor([row + [self.pad] * (width - len(row)) for row in rows], device=self.device)
         places = tuple(torch.tensor(index, device=self.device) for index in zip(*points, strict=True))
         head = self.model.get_output_embeddings()
-        hook = head.register_forward_pre_hook(
-            lambda _, states: (states[0][places[0], places[1] - shared][None], *states[1:])
-        )
+        hook = head.register_forward_pre_hook(lambda _, states: (states[0][places][None], *states[1:]))
         try:
             with torch.inference_mode():
-                return self.model(input_ids=ids, past_key_values=cache, use_cache=cache is not None).logits[0]
+                return self.model(input_ids=ids, use_cache=False).logits[0]
         finally:
             hook.remove()
 
-    def _read_shared(self, rows: Sequence[list[int]], most: int) -> tuple[int, Any]:
-        """Read what all rows begin with once, and count its tokens; the cache is as if each row had read it."""
-        shared = min(len(common_opening(rows)), most)
-        if len(rows) == 1 or shared < _LEAST_SHARED:
-            return 0, None
-        with torch.inference_mode():
-            ids = torch.tensor([rows[0][:shared]], device=self.device)
-            cache: Any = self.model(input_ids=ids, use_cache=True, logits_to_keep=1).past_key_values
-            cache.batch_repeat_interleave(len(rows))
-        return shared, cache
-
     def details(self) -> dict[str, Any]:
-        """Describe device, type and versions, as recorded with a run."""
+        """Describe device, type, versions and what becomes of messages, as recorded with a run."""
+        opens = self.rules is not None and is_open(self._render([{"role": "user", "content": "Hello"}]))
         return {
             "device": str(self.device),
             "dtype": self.dtype_name,
             "torch": importlib.metadata.version("torch"),
             "transformers": importlib.metadata.version("transformers"),
+            **({} if self.rules is None else self.rules.details),
+            **({"open_thinking": CLOSED} if opens else {}),
         }
 
     def _check_settings(self, spec: ModelSpec) -> None:
@@ -146,42 +153,11 @@ class LocalModel:
         changes = {}
         for name, other_key in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
             settings = template_settings(spec.model_copy(update={other_key: None}))
-            renderings = [
-                self._render([{"role": "user", "content": "Hello"}], variant)
-                for variant in (settings, other_settings(settings))
-            ]
-            changes[name] = renderings[0] != renderings[1]
+            hello = [{"role": "user", "content": "Hello"}]
+            changes[name] = self._render(hello, settings) != self._render(hello, other_settings(settings))
         check_switches(spec, self.label, changes=changes, may_reason=may_reason(self.tokenizer.chat_template))
 
     def _render(self, messages: list[ChatMessage], settings: Mapping[str, Any] | None = None) -> str:
-        text: str = self.tokenizer.apply_chat_template(
-            messages,
-            tokenize=False,
-            add_generation_prompt=True,
-            **(self._template_settings if settings is None else settings),
-        )
+        settings = self._template_settings if settings is None else settings
+        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **settings)
         return text
-
-
-def _load(weights: Weights, dtype: Any, device: Any) -> tuple[Any, Any]:
-    """Load model and tokenizer; raises `EngineError` in one line, whatever a library says."""
-    source = weights.source or smollm2_folder()
-    place: dict[str, Any] = {"revision": weights.content} if weights.hub else {"local_files_only": True}
-    try:
-        with quiet_transformers():
-            tokenizer: Any = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **place)
-            # safetensors only: the older format is a pickle, which runs code when it is read.
-            model: Any = AutoModelForCausalLM.from_pretrained(
-                source, dtype=dtype, use_safetensors=True, trust_remote_code=False, **place
-            )
-        return model.to(device).eval(), tokenizer
-    except Exception as error:
-        message = " ".join(str(error).split())[:300]
-        commit = f" at commit {weights.content}" if weights.hub else ""
-        raise EngineError(f"{source}{commit}: the model cannot be loaded: {message}") from error
-
-
-def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    end_ids = model.generation_config.eos_token_id
-    ends: Iterable[int | None] = end_ids if isinstance(end_ids, list) else [end_ids]
-    return frozenset(end for end in (*ends, tokenizer.eos_token_id) if end is not None)

