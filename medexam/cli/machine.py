@@ -15,7 +15,7 @@ from medexam.datasets.locating import find_files
 from medexam.experiments.store.paths import default_runs_dir
 from medexam.files import cache_dir
 from medexam.plugins import find_broken_parts
-from medexam.serve.launch.gpus import find_gpus
+from medexam.serve.launch.memory import find_gpus
 from medexam.specs.catalogue import CATALOGUE
 
 EXTRAS: Mapping[str, tuple[str, str]] = MappingProxyType(

@@ -80,7 +80,8 @@ def serve(
         medexam serve llama-3.1-8b -- --data-parallel-size 4 --max-model-len 8192
         medexam serve llama-3.1-70b --slurm --nodes 2 --span --print
     """
-    from medexam.serve.cluster.job import Job
+    from medexam.serve.cluster.job import Job, read_options
+    from medexam.serve.discovery.registry import Registry, local_registry
     from medexam.serve.launch.command import ServerSettings
     from medexam.serve.launch.own_server import vllm_python
 
@@ -108,12 +109,14 @@ def serve(
             _serve_here(_plan(model, settings, words), host, registry, folder)
         return
     refuse(context, {"host", "port"}, "a job's nodes choose address and port themselves: leave it out")
-    job = Job(model, settings, words, registry, folder, nodes, span, tuple(slurm_option or ()))
+    options = read_options(slurm_option or ())
+    found_in = Registry(registry) if registry else local_registry()
+    job = Job(model, settings, words, found_in, folder.expanduser().absolute(), nodes, span, options)
     if in_job:
         refuse(context, {"slurm", "show", "nodes", "slurm_option"}, "the job already has its nodes: leave it out")
         _serve_on_node(job)
     else:
-        _serve_as_job(job, show=show)
+        _serve_as_job(job, found_in if registry else None, show=show)
 
 
 def _print_profiles() -> None:
@@ -128,7 +131,7 @@ def _print_profiles() -> None:
     for name in profile_names():
         profile = load_profile(name)
         fits = [None if profile.on_cpu else next(list_fits(profile, least), None) for least in CARDS.values()]
-        cells = [f"{fit.layout.gpus} x {fit.layout.max_context // 1024}k" if fit else "" for fit in fits]
+        cells = [f"{fit.gpus} x {fit.max_context // 1024}k" if fit else "" for fit in fits]
         model = f"{profile.model}{' (gated)' if profile.gated else ''}"
         rows.append((name, model, f"{profile.weights_gb:g} GB", *cells))
     headers = ("Profile", "Model", "Weights", *(f"{size} GB" for size in CARDS))
@@ -163,8 +166,8 @@ def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Pat
     _serve_until_signal(launch, access, logs, _run_command(found_in if registry else None), "Ctrl-C")
 
 
-def _serve_as_job(job: "Job", *, show: bool) -> None:
-    """Submit the job; `show` prints its script instead."""
+def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:
+    """Submit the job, whose runs are told of a registry that was named; `show` prints its script instead."""
     from medexam.serve.cluster.job import job_script, submit
 
     if show:
@@ -173,11 +176,11 @@ def _serve_as_job(job: "Job", *, show: bool) -> None:
             sys.stderr.write(f"before sbatch: mkdir -p {job.folder}, or Slurm has nowhere to write the job's log\n")
         return
     number = submit(job)
-    sys.stdout.write(f"{number}\n{_run_command(job.found_in if job.registry else None, wait=True)}\n")
+    sys.stdout.write(f"{number}\n{_run_command(registry, wait=True)}\n")
     sys.stderr.write(
         f"submitted {job.script} as job {number}; `squeue --start --job {number}` says when it may start, "
         f"`scancel {number}` stops it\n"
-        f"registry: {job.found_in.path}\n"
+        f"registry: {job.registry.path}\n"
         f"logs: {job.folder}/{number}.log, and vLLM's in {job.folder}/medexam-job-{number}/\n"
     )
 
@@ -187,15 +190,15 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.files import host_name
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
-    from medexam.serve.launch.ports import next_free
+    from medexam.serve.launch.command import claim_port
     from medexam.serve.launch.server import ClientAccess
     from medexam.serve.network.keys import make_key
 
-    job_node, found_in = JobNode.find(), job.found_in
+    job_node, found_in = JobNode.find(), job.registry
     check_shared(job)
     node = job_node.meet(job.folder) if job.span else None
     host = _EVERY_ADDRESS[0]
-    port = None if node is not None and node.rank else next_free(host, job_node.first_port)
+    port = None if node is not None and node.rank else claim_port(host, start=job_node.first_port)
     launch = _plan(job.model, replace(job.settings, host=host, port=port), job.flags, node=node)
     key_file = found_in.path.parent / "keys" / f"{job_node.job}-{job_node.rank}.key"
     answers = node is None or node.rank == 0

@@ -13,9 +13,9 @@ from .engines.embedded import EmbeddedEngine as EmbeddedEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.scripted import ScriptedReply as ScriptedReply
 from .launch.command import Launch as Launch
+from .launch.command import Node as Node
 from .launch.command import ServerSettings as ServerSettings
 from .launch.command import plan_server as plan_server
-from .launch.flags import Node as Node
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
 from .launch.profile import with_profile as with_profile

@@ -5,23 +5,21 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
 from medexam.errors import EngineError, MedExamError
 from medexam.serve.cluster.node import JobNode
-from medexam.serve.launch.command import ServerSettings, plan_server
-from medexam.serve.launch.flags import Node
-from medexam.serve.launch.gpus import find_gpus
-from medexam.serve.launch.model_files import find_folder, find_snapshot, weight_files
-from medexam.serve.launch.profile import find_profile
+from medexam.serve.launch.command import Node, ServerSettings, plan_server
+from medexam.serve.launch.memory import find_gpus
+from medexam.serve.launch.profile import find_folder, find_profile, weight_files
+from medexam.serve.local_model.template import find_snapshot
 from medexam.serve.timing import TIMING
 
 
-@dataclass(frozen=True)
-class NodeFinding:
+class NodeFinding(NamedTuple):
     """One thing that was looked at."""
 
     subject: str
@@ -39,7 +37,7 @@ def check_node(job_node: JobNode, model: str | None, folder: Path, settings: Ser
     looks: dict[str, Callable[[], str]] = {
         "folder": lambda: _folder(folder),
         "GPUs": _gpus,
-        "proxies": lambda: _proxies(job_node),
+        "proxies": lambda: _proxies(job_node.names),
     }
     if model is not None:
         looks["model"] = lambda: _model_files(model)
@@ -54,7 +52,6 @@ def check_node(job_node: JobNode, model: str | None, folder: Path, settings: Ser
 
 
 def _folder(folder: Path) -> str:
-    """Check that the folder can be written, and that its file system locks files."""
     path = folder / f".medexam-probe-{socket.gethostname()}-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -76,22 +73,17 @@ def _gpus() -> str:
     return ", ".join(map(str, gpus)) or "none"
 
 
-def _proxies(job_node: JobNode) -> str:
-    """Check that requests to the other nodes go to them and to no proxy."""
+def _proxies(names: tuple[str, ...]) -> str:
     proxy = urllib.request.getproxies().get("http")
-    names = [name for name in job_node.names if proxy and not urllib.request.proxy_bypass(name)]
-    if names:
-        raise EngineError(
-            f"runs would ask {', '.join(names)} through {proxy}; export NO_PROXY={','.join(job_node.names)}"
-        )
+    if proxied := [name for name in names if proxy and not urllib.request.proxy_bypass(name)]:
+        raise EngineError(f"runs would ask {', '.join(proxied)} through {proxy}; export NO_PROXY={','.join(names)}")
     return "none for these nodes"
 
 
 def _model_files(model: str) -> str:
-    """Check that the weights can be read here, from a folder or the hub's cache."""
     profile = find_profile(model)
-    name = model if profile is None else profile.model
-    files = find_folder(name) or find_snapshot(name, None if profile is None else profile.revision)
+    name, revision = (model, None) if profile is None else (profile.model, profile.revision)
+    files = find_folder(name) or find_snapshot(name, revision)
     if files is None:
         if os.environ.get("HF_HUB_OFFLINE", "0") in ("", "0"):
             return f"{name} is not in the hub's cache here and would be fetched"

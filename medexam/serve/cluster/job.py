@@ -10,15 +10,14 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from medexam.errors import EngineError
 from medexam.files import host_name, write_whole
-from medexam.serve.discovery.registry import Registry, local_registry
-from medexam.serve.launch.command import ServerSettings, plan_server
-from medexam.serve.launch.flags import Node
+from medexam.serve.discovery.registry import Registry
+from medexam.serve.launch.command import Node, ServerSettings, plan_server
 from medexam.serve.launch.profile import names_file
 
 _REQUEUES = 3
@@ -77,25 +76,17 @@ class Job:
     model: str
     settings: ServerSettings
     """Address and port are chosen on each node."""
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...]
     """vLLM's own."""
-    registry: Path | None = None
-    logs: Path = Path()
-    nodes: int = 1
-    span: bool = False
+    registry: Registry
+    """Where its servers are found."""
+    folder: Path
+    """Where its script and logs lie."""
+    nodes: int
+    span: bool
     """One server over all nodes."""
-    extra: tuple[str, ...] = ()
-    """`KEY=VALUE` for options of sbatch."""
-
-    @property
-    def found_in(self) -> Registry:
-        """Where its servers are found."""
-        return Registry(self.registry) if self.registry else local_registry()
-
-    @property
-    def folder(self) -> Path:
-        """Where its script and logs lie."""
-        return self.logs.expanduser().absolute()
+    options: Mapping[str, str]
+    """Those of sbatch; empty: an option without a value."""
 
     @property
     def name(self) -> str:
@@ -107,11 +98,11 @@ class Job:
         """Where its script lies."""
         return self.folder / f"medexam-{self.name}.sbatch"
 
-    @property
-    def options(self) -> Mapping[str, str]:
-        """`extra` as sbatch takes it; empty: an option without a value."""
-        split = [pair.lstrip("-").partition("=") for pair in self.extra]
-        return {key.replace("_", "-"): value for key, _, value in split}
+
+def read_options(pairs: Sequence[str]) -> dict[str, str]:
+    """Read `KEY=VALUE` pairs of sbatch's options."""
+    split = [pair.lstrip("-").partition("=") for pair in pairs]
+    return {key.replace("_", "-"): value for key, _, value in split}
 
 
 def job_script(job: Job) -> str:
@@ -121,17 +112,46 @@ def job_script(job: Job) -> str:
     node = Node(0, job.nodes, "FIRST_NODE") if job.span else None
     launch = plan_server(job.model, job.settings, job.flags, node=node, printing=True)
     layout = f"one server over {job.nodes} nodes" if job.span else "one server on each node"
-    summary = f"{launch.model} behind vLLM, {layout}; runs find it in {job.found_in.path}"
+    summary = f"{launch.model} behind vLLM, {layout}; runs find it in {job.registry.path}"
+    gpu_option = job.options.get("gpus-per-node", "")
+    gpus = int(gpu_option) if gpu_option.isdigit() else len(launch.gpus)
+    cpus, memory_mb = _share_of_node(job.options.get("partition"), gpus)
+    defaults = {
+        "requeue": "",
+        "job-name": f"medexam-{job.name}",
+        "nodes": str(job.nodes),
+        "ntasks-per-node": "1",
+        **({"gpus-per-node": str(gpus)} if gpus else {}),
+        "cpus-per-task": str(cpus),
+        "mem": f"{memory_mb}M",
+        "time": "04:00:00",
+        "signal": "B:USR1@90",
+        "open-mode": "append",
+        "output": f"{job.folder}/%j.log",
+    }
+    replaced = {_INSTEAD.get(key, key) for key in job.options}
+    options = {key: value for key, value in defaults.items() if key not in replaced} | dict(job.options)
+    script = Path(sys.executable).with_name("medexam")
+    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
+    model = Path(job.model).expanduser()
+    name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
+    command = [[*program, "serve", name, "--in-job", *(["--span"] if job.span else [])]]
+    command += [["--folder", str(job.folder)], ["--registry", str(job.registry.path)]]
+    command += [["--python", str(job.settings.python)]] if job.settings.python is not None else []
+    command += [["--container", job.settings.container]] if job.settings.container is not None else []
+    command += [["--", *job.flags]] if job.flags else []
     return _SCRIPT.format(
         comments="\n".join(
             textwrap.fill(text, 110, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
             for text in (summary, *launch.notes)
         ),
-        directives="\n".join(_directives(job, len(launch.gpus))),
+        directives="\n".join(
+            f"#SBATCH --{key}={shlex.quote(value)}" if value else f"#SBATCH --{key}" for key, value in options.items()
+        ),
         requeues=0 if "no-requeue" in job.options else _REQUEUES,
         # A server over several nodes cannot live without one of them; servers of their own can.
         together=int(job.span),
-        command=" \\\n".join(f"  {shlex.join(words)}" for words in _command(job)),
+        command=" \\\n".join(f"  {shlex.join(words)}" for words in command),
     )
 
 
@@ -141,7 +161,7 @@ def submit(job: Job) -> str:
     Raises `EngineError` if Slurm does not take it.
     """
     text = job_script(job)
-    job.found_in.add()
+    job.registry.add()
     try:
         job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(job.script, text)
@@ -170,37 +190,12 @@ def call_slurm(*command: str, environment: Mapping[str, str] | None = None) -> "
 
 def check_shared(job: Job) -> None:
     """Raise `EngineError` if this node does not see what the submitter made."""
-    for file in (job.script, job.found_in.path) if os.environ.get(_SUBMITTED) else ():
+    for file in (job.script, job.registry.path) if os.environ.get(_SUBMITTED) else ():
         if not file.is_file():
             raise EngineError(
                 f"{os.environ.get('SLURMD_NODENAME') or host_name()} does not see the same {file.parent} as the "
                 "submitting machine; name a folder on shared storage with --registry and --folder"
             )
-
-
-def _directives(job: Job, gpus: int) -> list[str]:
-    if (gpu_option := job.options.get("gpus-per-node", "")).isdigit():
-        gpus = int(gpu_option)
-    cpus, memory_mb = _share_of_node(job.options.get("partition"), gpus)
-    options: Mapping[str, str | int] = {
-        "requeue": "",
-        "job-name": f"medexam-{job.name}",
-        "nodes": job.nodes,
-        "ntasks-per-node": 1,
-        **({"gpus-per-node": gpus} if gpus else {}),
-        "cpus-per-task": cpus,
-        "mem": f"{memory_mb}M",
-        "time": "04:00:00",
-        "signal": "B:USR1@90",
-        "open-mode": "append",
-        "output": f"{job.folder}/%j.log",
-    }
-    replaced = {_INSTEAD.get(key, key) for key in job.options}
-    defaults = {key: value for key, value in options.items() if key not in replaced}
-    return [
-        f"#SBATCH --{key}={shlex.quote(str(value))}" if value != "" else f"#SBATCH --{key}"
-        for key, value in {**defaults, **job.options}.items()
-    ]
 
 
 def _share_of_node(partition: str | None, gpus: int) -> tuple[int, int]:
@@ -221,17 +216,3 @@ def _share_of_node(partition: str | None, gpus: int) -> tuple[int, int]:
     if not shares:
         return 4 + 4 * gpus, (16 + 16 * gpus) * 1000
     return max(min(cpus for cpus, _ in shares), 1), min(memory for _, memory in shares)
-
-
-def _command(job: Job) -> list[list[str]]:
-    """Build what each node runs, in lines of the script."""
-    script = Path(sys.executable).with_name("medexam")
-    program = [str(script)] if script.is_file() else [sys.executable, "-m", "medexam.cli.script"]
-    model = Path(job.model).expanduser()
-    name = str(model.absolute()) if model.is_dir() or names_file(job.model) else job.model
-    settings = job.settings
-    lines = [[*program, "serve", name, "--in-job", *(["--span"] if job.span else [])]]
-    lines += [["--folder", str(job.folder)], ["--registry", str(job.found_in.path)]]
-    lines += [["--python", str(settings.python)]] if settings.python is not None else []
-    lines += [["--container", settings.container]] if settings.container is not None else []
-    return [*lines, ["--", *job.flags]] if job.flags else lines

@@ -17,16 +17,8 @@ import psutil
 from medexam.errors import EngineError
 from medexam.files import write_whole
 from medexam.serve.cluster.job import call_slurm
-from medexam.serve.launch.flags import Node
-from medexam.serve.launch.ports import next_free
+from medexam.serve.launch.command import Node, claim_port
 from medexam.serve.timing import TIMING
-
-_PORTS = range(8_000, 24_000, 16)
-"""Where the servers of a job begin to look for a port: jobs that start together on one node get different ones."""
-_MEETING_PORTS = range(29_600, 30_600)
-"""Where the nodes of one server begin to look for a port to meet on."""
-_POLL_S = 0.2
-_ANY_PORT = 9
 
 
 @dataclass(frozen=True)
@@ -71,75 +63,66 @@ class JobNode:
 
     @property
     def first_port(self) -> int:
-        """Where its servers begin to look for a port."""
-        return _PORTS[(int(self.job) + self.rank) % len(_PORTS)]
+        """Where its servers begin to look for a port: jobs that start together on one node get different ones."""
+        return 8_000 + (int(self.job) + self.rank) % 1_000 * 16
 
     def folder(self, shared: Path) -> Path:
         """Return where all nodes of this start of the job write; in a folder that they share."""
         return shared / f"medexam-job-{self.job}" / f"start-{self.start}.{self.step}"
 
     def meet(self, shared: Path) -> Node:
-        """Agree where the nodes of one server meet; raises `EngineError` if this node does not see the first one's
-        word.
-        """
+        """Agree where the nodes of one server meet; raises `EngineError` if the first one's word is not seen."""
         path = self.folder(shared) / "meeting.json"
         if self.rank == 0:
             words = call_slurm("scontrol", "show", "node", self.names[-1], "--oneliner").stdout.split()
-            address = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), self.names[-1])
-            own = head = _own_address(address)
-            port = next_free(head, _MEETING_PORTS[int(self.job) % len(_MEETING_PORTS)])
+            last = next((word.partition("=")[2] for word in words if word.startswith("NodeAddr=")), self.names[-1])
+            interface, head = _own_address(last)
+            port = claim_port(head, start=29_600 + int(self.job) % 1_000)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                write_whole(path, json.dumps({"address": head, "port": port}))
+                write_whole(path, json.dumps([head, port]))
             except OSError as error:
                 raise EngineError(f"{path}: cannot be written: {error.strerror}; name another --folder") from None
-        else:
-            head, port = self._read_meeting(path)
-            own = _own_address(head)
-        interface = next((name for name, address in _addresses() if address == own), None)
-        return Node(self.rank, self.count, head, port, own, interface)
-
-    def _read_meeting(self, path: Path) -> tuple[str, int]:
+            return Node(0, self.count, head, port, head, interface)
         deadline = time.monotonic() + TIMING.meeting_s
         while True:
             try:
                 list(path.parent.iterdir())  # has NFS look again
-                meeting = json.loads(path.read_text(encoding="utf-8"))
-                return str(meeting["address"]), int(meeting["port"])
+                head, port = json.loads(path.read_text(encoding="utf-8"))
+                break
             except (OSError, ValueError):
                 if time.monotonic() > deadline:
                     raise EngineError(
                         f"{self.name} does not see {path}, which {self.names[0]} writes, within "
                         f"{TIMING.meeting_s:.0f} s; name a folder on shared storage with --folder"
                     ) from None
-            time.sleep(_POLL_S)
+            time.sleep(0.2)
+        interface, own = _own_address(head)
+        return Node(self.rank, self.count, head, port, own, interface)
 
 
-def _own_address(peer: str) -> str:
-    """Find the address of this machine on the interface that the user chose for NCCL, else on the way to `peer`.
+def _own_address(peer: str) -> tuple[str | None, str]:
+    """Find the interface of this machine that the user chose for NCCL, else the one on the way to `peer`, and its
+    address.
 
     The route decides, so that a name that stands for 127.0.1.1 in /etc/hosts does no harm. Raises `EngineError` if no
     way leads there.
     """
-    interface_name = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
-    if preferred := [address for interface, address in _addresses() if interface == interface_name]:
-        return min(preferred, key=lambda address: ":" in address)
+    addresses = [
+        (interface, entry.address.partition("%")[0])
+        for interface, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family in (socket.AF_INET, socket.AF_INET6)
+    ]
+    chosen = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
+    if preferred := [pair for pair in addresses if pair[0] == chosen]:
+        return min(preferred, key=lambda pair: ":" in pair[1])
     try:
-        entries = socket.getaddrinfo(peer, _ANY_PORT, type=socket.SOCK_DGRAM)
+        entries = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)
         family, *_, address = min(entries, key=lambda entry: entry[0] != socket.AF_INET)
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)  # sends nothing
-            return str(probe.getsockname()[0])
+            own = str(probe.getsockname()[0])
     except OSError as error:
         raise EngineError(f"no route to the node {peer} ({error}); ask the administrator") from None
-
-
-def _addresses() -> list[tuple[str, str]]:
-    """List the interfaces of this machine with each of their addresses."""
-    families = (socket.AF_INET, socket.AF_INET6)
-    return [
-        (name, entry.address.partition("%")[0])
-        for name, entries in psutil.net_if_addrs().items()
-        for entry in entries
-        if entry.family in families
-    ]
+    return next((interface for interface, address in addresses if address == own), None), own

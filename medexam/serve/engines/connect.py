@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from medexam.errors import (
     AnswerFormatError,
@@ -43,6 +43,9 @@ from medexam.serve.thinking import is_open
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
+if TYPE_CHECKING:
+    from medexam.serve.launch.own_server import OwnServer
+
 _log = logging.getLogger(__name__)
 _INITIAL = 128
 """Requests in flight at a server at first: enough to see what it does with many, and little to lose if it refuses."""
@@ -55,12 +58,12 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
     if not spec.start:
         endpoints, finder = await find_endpoints(spec, prefer_host)
         return await _connect(endpoints, finder, spec, needs, sharers)
-    from medexam.serve.launch.own_server import start_server
+    from medexam.serve.launch.own_server import OwnServer
 
-    own = await start_server(spec)
+    own = await asyncio.to_thread(OwnServer, spec)
+    await own.start()
     try:
-        finder = ServerFinder(own.registry, spec)
-        engine = await _connect(await finder.wait(0.0), finder, spec, needs)
+        engine = await _connect((own.endpoint,), own, spec, needs)
     except BaseException:
         await own.stop()
         raise
@@ -69,7 +72,11 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
 
 
 async def _connect(
-    endpoints: Sequence[Endpoint], finder: ServerFinder | None, spec: ModelSpec, needs: EngineNeeds, sharers: int = 1
+    endpoints: Sequence[Endpoint],
+    finder: "ServerFinder | OwnServer | None",
+    spec: ModelSpec,
+    needs: EngineNeeds,
+    sharers: int = 1,
 ) -> VLLMEngine:
     timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s)

@@ -25,11 +25,7 @@ from medexam.serve.discovery.registry import RegisteredServer, Registry
 from medexam.serve.launch.command import Launch
 from medexam.serve.timing import TIMING
 
-RESTARTS = 3
-"""How often a server that crashed is started again."""
 _GUARD = str(Path(__file__).with_name("guard.py"))
-_POLL_S = 0.05
-_TAIL_LINES = 12
 
 
 @dataclass(frozen=True)
@@ -60,13 +56,13 @@ class VLLMServer:
         *,
         logs: Path,
         access: ClientAccess = ClientAccess(),
-        restarts: int = RESTARTS,
+        restarts: int = 3,
         notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Set up the server; nothing starts before the `with` block.
 
-        `logs` is a folder; only its owner can read the log. The key is passed in the server's environment alone.
-        `notify` is called with each event while it runs.
+        `logs` is a folder; only its owner can read the log. The key is passed in the server's environment alone. A
+        server that crashes is started again at most `restarts` times; `notify` is called with each event.
         """
         self.launch = launch
         self.log = logs / f"vllm-{launch.port or 'worker'}.log"
@@ -74,20 +70,14 @@ class VLLMServer:
         """Base address as clients reach it; empty for a node that only computes."""
         if access.host is not None and launch.address:
             self.address = str(httpx.URL(launch.address).copy_with(host=access.host))
-        self._access = access
-        self._restarts_left = restarts
-        self._restarts = 0
-        self._notify = notify
+        self.healthy = False
+        self._access, self._notify = access, notify
+        self._crashes, self._restarts = 0, restarts
         self._lock = threading.RLock()
         """Held for each look, so that `stop`, in another thread, never ends the server while it is started."""
         self._stopping = threading.Event()
-        self._healthy = False
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the guard, which is also the group's of guard and server; None while it does not run."""
-        return None if self._process is None else self._process.pid
+        """The guard, whose id is also that of the group of guard and server; None while it does not run."""
 
     def __enter__(self) -> Self:
         try:
@@ -112,7 +102,7 @@ class VLLMServer:
         started = time.monotonic()
         while not self._stopping.is_set():
             self._look()
-            if self._healthy:
+            if self.healthy:
                 return
             waited = time.monotonic() - started
             if waited >= TIMING.load_s:
@@ -136,17 +126,16 @@ class VLLMServer:
                 self._stopping.wait(TIMING.tick_s)
             except EngineError as error:
                 self._end()
-                if not self._restarts_left:
+                self._crashes += 1
+                if self._crashes > self._restarts:
                     raise
-                self._restarts_left -= 1
-                self._restarts += 1
                 # The next start makes a new log, and this one says why it crashed.
                 with contextlib.suppress(OSError):
-                    self.log.replace(self.log.with_suffix(f".{self._restarts}.log"))
-                pause_s = TIMING.first_pause_s * 2.0 ** (self._restarts - 1)
+                    self.log.replace(self.log.with_suffix(f".{self._crashes}.log"))
+                pause_s = TIMING.first_pause_s * 2.0 ** (self._crashes - 1)
                 self._notify(
                     f"{self.address}: {str(error).partition(';')[0]}; it is started again in {pause_s:.0f} s, "
-                    f"{self._restarts_left} more times after that"
+                    f"{self._restarts - self._crashes} more times after that"
                 )
                 self._stopping.wait(pause_s)
                 self._start()
@@ -179,7 +168,7 @@ class VLLMServer:
                     # A group of its own: Ctrl-C reaches this process alone, and `stop` reaches the workers of vLLM.
                     start_new_session=True,
                 )
-            self._register(self._process.pid)
+            self._register()
 
     def _look(self) -> bool:
         """Return whether it answers since this look; raises `EngineError` with the log's last lines if it ended."""
@@ -190,26 +179,22 @@ class VLLMServer:
                 raise EngineError(
                     f"the server ended with exit code {code}; the last lines of {self.log}:\n{self._tail()}"
                 )
-            if self._healthy or not self._answers():
+            if self.healthy:
                 return False
-            self._healthy = True
-            self._register(self._process.pid)
-            return True
-
-    def _answers(self) -> bool:
-        if not self.launch.address:  # a node that only computes
-            return True
-        with contextlib.suppress(httpx.TransportError):
-            # Without the environment's proxies: the server is on this machine.
-            return httpx.get(self.launch.health, timeout=2.0, trust_env=False).status_code == httpx.codes.OK
-        return False
+            self.healthy = not self.launch.address  # a node that only computes
+            with contextlib.suppress(httpx.TransportError):
+                # Without the environment's proxies: the server is on this machine.
+                self.healthy = self.healthy or httpx.get(self.launch.health, timeout=2.0, trust_env=False).is_success
+            if self.healthy:
+                self._register()
+            return self.healthy
 
     def _end(self) -> None:
         """End the whole group: asked first, killed after `TIMING.grace_s` seconds."""
         with self._lock:
             # First, so that no run sends questions to a server that is about to end.
             self._write(lambda registry: registry.remove(self.address))
-            process, self._process, self._healthy = self._process, None, False
+            process, self._process, self.healthy = self._process, None, False
             if process is None:
                 return
             for sign, wait_s in ((signal.SIGTERM, TIMING.grace_s), (signal.SIGKILL, 5.0)):
@@ -219,21 +204,14 @@ class VLLMServer:
                 # Workers may outlive the process that started them, with a GPU's memory. Unreaped it would stay a
                 # zombie, whose number counts as a running server's.
                 while (alive := process.poll() is None or group_lives(process.pid)) and time.monotonic() < deadline:
-                    time.sleep(_POLL_S)
+                    time.sleep(0.05)
                 if not alive:
                     return
 
-    def _register(self, pid: int) -> None:
-        access = self._access
-        entry = RegisteredServer(
-            address=self.address,
-            model=self.launch.model,
-            host=host_name(),
-            pid=pid,
-            job=access.job,
-            key_file=access.key_file,
-            ready=self._healthy,
-        )
+    def _register(self) -> None:
+        assert self._process is not None  # noqa: S101
+        access, model, pid = self._access, self.launch.model, self._process.pid
+        entry = RegisteredServer(self.address, model, host_name(), pid, access.job, access.key_file, self.healthy)
         self._write(lambda registry: registry.add(entry))
 
     def _write(self, change: Callable[[Registry], None]) -> None:
@@ -244,7 +222,7 @@ class VLLMServer:
             except EngineError as error:
                 self._notify(str(error))
 
-    def _tail(self, lines: int = _TAIL_LINES) -> str:
+    def _tail(self, lines: int = 12) -> str:
         """Return the last lines of the log."""
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - 16_384, 0))
