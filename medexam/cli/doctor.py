@@ -12,7 +12,7 @@ from medexam.cli.output import print_json
 from medexam.errors import EndpointSilentError, EngineError, SpecError
 
 if TYPE_CHECKING:
-    from medexam.serve.diagnostics.doctor import Diagnosis
+    from medexam.serve.discovery.doctor import Diagnosis
 
 
 def doctor(
@@ -52,7 +52,7 @@ def doctor(
         medexam doctor --cluster --model llama-3.1-70b
     """
     from medexam.experiments.run.signals import run_interruptibly
-    from medexam.serve.diagnostics.doctor import compare_servers, diagnose, find_targets, flatten, write_command
+    from medexam.serve.discovery.doctor import compare_servers, diagnose, find_targets, write_command
     from medexam.serve.discovery.registry import local_registry
 
     places = endpoints or []
@@ -78,8 +78,8 @@ def doctor(
     ]
     lines += compare_servers(diagnoses)
     if as_json:
-        servers = [flatten(one) for one in diagnoses if one.place.startswith("http")]
-        models = [flatten(one) for one in diagnoses if not one.place.startswith("http")]
+        servers = [one.flatten() for one in diagnoses if one.place.startswith("http")]
+        models = [one.flatten() for one in diagnoses if not one.place.startswith("http")]
         print_json({"endpoints": servers, "models": models, "advice": lines, "command": write_command(diagnoses)})
     elif len(faults) < len(diagnoses) or any(one.record is not None for one in diagnoses):
         _print(diagnoses, lines)
@@ -134,7 +134,7 @@ def _print(diagnoses: "Sequence[Diagnosis]", lines: Sequence[str]) -> None:
     """Print a column for each place, what to change, and the command that asks there."""
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.shown import Unbroken, print_blocks
-    from medexam.serve.diagnostics.doctor import write_command
+    from medexam.serve.discovery.doctor import write_command
     from medexam.tables import Table
 
     columns: list[dict[str, str]] = []

@@ -4,8 +4,8 @@ from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
-from .diagnostics.doctor import find_targets as find_targets
 from .discovery.capabilities import Capabilities as Capabilities
+from .discovery.doctor import find_targets as find_targets
 from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry

@@ -10,9 +10,8 @@ from medexam.errors import EndpointSilentError, EngineError
 from medexam.event_loop import background_loop
 from medexam.plugins import hash_source
 from medexam.serve.discovery.capabilities import is_vllm
-from medexam.serve.discovery.finder import find_endpoints
-from medexam.serve.discovery.probe import ask_name
-from medexam.serve.discovery.server_calls import open_calls
+from medexam.serve.discovery.probe import ask_card
+from medexam.serve.discovery.registry import find_endpoints
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
@@ -48,13 +47,11 @@ async def look_at_server(spec: ModelSpec) -> tuple[dict[str, Any], str | None]:
     Engine `litellm` takes no `ca_bundle`, so a server that needs one is asked by engine `vllm`.
     """
     (endpoint, *_), _ = await find_endpoints(spec)
-    async with open_calls(endpoint, TIMING.probe_silence_s, spec.wait_s) as calls:
-        card = calls.choose_card(await calls.models(spec.name), spec.name)
-        version = await calls.version(card)
+    name, version = await ask_card(endpoint, spec.name, timeout_s=TIMING.probe_silence_s, wait_s=spec.wait_s)
     endpoints = [endpoint.base]
     if is_vllm(version) or spec.ca_bundle is not None:
         return {"engine": "vllm", "endpoints": endpoints} | ({"name": spec.name} if spec.name else {}), version
-    return {"engine": "litellm", "name": f"openai/{card['id']}", "endpoints": endpoints}, version
+    return {"engine": "litellm", "name": f"openai/{name}", "endpoints": endpoints}, version
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:
@@ -83,7 +80,8 @@ async def _ask_name(spec: ModelSpec) -> str:
     fault: EngineError | None = None
     for endpoint in endpoints:
         try:
-            return await ask_name(endpoint, timeout_s=min(TIMING.probe_silence_s, spec.timeout_s), wait_s=spec.wait_s)
+            timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
+            return (await ask_card(endpoint, None, timeout_s=timeout_s, wait_s=spec.wait_s))[0]
         except EndpointSilentError as error:
             fault = fault or error
     assert fault is not None  # noqa: S101 - a spec means one server at least

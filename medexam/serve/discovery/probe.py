@@ -1,35 +1,51 @@
-"""What a server really honours, found by asking.
+"""What a server really honours, found by asking it.
 
 Servers ignore fields that they do not know and still answer 200, so a constraint is believed only when an impossible
 choice comes back as asked. Everything is asked at the start of a run and by `medexam doctor`, in well under a second
-on a server that is not busy. This module knows what is asked; `server_calls` asks it.
+on a server that is not busy. A refusal is an answer, and what the server said is kept.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from medexam.errors import EndpointSilentError, EndpointUnreachableError, LogprobsUnavailableError
+import httpx
+
+from medexam.errors import (
+    CallError,
+    EndpointSilentError,
+    EndpointUnreachableError,
+    LogprobsUnavailableError,
+    TransportError,
+)
+from medexam.inputs import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage
-from medexam.model_identity import Behaviour, ModelIdentity
-from medexam.serve.discovery.behaviour import DIALOGUE, TEXT_FIELDS, hash_dialogue, read_behaviour
 from medexam.serve.discovery.capabilities import Capabilities, is_vllm
 from medexam.serve.discovery.requests import (
+    CHAT,
+    DIALOGUE,
     LIMITS,
+    LOADING,
+    TEXT_FIELDS,
     find_limit,
     find_native_forms,
     find_neutral,
+    first_message,
+    hash_dialogue,
     keeps_system,
+    read_behaviour,
     reads_pictures,
+    rename_limit,
     shows_thinking,
+    tell_of_wait,
 )
-from medexam.serve.discovery.server_calls import ServerCalls, open_calls
 from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_label
+from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.http_calls import MISFORMED
+from medexam.serve.network.http_calls import MISFORMED, reply_object
+from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
@@ -42,6 +58,12 @@ _NAMED = 9
 _GREETING_TOKENS = 32
 """Enough for a greeting, or for a thought to begin."""
 _STRUCTURED = "structured_outputs"
+_REFUSALS = (500, 501)
+"""What some servers answer to fields and messages that they do not take; asking again would not help."""
+_LOADS = re.compile(r"\bload", re.IGNORECASE)
+"""What servers say that answer HTTP 503 until their model is there."""
+_OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
+"""What servers of these kinds call the owner of their models."""
 
 
 async def probe_endpoint(
@@ -70,10 +92,11 @@ async def probe_endpoint(
         ) from None
 
 
-async def ask_name(endpoint: Endpoint, *, timeout_s: float, wait_s: float) -> str:
-    """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
+async def ask_card(endpoint: Endpoint, name: str | None, *, timeout_s: float, wait_s: float) -> tuple[str, str | None]:
+    """Ask for the name of a model, None: of the only one, and the server's version; raises as `probe_endpoint` does."""
     async with _probing(endpoint, timeout_s, wait_s) as probe:
-        return str(probe.calls.choose_card(await probe.calls.models(None), None)["id"])
+        card = probe.choose_card(await probe.models(name), name)
+        return str(card["id"]), await probe.version(card)
 
 
 async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float | None = None) -> None:
@@ -84,7 +107,7 @@ async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_
     differences: list[str] = []
     for _ in range(2):
         async with _probing(endpoint, timeout_s, misformed=EndpointSilentError) as probe:
-            identity = await probe.identity(capabilities)
+            identity = (await probe.look_again(capabilities)).identity
         if capabilities.identity.shows_more_than(identity):
             raise EndpointSilentError(f"{endpoint.base} does not show which model it serves; wait until it is healthy")
         if not (differences := capabilities.identity.differences(identity)):
@@ -99,29 +122,75 @@ async def _probing(
     wait_s: float = 0.0,
     misformed: type[EndpointUnreachableError] = EndpointUnreachableError,
 ) -> AsyncIterator["_Probe"]:
-    """Open what asks a server; raises `misformed` where a reply has not the form of the protocol."""
-    async with open_calls(endpoint, timeout_s or TIMING.probe_silence_s, wait_s) as calls:
+    """Open what asks a server, whose first reply may take `wait_s`.
+
+    Its faults become `EndpointUnreachableError`, or `EndpointSilentError` if they may pass; `misformed` is raised where
+    a reply has not the form of the protocol.
+    """
+    timeout_s = timeout_s or TIMING.probe_silence_s
+    async with open_client(endpoint, timeout_s) as client:
+        probe = _Probe(client, endpoint, timeout_s, wait_s)
+        if wait_s > timeout_s:
+            probe.notice = asyncio.get_running_loop().call_later(TIMING.notice_s, tell_of_wait, endpoint.base, wait_s)
         try:
-            yield _Probe(calls)
+            yield probe
         except MISFORMED as error:
             raise misformed(
                 f"{endpoint.base} sent a reply that does not follow OpenAI's protocol ({error}); look into the "
                 "server's log, or give another address"
             ) from error
+        except (httpx.TransportError, *CURABLE) as error:
+            if (fault := certificate_fault(error)) is not None:
+                ca_note = f"known to {endpoint.ca_bundle}" if endpoint.ca_bundle else "known to this machine"
+                raise EndpointUnreachableError(
+                    f"the certificate of {endpoint.base} is not {ca_note} ({fault}); name a file with the certificate "
+                    "of its CA in model.ca_bundle"
+                ) from error
+            reason = str(error) or type(error).__name__
+            if not probe.answered:
+                raise EndpointSilentError(
+                    f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
+                    "wait until it is healthy, or correct the endpoint"
+                ) from error
+            occasion = f" when it was asked for {probe.lost}" if probe.lost else ""
+            raise EndpointSilentError(
+                f"the server at {endpoint.base} answered, then stopped answering{occasion} ({reason}); look into its "
+                "log, and start it again"
+            ) from error
+        finally:
+            if probe.notice is not None:
+                probe.notice.cancel()
 
 
-@dataclass
 class _Probe:
-    calls: ServerCalls
+    """An open connection to one server, and what is asked over it."""
+
+    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float, wait_s: float) -> None:
+        """Ask nothing yet; a reply of the model may take `wait_s`: it may load first, or serve others."""
+        self.client, self.endpoint = client, endpoint
+        self.timeout_s, self.wait_s = timeout_s, wait_s
+        self.model = ""
+        """What requests ask for."""
+        self.limit: str | None = None
+        """What the server calls the most tokens of a reply to a dialogue; None: the usual name."""
+        self.refusals: dict[str, str] = {}
+        """What was refused -> what the server said."""
+        self.answered = False
+        self.notice: asyncio.TimerHandle | None = None
+        """Says that the first reply of the model takes long, unless it comes."""
+        self.lost = ""
+        """What was asked when the connection was lost for good; empty if it was not."""
 
     async def capabilities(self, name: str | None, *, pictures: bool, tools: bool) -> Capabilities:
-        calls = self.calls
-        cards = await calls.models(name)
-        card = calls.choose_card(cards, name)
-        calls.model = card["id"]
-        version, letter = await _together(calls.version(card), self._letter())
-        vllm = is_vllm(version)
-        calls.limit = limit = LIMITS[0] if vllm else await find_limit(calls.chat)
+        """Ask everything."""
+        cards = await self.models(name)
+        card = self.choose_card(cards, name)
+        self.model = card["id"]
+        ids = self.ids({"prompt": _LETTER, "add_special_tokens": False})
+        version, letter_ids = await _together(self.version(card), ids)
+        # The token of a letter that no prompt asks for; None if the server does not tokenise.
+        letter, vllm = letter_ids[-1] if letter_ids else None, is_vllm(version)
+        self.limit = limit = LIMITS[0] if vllm else await find_limit(self.chat)
         system, repeats, empty, renders, allowed, echo, names_tokens, greeting, dialogue, behaviour = await _together(
             self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
@@ -130,19 +199,24 @@ class _Probe:
             self._obeys_allowed_tokens(letter),
             self._echoes(vllm),
             self._names_tokens(letter),
-            calls.chat({"messages": [_user("Say hello.")], "temperature": 0, "max_tokens": _GREETING_TOKENS}),
-            self._dialogue(),
-            self._behaviour(),
+            self.chat({"messages": [_user("Say hello.")], "temperature": 0, "max_tokens": _GREETING_TOKENS}),
+            *self._fixed(),
         )
         chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)]))
         if not cards and not chat and behaviour is None:
-            raise calls.no_server("no models")
-        forms = await find_native_forms(calls.chat) if tools else None
+            raise self._no_server("no models")
+        forms = await find_native_forms(self.chat) if tools else None
+
+        async def draws(fields: dict[str, Any]) -> bool:
+            if behaviour is not None:
+                return bool(await self._complete(_PROMPT, **fields))
+            return bool((await self.chat({"messages": [_user("Hello")], **fields})).get("choices"))
+
         return Capabilities(
-            endpoint=calls.endpoint.base,
+            endpoint=self.endpoint.base,
             server_version=version,
             models=tuple(entry["id"] for entry in cards),
-            model=calls.model,
+            model=self.model,
             source=card.get("root") or None,
             max_context=card.get("max_model_len"),
             system_turn=system,
@@ -152,7 +226,7 @@ class _Probe:
             renders=renders,
             allowed_token_ids=allowed,
             structured_outputs=await self._obeys_structured_outputs(renders),
-            neutral=await find_neutral(partial(self._draws, plain=behaviour is not None), vllm=vllm),
+            neutral=await find_neutral(draws, vllm=vllm),
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
@@ -160,85 +234,194 @@ class _Probe:
             thinks=shows_thinking(greeting) if chat else None,
             dialogue=dialogue,
             behaviour=behaviour,
-            sees=await reads_pictures(partial(calls.chat, feature="pictures")) if pictures else None,
+            sees=await reads_pictures(lambda body: self.chat(body, "pictures")) if pictures else None,
             takes_tools=forms and forms.takes_tools,
             takes_schema=forms and forms.takes_schema,
-            refusals=dict(calls.refusals),
+            refusals=dict(self.refusals),
         )
 
-    async def identity(self, capabilities: Capabilities) -> ModelIdentity:
+    async def look_again(self, capabilities: Capabilities) -> Capabilities:
         """Ask which model answers now, and nothing more; `capabilities` is what was seen before."""
         try:
-            cards = await self.calls.models(None if capabilities.models else capabilities.model)
+            cards = await self.models(None if capabilities.models else capabilities.model)
         except EndpointUnreachableError as error:
             # A server that restarts may answer anything for a while, which does not make it another model.
             raise EndpointSilentError(str(error)) from error
-        card = self.calls.choose_card(cards, capabilities.model)
-        self.calls.model = capabilities.model
-        dialogue, behaviour = await _together(self._dialogue(), self._behaviour())
+        card = self.choose_card(cards, capabilities.model)
+        self.model = capabilities.model
+        dialogue, behaviour = await _together(*self._fixed())
         changes = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
-        return capabilities.model_copy(update=changes).identity
+        return capabilities.model_copy(update=changes)
 
-    async def _dialogue(self) -> str | None:
-        body = {"messages": DIALOGUE, "return_token_strs": True}
-        return hash_dialogue(await self.calls.insist(f"{self.calls.endpoint.root}/tokenize", body, "tokens"))
+    async def version(self, card: Mapping[str, Any]) -> str | None:
+        """Ask for the server's kind and version, such as `vllm 0.32.0`; None if it says neither."""
+        owned_by = card.get("owned_by")
+        owner = _OWNERS.get(str(owned_by))
+        version = _object(await self._get(f"{self.endpoint.root}/version")).get("version")
+        if version:
+            return f"{owner or ('vllm' if owned_by is None else 'version')} {version}"
+        ollama = None if owner else _object(await self._get(f"{self.endpoint.root}/api/version")).get("version")
+        return f"ollama {ollama}" if ollama else owner
 
-    async def _behaviour(self) -> Behaviour | None:
-        """Ask twice, since what a server itself does not repeat is no difference."""
-        address = f"{self.calls.endpoint.base}/completions"
-        return read_behaviour(await _together(*(self.calls.insist(address, TEXT_FIELDS, "choices") for _ in "12")))
+    async def models(self, name: str | None) -> list[dict[str, Any]]:
+        """Ask for the entries of `/models`; none if it lists nothing that can be read, and the model has a `name`."""
+        address, loop = f"{self.endpoint.base}/models", asyncio.get_running_loop()
+        end = loop.time() + self.wait_s
+        while True:
+            reply = await self.client.get(address)
+            if reply.status_code not in LOADING or not _LOADS.search(reply.text) or loop.time() > end:
+                break
+            await asyncio.sleep(TIMING.poll_s)
+        self.answered = True
+        if reply.status_code in (401, 403):
+            raise EndpointUnreachableError(
+                f"{address} refuses the key (HTTP {reply.status_code}); "
+                "name the environment variable that holds it in model.api_key_env, or the file in model.api_key_file"
+            )
+        if reply.status_code in LOADING:
+            raise EndpointSilentError(f"{address} answers HTTP {reply.status_code}; wait until the server is healthy")
+        if (redirect := redirect_fault(reply)) is not None:
+            raise EndpointUnreachableError(redirect)
+        cards = _object(reply).get("data")
+        if isinstance(cards, list) and all(isinstance(card, dict) and card.get("id") for card in cards):
+            return [{**card, "id": str(card["id"])} for card in cards]
+        if name is None:
+            raise self._no_server(f"HTTP {reply.status_code}", ", or name its model in model.name (doctor: --model)")
+        return []
 
-    async def _letter(self) -> int | None:
-        """Return the token of the letter that no prompt asks for; None if the server does not tokenise."""
-        ids = await self.calls.ids({"prompt": _LETTER, "add_special_tokens": False})
-        return ids[-1] if ids else None
+    def choose_card(self, cards: list[dict[str, Any]], name: str | None) -> dict[str, Any]:
+        """Choose the entry with this name, or the only one if it is None; raises `EndpointUnreachableError`.
+
+        A server that lists no models is taken to serve the one that is named.
+        """
+        names = ", ".join(card["id"] for card in cards)
+        if name is None and len(cards) != 1:
+            raise EndpointUnreachableError(
+                f"{self.endpoint.base} serves {len(cards)} models ({names or 'none'}); name one in model.name"
+            )
+        for card in cards or [{"id": name}]:
+            if name in (None, card["id"]):
+                return card
+        raise EndpointUnreachableError(
+            f"{self.endpoint.base} serves {names}, not {name}; "
+            "correct model.name or model.endpoints, or leave model.name out to take the only one"
+        )
+
+    def _no_server(self, answer: str, another_way: str = "") -> EndpointUnreachableError:
+        return EndpointUnreachableError(
+            f"something answers at {self.endpoint.base}/models ({answer}), but not as an OpenAI-compatible server; "
+            f"correct the endpoint, or start a server with `medexam serve`{another_way}"
+        )
+
+    async def post(self, address: str, body: Mapping[str, Any], part: str = "", feature: str = "") -> dict[str, Any]:
+        """Post a body and return the reply's object, empty if the server refuses; repeat a call that meets a passing
+        fault, and once more one whose reply lacks its main `part`.
+
+        `feature` is asked for; if it is refused, it stands in `refusals`.
+        """
+        writes = address.endswith("/completions")
+        silence_s = max(self.timeout_s, self.wait_s) if writes else self.timeout_s
+
+        async def attempt() -> dict[str, Any]:
+            try:
+                timeout = httpx.Timeout(self.timeout_s, read=silence_s)
+                call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
+                return await reply_object(call, address)
+            except CallError as fault:
+                if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
+                    raise
+                if feature:
+                    message = " ".join(fault.message.split()).removeprefix(f"HTTP {fault.status}")[:600]
+                    self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
+                return {}
+
+        try:
+            reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
+            if part and reply and not reply.get(part):
+                reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
+        except TransportError:
+            self.lost = feature or address.removeprefix(self.endpoint.root)
+            raise
+        if writes and reply and self.notice is not None:
+            self.notice.cancel()
+        return reply
+
+    async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
+        """Post as `post` does, to where dialogues are answered."""
+        return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), feature=feature)
+
+    async def ids(self, body: Mapping[str, Any]) -> list[int]:
+        """Tokenise a prompt or messages by `/tokenize`; empty if it refuses."""
+        return list((await self.post(f"{self.endpoint.root}/tokenize", body)).get("tokens") or [])
+
+    async def _complete(self, prompt: str | list[list[int]], feature: str = "", **body: Any) -> dict[str, Any]:
+        """Ask for a completion and return its choice, empty if there is none."""
+        fields = {"prompt": prompt, "temperature": 0, **body}
+        reply = await self.post(f"{self.endpoint.base}/completions", fields, "choices", feature)
+        return next(iter(reply.get("choices") or ()), {})
+
+    async def _text(self, ids: list[int]) -> str:
+        return str((await self.post(f"{self.endpoint.root}/detokenize", {"tokens": ids})).get("prompt", ""))
+
+    async def _get(self, address: str) -> httpx.Response:
+        try:
+            return await self.client.get(address)
+        except httpx.TimeoutException:
+            raise
+        except httpx.TransportError:
+            # A server that has just answered HTTP 500 may close the connection behind it.
+            return await self.client.get(address)
+
+    def _fixed(self) -> tuple[Any, Any]:
+        """Ask what becomes of the fixed dialogue, and of the fixed text: twice, since what a server itself does not
+        repeat is no difference.
+        """
+
+        async def dialogue() -> str | None:
+            body = {"messages": DIALOGUE, "return_token_strs": True}
+            return hash_dialogue(await self.post(f"{self.endpoint.root}/tokenize", body, "tokens"))
+
+        async def behaviour() -> Any:
+            calls = (self.post(f"{self.endpoint.base}/completions", TEXT_FIELDS, "choices") for _ in "12")
+            return read_behaviour(await _together(*calls))
+
+        return dialogue(), behaviour()
 
     async def _accepts(self, messages: list[ChatMessage]) -> bool:
-        ids = await self.calls.ids({"messages": messages})
-        if ids:
-            return _SYSTEM in await self.calls.text(ids)
-        return "choices" in await self.calls.chat({"messages": messages, "max_tokens": 1})
+        if ids := await self.ids({"messages": messages}):
+            return _SYSTEM in await self._text(ids)
+        return "choices" in await self.chat({"messages": messages, "max_tokens": 1})
 
     async def _keeps_system(self) -> bool:
         """Return whether a system message reaches the model: the tokens show it, or else their number."""
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]
         accepted = await self._accepts(turns)
-        if not accepted or await self.calls.ids({"messages": turns}):
+        if not accepted or await self.ids({"messages": turns}):
             return accepted
-        return await keeps_system(self.calls.chat)
+        return await keeps_system(self.chat)
 
     async def _renders(self) -> bool:
-        ids = await self.calls.ids(
-            {"messages": [_user("Hello"), {"role": "assistant", "content": "Hi."}, _user("Bye?")]}
-        )
-        return bool(ids) and ids == await self.calls.ids(
-            {"prompt": await self.calls.text(ids), "add_special_tokens": False}
-        )
+        messages = [_user("Hello"), {"role": "assistant", "content": "Hi."}, _user("Bye?")]
+        ids = await self.ids({"messages": messages})
+        return bool(ids) and ids == await self.ids({"prompt": await self._text(ids), "add_special_tokens": False})
 
     async def _obeys_allowed_tokens(self, letter: int | None) -> bool:
         """Return whether an impossible token was chosen."""
         if letter is None:
             return False
-        choice = await self.calls.complete(_PROMPT, "allowed_token_ids", max_tokens=1, allowed_token_ids=[letter])
+        choice = await self._complete(_PROMPT, "allowed_token_ids", max_tokens=1, allowed_token_ids=[letter])
         return str(choice.get("text", "")).strip() == _LETTER
-
-    async def _draws(self, fields: dict[str, Any], *, plain: bool) -> bool:
-        """Return whether a plain text may be continued, else a dialogue be asked, with these fields."""
-        if plain:
-            return bool(await self.calls.complete(_PROMPT, **fields))
-        return bool((await self.calls.chat({"messages": [_user("Hello")], **fields})).get("choices"))
 
     async def _echoes(self, vllm: bool) -> int | None:
         """Return the alternatives to ask for so that a prompt is echoed with all probabilities; None: it never is.
 
         vLLM gives them with none; for others none means no probabilities at all.
         """
-        ids, alternatives = tuple(await self.calls.ids({"prompt": _PROMPT, "add_special_tokens": False})), int(not vllm)
-        choice = await self.calls.complete([[*ids]], "echo", **echo_fields(alternatives)) if ids else None
-        try:
+        ids, alternatives = tuple(await self.ids({"prompt": _PROMPT, "add_special_tokens": False})), int(not vllm)
+        choice = await self._complete([[*ids]], "echo", **echo_fields(alternatives)) if ids else None
+        with suppress(LogprobsUnavailableError):
             return alternatives if choice and read_echo(choice, ids) else None
-        except LogprobsUnavailableError:
-            return None
+        return None
 
     async def _names_tokens(self, letter: int | None) -> bool:
         """Return whether a request may name tokens, and is told their log-probabilities."""
@@ -246,22 +429,19 @@ class _Probe:
             return False
         token_ids = [letter, *range(max(letter - _NAMED, 0), letter)]
         fields = {"logprobs": 1, "logprob_token_ids": token_ids, "return_tokens_as_token_ids": True}
-        choice = await self.calls.complete(_PROMPT, "logprob_token_ids", max_tokens=1, **fields)
-        try:
+        choice = await self._complete(_PROMPT, "logprob_token_ids", max_tokens=1, **fields)
+        with suppress(LogprobsUnavailableError):
             return bool(choice) and bool(read_label(choice, None, token_ids))
-        except LogprobsUnavailableError:
-            return False
+        return False
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         """Ask on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
         if renders:
-            constraint: dict[str, Any] = {"structured_outputs": {"choice": [_WORD]}}
-            return (await self.calls.complete(_PROMPT, _STRUCTURED, max_tokens=16, **constraint)).get("text") == _WORD
-        fields = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16}
+            choice: Any = {"structured_outputs": {"choice": [_WORD]}}
+            return (await self._complete(_PROMPT, _STRUCTURED, max_tokens=16, **choice)).get("text") == _WORD
         constraint = {"structured_outputs": {"regex": f"{_WORD[0]}({_WORD[1:]})"}}
-        reply = await self.calls.chat({**fields, **constraint}, _STRUCTURED)
-        choice = (reply.get("choices") or [{}])[0]
-        return (choice.get("message") or {}).get("content") == _WORD
+        body = {"messages": [_user("Hello")], "temperature": 0, "max_tokens": 16, **constraint}
+        return first_message(await self.chat(body, _STRUCTURED)).get("content") == _WORD
 
 
 async def _together(*calls: Any) -> Any:
@@ -278,3 +458,11 @@ async def _together(*calls: Any) -> Any:
 
 def _user(content: str) -> ChatMessage:
     return {"role": "user", "content": content}
+
+
+def _object(reply: httpx.Response) -> dict[str, Any]:
+    """Return the JSON object of a successful reply, else an empty one."""
+    with suppress(UnreadableError):
+        body = parse_json(reply.content) if reply.status_code == httpx.codes.OK else {}
+        return body if isinstance(body, dict) else {}
+    return {}

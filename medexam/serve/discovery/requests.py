@@ -1,17 +1,53 @@
 """What is asked to find out what a server or a model does, and what its replies show.
 
 Servers drop messages and fields that they do not know, and still answer. So what is found out shows in counts of tokens
-or in a word that no model says. This module words requests and reads replies; the engines know how both travel.
+or in a word that no model says. A fixed text and a fixed dialogue tell a model from another of the same name. This
+module words requests and reads replies; the probe and the engines know how both travel.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import hashlib
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from medexam.model_calls import is_cut
+from medexam.model_calls import ChatMessage, is_cut
+from medexam.model_identity import Behaviour, mean_gap
 from medexam.serve.chat_messages import put_pictures
 from medexam.serve.choice_schema import IMPOSSIBLE, SCHEMA_TOKENS, choice_fields, parse_guided_choice
 from medexam.serve.thinking import OPENING
 
+_log = logging.getLogger(__name__)
+CHAT = "/chat/completions"
+"""Where dialogues are answered."""
+LOADING = (502, 503, 504)
+"""What a gateway answers while the server behind it is not there."""
+_TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
+"""Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
+HOSTED_TOKENS = 16
+"""Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
+DIALOGUE: list[ChatMessage] = [
+    {"role": "user", "content": " Name a bone.\n"},
+    {"role": "assistant", "content": "Fémur: 1"},
+    {"role": "user", "content": _TEXT},
+]
+TEXT_FIELDS = {
+    "prompt": _TEXT,
+    "echo": True,
+    "logprobs": 1,
+    "max_tokens": 2,
+    "temperature": 0,
+    "return_token_ids": True,
+}
+"""The body of a completions request that reads the fixed text and continues it."""
+_LEAST = 1e6
+"""Nats below zero that no token has."""
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_DATE = re.compile(
+    rf"\b(\d{{4}}-\d\d-\d\d|\d\d?[ -]({_MONTHS})[a-z]*[ -]\d{{4}}|({_MONTHS})[a-z]* \d\d?, \d{{4}}"
+    r"|\d\d?[/.]\d\d?[/.]\d{4})"
+)
+"""Some templates write the day into every prompt."""
 Ask = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 """Sends the body of a chat request, without its model; returns the reply's object, empty if it is refused."""
 TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
@@ -67,17 +103,18 @@ def first_message(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     return (reply.get("choices") or [{}])[0].get("message") or {}
 
 
+def _thoughts(message: Mapping[str, Any]) -> str:
+    return str(message.get("reasoning_content") or message.get("reasoning") or "")
+
+
 def shows_thinking(reply: Mapping[str, Any]) -> bool:
     """Return whether a model thought before it replied: it says so, or its budget is gone without a word."""
-    message, text = first_message(reply), str(first_message(reply).get("content") or "").strip()
-    thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
-    opened = text.startswith((OPENING, "[THINK]"))
-    cut = (
-        bool(reply.get("choices"))
-        and is_cut(reply["choices"][0].get("finish_reason"))
-        and not message.get("tool_calls")
-    )
-    return bool(str(thoughts).strip()) or opened or (cut and not text)
+    message = first_message(reply)
+    text = str(message.get("content") or "").strip()
+    if _thoughts(message).strip() or text.startswith((OPENING, "[THINK]")):
+        return True
+    cut = bool(reply.get("choices")) and is_cut(reply["choices"][0].get("finish_reason"))
+    return cut and not text and not message.get("tool_calls")
 
 
 async def keeps_system(ask: Ask) -> bool:
@@ -105,8 +142,7 @@ async def find_limit(ask: Ask) -> str | None:
         if reply.get("choices"):
             answered = True
             count, message = (reply.get("usage") or {}).get("completion_tokens"), first_message(reply)
-            thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
-            length = len(f"{thoughts}{message.get('content') or ''}")
+            length = len(f"{_thoughts(message)}{message.get('content') or ''}")
             if count <= _TOKENS if is_count(count) and count else length <= _MOST_CHARACTERS:
                 return name
     return None if answered else LIMITS[0]
@@ -164,3 +200,49 @@ def _counts_more(reply: Mapping[str, Any], shorter: Mapping[str, Any]) -> bool:
     """Return whether a prompt cost more tokens than a shorter one; a server that counts none is believed."""
     count, shorter_count = ((answer.get("usage") or {}).get("prompt_tokens") for answer in (reply, shorter))
     return not (is_count(count) and is_count(shorter_count) and count and shorter_count) or bool(count > shorter_count)
+
+
+def hash_dialogue(reply: Mapping[str, Any]) -> str | None:
+    """Hash of the rendered dialogue as `/tokenize` gave it, dates left out; None if it gave none."""
+    if words := _list(reply, "token_strs"):
+        # Byte-level tokenizers write a space as Ġ, sentencepiece writes it as ▁.
+        text = _DATE.sub("<date>", "".join(map(str, words)).replace("Ġ", " ").replace("▁", " "))
+    elif ids := reply.get("tokens"):
+        text = " ".join(map(str, ids))
+    else:
+        return None
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+
+
+def read_behaviour(replies: Sequence[Mapping[str, Any]]) -> Behaviour | None:
+    """Read what two completions requests of `TEXT_FIELDS` brought; None if one of them brought nothing."""
+    if not all(reply.get("choices") for reply in replies):
+        return None
+    readings = []
+    for choice in (reply["choices"][0] for reply in replies):
+        tokens = tuple(token for token in _list(choice, "prompt_token_ids") if isinstance(token, int))
+        values = _list(choice.get("logprobs"), "token_logprobs")
+        # A server that does not echo gives the continuation's alone.
+        logprobs = values[1 : len(tokens)] if values and values[0] is None and tokens else []
+        if not all(isinstance(value, int | float) and abs(value) <= _LEAST for value in logprobs):
+            logprobs = []
+        continuation = str(choice.get("text") or "").removeprefix(_TEXT)
+        readings.append((tokens, tuple(round(float(value), 4) for value in logprobs), continuation))
+    (tokens, first, reply), (_, second, other_reply) = readings
+    noise = mean_gap(first, second) if first and second else 0.0 if reply == other_reply else None
+    return Behaviour(tokens=tokens, logprobs=first, reply=reply, noise=noise)
+
+
+def tell_of_wait(place: str, wait_s: float) -> None:
+    """Say that a first reply is waited for."""
+    _log.warning(
+        "medexam: warning: %s has not replied yet: it may load its model; waiting up to %.0f s (model.wait_s)",
+        place,
+        wait_s,
+    )
+
+
+def _list(holder: object, name: str) -> list[Any]:
+    """Return a list that a part of a reply holds; empty if it holds none."""
+    value = holder.get(name) if isinstance(holder, Mapping) else None
+    return value if isinstance(value, list) else []

@@ -19,12 +19,10 @@ from medexam.errors import (
     LogprobsUnavailableError,
 )
 from medexam.serve.chat_messages import no_sight, no_template
-from medexam.serve.discovery.behaviour import DIALOGUE
 from medexam.serve.discovery.capabilities import Capabilities
-from medexam.serve.discovery.finder import ServerFinder, find_endpoints
 from medexam.serve.discovery.probe import check_same, probe_endpoint
-from medexam.serve.discovery.requests import rename_limit, shows_thinking
-from medexam.serve.discovery.server_calls import CHAT
+from medexam.serve.discovery.registry import ServerFinder, find_endpoints
+from medexam.serve.discovery.requests import CHAT, DIALOGUE, rename_limit, shows_thinking
 from medexam.serve.engines.prompt_text import Renderer, ServerRenderer, build_renderer
 from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.network.endpoints import Endpoint

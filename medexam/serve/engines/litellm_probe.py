@@ -28,17 +28,19 @@ from medexam.model_calls import ChatMessage, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.chat_messages import no_sight
 from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, ChoiceForm
-from medexam.serve.discovery.behaviour import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.discovery.requests import (
+    DIALOGUE,
+    HOSTED_TOKENS,
     LIMITS,
+    LOADING,
     find_limit,
     find_native_forms,
     keeps_system,
     reads_pictures,
     shows_thinking,
+    tell_of_wait,
 )
-from medexam.serve.discovery.server_calls import LOADING, tell_of_wait
 from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm

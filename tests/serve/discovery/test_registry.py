@@ -35,7 +35,7 @@ def test_what_is_added_is_read_by_another(registry: Registry) -> None:
     registry.add(one)
     registry.add(two, loads)
     other = Registry(registry.path)
-    assert (other.read(), other.read_loading()) == ((one, two), (loads,))
+    assert (other.read(), other.read(ready=False)) == ((one, two), (loads,))
     registry.remove(one.address, "http://nobody/v1")
     assert registry.read() == (two,)
     registry.add(entry(AWAY, model="after"))

@@ -57,7 +57,7 @@ def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regist
     launch = plan("--loads-until", str(tmp_path / "seen"))
 
     def progress(_seconds: float, line: str) -> None:
-        addresses = [one.address for one in registry.read_loading()]
+        addresses = [one.address for one in registry.read(ready=False)]
         if (registry.read(), addresses) == ((), [launch.address]) and line.startswith("loading"):
             (tmp_path / "seen").touch()
 
@@ -78,7 +78,7 @@ def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regist
         assert "VLLM_API_KEY" not in os.environ
     assert (tmp_path / "seen").exists()
     assert len(pids) > 2
-    assert registry.read() == registry.read_loading() == ()
+    assert registry.read() == registry.read(ready=False) == ()
     assert not running(tmp_path)
     assert server.log.name == f"vllm-{launch.port}.log"
     assert "with a key" in server.log.read_text()

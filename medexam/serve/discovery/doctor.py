@@ -10,18 +10,15 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from medexam.errors import AnswerFormatError, CallError, EndpointSilentError, EngineError
 from medexam.event_loop import background_loop
-from medexam.frozen_model import FrozenModel
 from medexam.serve.discovery.capabilities import Capabilities, HostedCapabilities
-from medexam.serve.discovery.finder import named_endpoints
 from medexam.serve.discovery.probe import probe_endpoint
-from medexam.serve.discovery.registry import Registry, local_registry
+from medexam.serve.discovery.registry import Registry, local_registry, named_endpoints
 from medexam.serve.discovery.requests import UNLIMITED
 from medexam.serve.engines.litellm import LiteLLMEngine
 from medexam.serve.engines.litellm_calls import get_litellm
@@ -34,7 +31,8 @@ from medexam.specs.validation import validate
 _PROVIDER = re.compile(r"([a-z][a-z0-9_]*)/.+")
 
 
-class Diagnosis(FrozenModel):
+@dataclass
+class Diagnosis:
     """What was found out about one server or hosted model."""
 
     place: str
@@ -45,7 +43,7 @@ class Diagnosis(FrozenModel):
     """The fault is that nobody answers now."""
     record: Capabilities | HostedCapabilities | None = None
     """What it takes, as far as it is known; None where nothing is."""
-    spec: dict[str, Any] = Field(default_factory=dict)
+    spec: dict[str, Any] = field(default_factory=dict)
     """The `model` part of a spec that asks it."""
 
     @property
@@ -54,6 +52,17 @@ class Diagnosis(FrozenModel):
         if self.record is None or self.fault is not None:
             return ()
         return tuple(_advise(self.record) if isinstance(self.record, Capabilities) else _advise_hosted(self.record))
+
+    def flatten(self) -> dict[str, Any]:
+        """Return it as JSON: its record's own fields, what they mean in words, the fault and the advice."""
+        fields: dict[str, Any] = {"place": self.place, "fault": self.fault, "silent": self.silent, "spec": self.spec}
+        fields["advice"] = list(self.advice)
+        if (record := self.record) is None:
+            return fields
+        words = {"guided_by": record.guided_by, "ways": record.describe()}
+        if isinstance(record, Capabilities):
+            words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
+        return {**record.model_dump(mode="json"), **words, **fields}
 
 
 def find_targets(
@@ -70,43 +79,32 @@ def find_targets(
     `EngineError` if a registry cannot be read or lists no server.
     """
     specs: dict[str, ModelSpec] = {}
-
-    def add(place: str, name: str | None, key_file: Path | None = None) -> None:
-        key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
-        if _is_hosted(place):
-            specs[place] = validate(ModelSpec, {"engine": "litellm", "name": place, **key})
-            return
-        fields = {"engine": "vllm", "name": name, "endpoints": (place,), "ca_bundle": ca_bundle, **key}
-        spec = validate(ModelSpec, fields)
-        specs.setdefault(named_endpoints(spec)[0].base, spec)
-
     for place in places or (f"{REGISTRY}{local_registry().path}",):
-        if not place.startswith(REGISTRY):
-            add(place, model)
-            continue
-        registry = Registry(Path(place.removeprefix(REGISTRY)))
-        servers = [one for one in registry.read() if model in (None, one.model)]
-        if not servers:
-            raise EngineError(
-                f"no server{f' of {model}' if model else ''} is registered in {registry.path}; start one with "
-                "`medexam serve MODEL`, or name an endpoint such as http://127.0.0.1:8000/v1"
-            )
-        for server in servers:
-            add(server.address, server.model, server.key_file)
+        servers: list[tuple[str, str | None, Path | None]] = [(place, model, None)]
+        if place.startswith(REGISTRY):
+            registry = Registry(Path(place.removeprefix(REGISTRY)))
+            listed = [one for one in registry.read() if model in (None, one.model)]
+            servers = [(one.address, one.model, one.key_file) for one in listed]
+            if not servers:
+                raise EngineError(
+                    f"no server{f' of {model}' if model else ''} is registered in {registry.path}; start one with "
+                    "`medexam serve MODEL`, or name an endpoint such as http://127.0.0.1:8000/v1"
+                )
+        for address, name, key_file in servers:
+            key = {"api_key_env": api_key_env, "api_key_file": api_key_file or (None if api_key_env else key_file)}
+            match = _PROVIDER.fullmatch(address)
+            # litellm, which knows the providers, takes seconds to load: what opens as an address does is none.
+            if match and match[1] in {str(getattr(one, "value", one)) for one in get_litellm().provider_list}:
+                specs[address] = validate(ModelSpec, {"engine": "litellm", "name": address, **key})
+                continue
+            fields = {"engine": "vllm", "name": name, "endpoints": (address,), "ca_bundle": ca_bundle, **key}
+            spec = validate(ModelSpec, fields)
+            specs.setdefault(named_endpoints(spec)[0].base, spec)
     return tuple(specs.values())
 
 
-def _is_hosted(name: str) -> bool:
-    """Return whether a text names a hosted model, as PROVIDER/MODEL, and not a server's address."""
-    match = _PROVIDER.fullmatch(name)
-    # litellm, which knows the providers, takes seconds to load: what opens as an address does is none.
-    if match is None:
-        return False
-    return match[1] in {str(getattr(provider, "value", provider)) for provider in get_litellm().provider_list}
-
-
 async def diagnose(targets: Sequence[ModelSpec]) -> list[Diagnosis]:
-    """Find out everything about each target; raises the first one's fault if none can be asked."""
+    """Find out everything about each target."""
     return list(await asyncio.gather(*(background_loop().run_async(_examine(target)) for target in targets)))
 
 
@@ -122,14 +120,12 @@ def compare_servers(diagnoses: Sequence[Diagnosis]) -> list[str]:
 
 def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
     """Write the shell line that asks a few questions of the first that can be asked; None if none can be."""
-    usable = [diagnosis for diagnosis in diagnoses if diagnosis.fault is None and diagnosis.record is not None]
-    if not usable:
+    usable = [one for one in diagnoses if one.fault is None and one.record is not None]
+    if not usable or (record := usable[0].record) is None:
         return None
-    record, model = usable[0].record, dict(usable[0].spec)
-    assert record is not None  # noqa: S101
-    settings = [f"program.answer_format={'guided' if record.guided_by else 'free'}"]
+    model, settings = dict(usable[0].spec), [f"program.answer_format={'guided' if record.guided_by else 'free'}"]
     if isinstance(record, Capabilities):
-        model["endpoints"] = [one.place for one in usable if getattr(one.record, "endpoint", None)]
+        model["endpoints"] = [one.place for one in usable if isinstance(one.record, Capabilities)]
         if not record.chat:
             settings = ["program.kind=likelihood", "program.chat_template=false"]
     elif record.fixed_temperature is not None:
@@ -138,37 +134,26 @@ def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
     return " ".join(["medexam run", SAMPLE.name, "--limit 5", *(f"--set {shlex.quote(word)}" for word in words)])
 
 
-def flatten(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    """Return a diagnosis as JSON: its record's own fields, what they mean in words, the fault and the advice."""
-    record = diagnosis.record
-    fields = {} if record is None else record.model_dump(mode="json")
-    words: dict[str, Any] = {} if record is None else {"guided_by": record.guided_by, "ways": record.describe()}
-    outcome = diagnosis.model_dump(mode="json", exclude={"record"})
-    if isinstance(record, Capabilities):
-        words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
-    return {**fields, **words, **outcome, "advice": list(diagnosis.advice)}
-
-
 async def _examine(target: ModelSpec) -> Diagnosis:
     place = named_endpoints(target)[0].base if target.endpoints else target.name or ""
     key = {"api_key_env": target.api_key_env, "api_key_file": target.api_key_file, "ca_bundle": target.ca_bundle}
-    fields: dict[str, Any] = {"engine": target.engine, "name": target.name}
+    fields: Mapping[str, Any] = {"engine": target.engine, "name": target.name}
     version = None
     try:
         if target.endpoints:
             fields, version = await look_at_server(target)
-        spec = validate(ModelSpec, fields | key)
+        spec = validate(ModelSpec, {**fields, **key})
         model = {**fields, **{name: str(value) for name, value in key.items() if value is not None}}
         if spec.engine == "vllm":
             capabilities = await probe_endpoint(named_endpoints(spec)[0], spec.name, pictures=True, wait_s=spec.wait_s)
-            return Diagnosis(place=place, record=capabilities, spec=model)
+            return Diagnosis(place, record=capabilities, spec=model)
         record, fault = await _ask_hosted(spec)
         if record.fixed_temperature is not None:
             record, fault = await _ask_hosted(spec.model_copy(update={"temperature": record.fixed_temperature}))
         record = record.model_copy(update={"server_version": version})
-        return Diagnosis(place=place, record=record, fault=fault, spec=model)
+        return Diagnosis(place, record=record, fault=fault, spec=model)
     except EngineError as error:
-        return Diagnosis(place=place, fault=str(error), silent=isinstance(error, EndpointSilentError))
+        return Diagnosis(place, str(error), isinstance(error, EndpointSilentError))
 
 
 async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
@@ -223,10 +208,10 @@ def _advise(record: Capabilities) -> Iterator[str]:
         "echo": (record.echo_logprobs is not None, "no log-probabilities of texts can be read"),
         "logprob_token_ids": (record.names_tokens, "option numbers are not read at one place"),
     }
-    for field, (honoured, cost) in costs.items():
+    for field_name, (honoured, cost) in costs.items():
         if not honoured:
-            refusal = record.refusals.get(field)
+            refusal = record.refusals.get(field_name)
             manner = f"refused ({refusal})" if refusal else "ignored"
-            yield f"{field} is {manner}, so {cost}: upgrade to vLLM 0.29 or later"
+            yield f"{field_name} is {manner}, so {cost}: upgrade to vLLM 0.29 or later"
     if record.guided_by == "prefill" and not record.structured_outputs:
         yield "only choices that are single tokens can be enforced: upgrade to vLLM 0.12 or later"
