@@ -114,8 +114,8 @@ def test_a_context_that_does_not_fit_is_refused_with_the_cards_that_it_takes(car
     message = r"takes 8 x 40 GB or 4 x 80 GB or 2 x 141 GB, .* ask for a shorter context with -- --max-model-len N"
     with pytest.raises(EngineError, match=message):
         plan_server("llama-3.1-70b", flags=["--max-model-len", "131072"])
-    launch = plan_server("llama-3.1-70b", flags=["--max-model-len", "40000"])
-    assert launch.command[-2:] == ("--max-model-len", "40000")
+    launch = plan_server("llama-3.1-70b", flags=["--max-model-len", "16000"])
+    assert launch.command[-2:] == ("--max-model-len", "16000")
 
 
 def test_cards_that_others_use_are_left_alone(cards, monkeypatch: pytest.MonkeyPatch) -> None:
