@@ -90,7 +90,7 @@ def compare(
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.comparison_tables import comparison_blocks, comparison_latex, paired_report
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
+    from medexam.experiments.store.run_folder import default_runs_dir, run_paths
 
     margin = None if fail_if is None else parse_gate(fail_if)
     finders = find_further(**vars(sections))

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from medexam.datasets.locating import find_files
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.files import cache_dir
 from medexam.plugins import find_broken_parts
 from medexam.serve.launch.memory import find_gpus

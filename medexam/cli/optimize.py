@@ -48,7 +48,7 @@ def optimize(
     from medexam.experiments.optimize.optimizer import optimize as carry_out
     from medexam.experiments.optimize.plan import plan_optimization
     from medexam.experiments.optimize.progress import TrialProgress
-    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import track_optimization
 
     root = runs_dir or default_runs_dir()

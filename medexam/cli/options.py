@@ -27,7 +27,7 @@ def complete_spec(incomplete: str) -> list[str]:
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     """List ids of runs in the runs directory that begin so, digests that do, and folders."""
-    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import default_runs_dir
 
     root = context.params.get("runs_dir") or default_runs_dir()
     ids = [child.name for child in root.iterdir() if (child / "spec.json").is_file()] if root.is_dir() else []

@@ -97,8 +97,7 @@ def report(
     from medexam.experiments.entry.report import Report
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
-    from medexam.experiments.store.run_folder import find_runs
+    from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
 
     check_endings({"--markdown": markdown, "--latex": latex, "--html": html, "--csv": csv})
     root = runs_dir or default_runs_dir()

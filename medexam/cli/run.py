@@ -281,7 +281,7 @@ def _plan_pending(run_name: str, specs: list[str] | None, settings: RunSettings)
     if root is not None and folder.is_dir() and folder.resolve().parent != root.resolve():
         raise SpecError(f"--resume {run_name} is outside --runs-dir {root}: leave out --runs-dir, or give the run's id")
     from medexam.experiments.plan.planner import plan_resume
-    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import default_runs_dir
 
     return _warn(plan_resume(run_name, runs_dir=root or default_runs_dir()))
 
@@ -314,13 +314,13 @@ def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> No
     from medexam.experiments.report.run_blocks import overview_blocks
     from medexam.experiments.report.run_tables import failure_tables
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.stored_run import describe_lookups, run_document
+    from medexam.experiments.store.stored_run import describe_lookups
 
     for run in runs:
         if (empty := describe_lookups(run.metrics)) is not None:
             print_notice(f"warning: {run.folder.name}: {empty}")
     if as_json:
-        print_json([run_document(run) for run in runs])
+        print_json([run.document() for run in runs])
     if as_json or not runs:
         return
     print_blocks(Terminal(), [*overview_blocks(runs), *failure_tables(runs)])
@@ -338,8 +338,8 @@ def _incomplete(spec: str, plan: "Plan", runs: "list[StoredRun]", stop: "Stop | 
     pending = {run.folder: run.metrics.failed + run.metrics.missing for run in runs}
     pending |= {planned.folder: len(planned.pending) for planned in plan.cells if planned.folder not in pending}
     folders = [folder for folder, count in pending.items() if count]
-    failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure.questions)
-    mostly = f"; most failures were {failures[0].kind}: {failures[0].example}" if failures else ""
+    failures = sorted((failure for run in runs for failure in run.failures), key=lambda failure: -failure["questions"])
+    mostly = f"; most failures were {failures[0]['kind']}: {failures[0]['example']}" if failures else ""
     if not folders:
         go_on = "nothing is left to ask"
     elif len(folders) == 1 and folders[0].exists():

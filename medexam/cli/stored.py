@@ -26,9 +26,8 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.current import current_run
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.run_folder import METRICS, runs_inside
-    from medexam.experiments.store.stored_run import load_run, run_document, stored_metrics
+    from medexam.experiments.store.run_folder import METRICS, default_runs_dir, runs_inside
+    from medexam.experiments.store.stored_run import load_run, stored_metrics
     from medexam.tables import NONE, Table, percent
 
     root = runs_dir or default_runs_dir()
@@ -43,7 +42,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
             if as_json:
                 whole = load_run(folder) if has_scores else current_run(folder, print_notice)
                 records.append((folder, whole.record))
-                documents.append(run_document(whole))
+                documents.append(whole.document())
                 continue
             # No answer of a run with scores is read.
             record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
@@ -88,8 +87,7 @@ def remove(
     For example:
         medexam rm 3c2aae
     """
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.run_folder import find_run, remove_runs
+    from medexam.experiments.store.run_folder import default_runs_dir, find_run, remove_runs
 
     root = runs_dir or default_runs_dir()
     folders = list(dict.fromkeys(find_run(run, root) for run in runs))
@@ -118,16 +116,14 @@ def show(
         medexam show 3c2aae headqa-v1/2016/biology/8
     """
     from medexam.experiments.report.current import current_run
-    from medexam.experiments.store.paths import default_runs_dir
-    from medexam.experiments.store.run_folder import find_run
-    from medexam.experiments.store.stored_run import run_document
+    from medexam.experiments.store.run_folder import default_runs_dir, find_run
 
     folder = find_run(run, runs_dir or default_runs_dir())
     if question is not None:
         _show_question(folder, question, as_json=as_json)
         return
     stored_run = current_run(folder, print_notice)
-    print_json(run_document(stored_run)) if as_json else _print_run(stored_run)
+    print_json(stored_run.document()) if as_json else _print_run(stored_run)
 
 
 def _print_run(stored_run: "StoredRun") -> None:
@@ -157,7 +153,7 @@ def _show_question(folder: "RunFolder", query: str, *, as_json: bool) -> None:
     """Print one question with what was answered to it."""
     from medexam.cli.items import print_prediction, print_question, print_task
     from medexam.experiments.entry.terminal import Terminal
-    from medexam.experiments.store.data_changes import load_items
+    from medexam.experiments.store.items import load_items
     from medexam.questions import Question
 
     record, predictions = folder.read_record(), folder.read_predictions()
@@ -215,8 +211,7 @@ def board(
     from medexam.experiments.entry.terminal import Terminal
     from medexam.experiments.report.leaderboard import make_leaderboard
     from medexam.experiments.report.shown import print_blocks
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
-    from medexam.experiments.store.run_folder import find_runs
+    from medexam.experiments.store.run_folder import default_runs_dir, find_runs, run_paths
 
     root = runs_dir or default_runs_dir()
     leaderboard = make_leaderboard(read_current(find_runs(run_paths(runs, root) if runs else [root])))

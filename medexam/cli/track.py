@@ -33,8 +33,7 @@ def track(
         medexam track 3c2aae
     """
     from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
-    from medexam.experiments.store.paths import default_runs_dir, run_paths
-    from medexam.experiments.store.run_folder import RunFolder, find_runs
+    from medexam.experiments.store.run_folder import RunFolder, default_runs_dir, find_runs, run_paths
     from medexam.experiments.track import default_tracking_uri, track_optimization, track_runs
 
     optimizations: dict[Path, None] = {}
@@ -78,7 +77,7 @@ def ui(
     """
     if tracking_uri is not None:
         refuse(context, {"runs_dir"}, "--tracking-uri names another store: leave out one of the two")
-    from medexam.experiments.store.paths import default_runs_dir
+    from medexam.experiments.store.run_folder import default_runs_dir
     from medexam.experiments.track import default_tracking_uri, own_tracking_uri, serve_ui
     from medexam.files import host_name
 

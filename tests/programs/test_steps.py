@@ -279,12 +279,12 @@ def test_two_models_are_kept_like_one(spec_of, tmp_path) -> None:
     weak = sum(reply.prompt_tokens + reply.completion_tokens for reply in replies if not reply.asked)
     assert further["prompt_tokens"] + further["completion_tokens"] == strong
     dollars = strong * 1e-3 + weak * 1e-6
-    assert run.stored.costs.usd.total == pytest.approx(dollars)
+    assert run.stored.costs["usd"]["total"] == pytest.approx(dollars)
     many = {**spec_of(steps), "dataset": {"name": "headqa_sample"}}
     limits = medexam.Limits(cost=dollars)
     (cut,) = medexam.run(many, runs_dir=tmp_path / "cut", progress=False, track=False, limits=limits)
     assert 1 <= len(cut.predictions) < 120, "a limit counts the dollars of every model"
-    assert cut.stored.costs.usd.total <= dollars
+    assert cut.stored.costs["usd"]["total"] <= dollars
     entry = lambda **strong: medexam.plan(spec_of(steps, **strong), runs_dir=tmp_path / "runs").cells[0]  # noqa: E731
     assert (entry()["owed"], entry()["run_id"]) == (0, run.id)
     assert entry(temperature=0.2)["run_id"] != run.id

@@ -74,7 +74,7 @@ def judge_errors(
                 "run": stored.folder.name,
                 "metrics": stored.metrics.model_dump(mode="json"),
                 "agreement": agreements,
-                "costs": None if stored.costs is None else stored.costs.to_json(),
+                "costs": stored.costs,
                 "instructions": text,
             }
         )

@@ -102,8 +102,8 @@ def write_sheets(path: Path, items: Sequence[AuditItem], raters: int, seed: int,
                 order = sorted(by_code, key=lambda code, sheet=sheet: draw_lot(seed, f"{sheet}/{code}"))  # type: ignore[misc]
                 ordered = ((code, by_code[code]) for code in order)
                 rows = [(code, i.question, i.reference, i.reply, "", "", "") for code, i in ordered]
-                folder.write_bytes(f"{sheet}.csv", render_sheet(COLUMNS, rows))
-            folder.write_text(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
+                folder.write(f"{sheet}.csv", render_sheet(COLUMNS, rows))
+            folder.write(INSTRUCTIONS, Path(__file__).with_name(INSTRUCTIONS).read_text(encoding="utf-8"))
             folder.write_json(KEY, key.model_dump(mode="json"))
     except OSError as error:
         raise RunFolderError(f"cannot make {path} ({error}): choose another folder with --out") from None

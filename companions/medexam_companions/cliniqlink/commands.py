@@ -38,7 +38,7 @@ def score_submission(
     For example:
         medexam cliniqlink score teams/one
     """
-    from medexam.experiments import default_runs_dir, run_document
+    from medexam.experiments import default_runs_dir
     from medexam_companions.cliniqlink.submissions import format_table, overall_text, read_submissions
 
     entries = read_submissions([submission], data, runs_dir or default_runs_dir(), missing)
@@ -48,7 +48,7 @@ def score_submission(
         documents = [
             {
                 "submission": entry.name,
-                **run_document(entry.run),
+                **entry.run.document(),
                 "metrics": entry.metrics.model_dump(mode="json"),
                 "absent": list(entry.absent),
                 "missing": missing,

@@ -19,7 +19,7 @@ from medexam.experiments.evaluate.identity import metric_name
 from medexam.experiments.evaluate.planning import plan_evaluation
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track import track_runs
 from medexam.library_logging import errors_only
@@ -202,13 +202,13 @@ def _collect(
     scores = [score for _, _, score in results if score is not None]
     run_id, failures = stored.folder.name, stored.failures
     if not scores:
-        failure = next((failure.example for failure in failures), "nothing was asked")
+        failure = next((failure["example"] for failure in failures), "nothing was asked")
         raise EngineError(f"{run_id}: no example is scored: {failure}; the same call asks them again")
-    faults = sum(failure.questions for failure in failures if failure.boundary == "client")
+    faults = sum(failure["questions"] for failure in failures if failure["boundary"] == "client")
     faults += sum(bool(predictions[key].reason == "faulted") for key in keys if key in predictions)
     evaluation = Evaluation(round(100 * sum(scores) / len(scores), 2), results, Run(stored), faults, stop)
     if evaluation.pending:
-        kinds = "; ".join(f"{failure.questions} {failure.kind}: {failure.example:.200}" for failure in failures)
+        kinds = "; ".join(f"{each['questions']} {each['kind']}: {each['example']:.200}" for each in failures)
         why = f" ({kinds or stop})" if kinds or stop else ""
         write_notice(
             f"{run_id}: {evaluation.pending} of {len(keys)} examples are pending{why}: the same call asks them"

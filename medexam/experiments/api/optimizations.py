@@ -10,7 +10,7 @@ from medexam.experiments.optimize.optimizer import optimize as carry_out
 from medexam.experiments.optimize.plan import plan_optimization
 from medexam.experiments.optimize.progress import TrialProgress
 from medexam.experiments.report.shown import Block, Displayed
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.experiments.track import track_optimization
 from medexam.specs import load_document
 from medexam.specs.loading import SpecSource

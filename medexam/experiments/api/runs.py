@@ -26,8 +26,7 @@ from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
 from medexam.experiments.report.shown import Block, Displayed, write_report
 from medexam.experiments.run.spending import NO_LIMITS, Limits
-from medexam.experiments.store.paths import default_runs_dir, run_paths
-from medexam.experiments.store.run_folder import PARQUET, RunFolder, find_runs, runs_inside
+from medexam.experiments.store.run_folder import PARQUET, RunFolder, default_runs_dir, find_runs, run_paths, runs_inside
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.model_calls import Reading
 from medexam.predictions import Prediction

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.measures import Benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark

@@ -6,7 +6,7 @@ from typing import Any
 
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
-from medexam.experiments.store.stored_run import StoredRun, run_document
+from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.comparing import Paired, count_alone
 from medexam.measures.intervals import RESAMPLES, SEED
 from medexam.measures.paired import Measured
@@ -77,7 +77,7 @@ class Comparison:
             "notes": list(self.notes),
             "interval": {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED, "clusters": clusters},
             "runs": [
-                {**run_document(run), "key": key, "name": name, "asked": len(run.record.questions), "owed": pending}
+                {**run.document(), "key": key, "name": name, "asked": len(run.record.questions), "owed": pending}
                 | ({"alone_right": alone[place]} if alone else {})
                 for place, (run, key, name, pending) in enumerate(
                     zip(self.runs, keys, self.names, self.pending, strict=True)

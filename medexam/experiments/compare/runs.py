@@ -20,10 +20,8 @@ from medexam.experiments.compare.noise import find_noise, measure_repeats
 from medexam.experiments.compare.result import DROPPED, Comparison, describe_all, describe_dropped, name_documents
 from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
-from medexam.experiments.store.data_changes import CheckedItems, check_items, load_items
-from medexam.experiments.store.freshness import find_changes
-from medexam.experiments.store.own_scores import score_own, with_own
-from medexam.experiments.store.parquet import read_outcomes
+from medexam.experiments.store.derived_files import find_changes, read_outcomes, score_own, with_own
+from medexam.experiments.store.items import check_items, load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import (
     StoredRun,
@@ -94,7 +92,7 @@ def compare_runs(
     scores = list(map(score_own, folders, scope.sets, scope.predictions))
     scored_sets = [replace(exam_set, questions=tuple(scope.items)) for exam_set in scope.sets]
     metrics = [
-        with_own(run_metrics, benchmark, items, answers, own) if own else run_metrics
+        with_own(run_metrics, benchmark, items, answers, own)
         for run_metrics, items, answers, own in zip(paired.metrics, scored_sets, scope.predictions, scores, strict=True)
     ]
     outcomes = [answers.outcomes for answers in scope.predictions]
@@ -132,7 +130,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
             "the other's --set dataset.name"
         )
     checked = list(map(_read_items, folders))
-    sets = [each.items for each in checked]
+    sets = [items for items, *_ in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_read_answers(folder, reading) for folder in folders]
     changed_keys = _find_changed(folders, records, sets)
@@ -168,7 +166,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
         items=items,
         predictions=predictions,
         exclusions=exclusions,
-        corrected=tuple(note for each in checked if (note := each.gold_note or each.text_note) is not None),
+        corrected=tuple(note for _, *notes in checked for note in notes if note is not None),
         noises=tuple(noises),
     )
 
@@ -189,9 +187,9 @@ def _find_changed(folders: Sequence[RunFolder], records: Sequence[RunRecord], se
 
 
 @keep(worth=lambda _: True)
-def _read_items(folder: RunFolder) -> CheckedItems:
+def _read_items(folder: RunFolder) -> tuple[AnySet, str | None, str | None]:
     """Read what a run was asked, once for all comparisons of a command."""
-    return check_items(folder, texts=False)
+    return check_items(folder)
 
 
 @keep(worth=lambda _: True)
@@ -200,7 +198,7 @@ def _read_answers(folder: RunFolder, reading: Reading | None) -> RunAnswers:
     if reading is not None:
         stored = _read_answers(folder, None)
         return RunAnswers(lambda: {key: as_read(prediction, reading) for key, prediction in stored.items()})
-    outcomes = None if find_changes(folder).changed else read_outcomes(folder)
+    outcomes = None if find_changes(folder)[0] else read_outcomes(folder)
     if not outcomes:
         return RunAnswers(folder.read_predictions)
     metrics = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.measures import Benchmark
 from medexam.measures.comparing import Paired, RunAnswers

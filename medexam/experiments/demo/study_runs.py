@@ -11,9 +11,8 @@ from pathlib import Path
 
 from medexam.datasets.locating import SHIPPED
 from medexam.experiments.plan.words import asked_words
+from medexam.experiments.store.derived_files import score_all, write_parquet
 from medexam.experiments.store.items import begin_run
-from medexam.experiments.store.own_scores import score_all
-from medexam.experiments.store.parquet import write_parquet
 from medexam.experiments.store.run_folder import (
     ENVIRONMENT,
     PARQUET,

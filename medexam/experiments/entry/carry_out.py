@@ -13,7 +13,7 @@ from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
 from medexam.experiments.plan.hosted import check_keys
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
-from medexam.experiments.store.paths import default_runs_dir
+from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.specs.suite import SuiteEntry, load_entries

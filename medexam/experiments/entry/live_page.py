@@ -19,8 +19,7 @@ from medexam.errors import MedExamError, SpecError
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.page.document import render_page
 from medexam.experiments.report.tables import split_families
-from medexam.experiments.store.paths import run_paths
-from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, RunFolder, find_runs
+from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, RunFolder, find_runs, run_paths
 
 HOST = "127.0.0.1"
 EVERY_S = 5.0

@@ -20,7 +20,7 @@ from medexam.experiments.report.scores_csv import render_scores
 from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.report.tables import split_families
 from medexam.experiments.store.protocol import read_protocol
-from medexam.experiments.store.stored_run import StoredRun, run_document, tell_models_apart
+from medexam.experiments.store.stored_run import StoredRun, tell_models_apart
 from medexam.measures.margins import Noise
 
 
@@ -60,7 +60,7 @@ class Report(Displayed):
 
     def document(self) -> list[dict[str, Any]]:
         """Build what `--json` prints."""
-        documents = [run_document(run) | addition for run, addition in zip(self.runs, self._added[0], strict=True)]
+        documents = [run.document() | addition for run, addition in zip(self.runs, self._added[0], strict=True)]
         for run, document, noise in zip(self.runs, documents, self._noise, strict=True):
             document |= {} if noise is None else {"noise": noise.model_dump(mode="json")}
             document |= {"protocol": dict(read_protocol(run.record, run.environment))} if self.protocol else {}

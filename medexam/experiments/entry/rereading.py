@@ -7,8 +7,8 @@ from typing import cast
 from medexam.event_loop import background_loop
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
 from medexam.experiments.plan.planner import plan_stored
-from medexam.experiments.store.data_changes import load_items
-from medexam.experiments.store.own_scores import score_all
+from medexam.experiments.store.derived_files import score_all
+from medexam.experiments.store.items import load_items
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look

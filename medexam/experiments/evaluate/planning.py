@@ -70,7 +70,7 @@ def plan_evaluation(
     with folder.locked():
         stored = read_examples(path) if path.exists() else {}
         if by_key.keys() - stored.keys():
-            folder.write_text(EXAMPLES_FILE, "".join(record.to_line() for record in (stored | by_key).values()))
+            folder.write(EXAMPLES_FILE, "".join(record.to_line() for record in (stored | by_key).values()))
     priced = {"price": price} if isinstance(price, tuple) else {}
     cell = validate(
         CellSpec,

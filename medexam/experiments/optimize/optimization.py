@@ -151,10 +151,10 @@ class Optimization:
         folder, best = self.folder, self.best
         if best is not None:
             try:
-                folder.write_bytes(PROGRAM, (folder.programs / best.digest / PROGRAM).read_bytes())
+                folder.write(PROGRAM, (folder.programs / best.digest / PROGRAM).read_bytes())
             except OSError as error:
                 raise RunFolderError(f"cannot write {folder.path / PROGRAM}: {error}") from None
-        folder.write_text(REPORT, render_markdown(self.title, self._report()))
+        folder.write(REPORT, render_markdown(self.title, self._report()))
         record = _FORM.dump_python(self, mode="json", exclude={"folder"})
         # Last: what it calls complete is never begun again, whatever is missing.
         folder.write_json(RECORD, {"id": folder.name, "schema": IDENTITY_SCHEMA, **record})

@@ -16,7 +16,7 @@ from medexam.experiments.plan.nearest_demonstrations import NearestDemonstration
 from medexam.experiments.plan.passage_lookup import ReadAhead, TextSearch
 from medexam.experiments.plan.resolve import resolve_cells
 from medexam.experiments.plan.sources import Prepared, Sources
-from medexam.experiments.store.data_changes import (
+from medexam.experiments.store.items import (
     as_asked,
     describe_golds,
     describe_replaced,

@@ -8,7 +8,7 @@ from typing import Any
 from medexam.datasets.own.columns import Columns
 from medexam.datasets.own.tables import CellError, SourceTable, read_file, read_own_table, value_of
 from medexam.errors import SpecError
-from medexam.experiments.store.data_changes import load_items
+from medexam.experiments.store.items import load_items
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures import find_benchmark
 from medexam.measures.benchmarks.registry import find_stored_benchmark

@@ -3,11 +3,12 @@
 Where nothing changed since they were made, only the run's folder is read. Otherwise its derived files are made anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.store.freshness import Freshness, Say, find_changes
+from medexam.experiments.store.derived_files import find_changes
 from medexam.experiments.store.run_folder import RunFolder
 from medexam.experiments.store.stored_run import StoredRun, load_run
 from medexam.measures import find_benchmark
@@ -17,7 +18,7 @@ from medexam.specs.names import short_name
 from medexam.specs.validation import validate
 
 
-def current_run(folder: RunFolder, say: Say) -> StoredRun:
+def current_run(folder: RunFolder, say: Callable[[str], None]) -> StoredRun:
     """Return the run in `folder` with the scores of its answers, its selection and its data as they are now.
 
     Derived files that are not fresh are made anew; where another process is writing the run, or the folder cannot be
@@ -25,25 +26,27 @@ def current_run(folder: RunFolder, say: Say) -> StoredRun:
     Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where it is out of date and
     keeps no questions, and `EngineError` where what it is scored with is not installed.
     """
-    freshness = find_changes(folder)
-    if (run := fresh_run(folder, freshness)) is not None:
-        return run
+    changes, note = find_changes(folder)
+    if not changes:
+        with suppress(RunFolderError):
+            return replace(load_run(folder), note=note)
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
 
-    return renew(folder, ", ".join(freshness.changed), say)
+    return renew(folder, ", ".join(changes), say)
 
 
-def fresh_run(folder: RunFolder, freshness: Freshness | None = None) -> StoredRun | None:
+def fresh_run(folder: RunFolder) -> StoredRun | None:
     """Load the run in `folder` as it was scored; None where that is out of date, missing or cannot be read."""
-    freshness = freshness or find_changes(folder)
-    try:
-        return None if freshness.changed else replace(load_run(folder), note=freshness.note)
-    except RunFolderError:
-        return None
+    changes, note = find_changes(folder)
+    with suppress(RunFolderError):
+        return None if changes else replace(load_run(folder), note=note)
+    return None
 
 
-def rescored(folder: RunFolder, metrics: Sequence[str], say: Say, *, again: bool = False) -> StoredRun:
+def rescored(
+    folder: RunFolder, metrics: Sequence[str], say: Callable[[str], None], *, again: bool = False
+) -> StoredRun:
     """Score the run by these metrics of the user's own too, which `spec.json` names from now on.
 
     `again` runs the code that the run names as well: its benchmark's and its metrics'. Raises `SpecError` if a metric

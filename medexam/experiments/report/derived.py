@@ -1,15 +1,12 @@
 """What is made of a run's answers: `metrics.json`, `report.md` and the Parquet file, now or again at any later time."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.report.run_blocks import run_report
-from medexam.experiments.store.data_changes import check_items
-from medexam.experiments.store.freshness import DERIVED, Say, record_made
-from medexam.experiments.store.items import begin_run, digest_data
-from medexam.experiments.store.own_scores import score_all
-from medexam.experiments.store.parquet import write_parquet
+from medexam.experiments.store.derived_files import DERIVED, record_made, score_all, write_parquet
+from medexam.experiments.store.items import begin_run, check_items, digest_data
 from medexam.experiments.store.run_folder import METRICS, REPORT, RunFolder, describe_items
 from medexam.experiments.store.stored_run import RUNNING, StoredRun, stored_run
 from medexam.measures.benchmarks.registry import find_stored_benchmark
@@ -18,7 +15,7 @@ from medexam.questions import AnySet
 _DERIVED = ", ".join(DERIVED[:-1]) + f" and {DERIVED[-1]}"
 
 
-def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) -> StoredRun:
+def renew(folder: RunFolder, reason: str, say: Callable[[str], None], code: Collection[str] = ()) -> StoredRun:
     """Make the derived files in `folder` anew for this reason, and return the run as `current_run` tells.
 
     The metrics in `code` are run; others of the user's own keep their scores.
@@ -26,13 +23,13 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
     try:
         with folder.locked():
             folder.merge_shards()
-            checked = check_items(folder)
-            if checked.text_note is None:
-                begin_run(folder, replace(folder.read_record(), **describe_items(checked.items)), checked.items)
-            run = score_cell(folder, checked.items, code=code, note=checked.text_note)
+            items, gold_note, text_note = check_items(folder)
+            if text_note is None:
+                begin_run(folder, replace(folder.read_record(), **describe_items(items)), items)
+            run = score_cell(folder, items, code=code, note=text_note)
     except RunFolderError as error:
-        checked = check_items(folder)
-        run = score_cell(folder, checked.items, code=code, note=checked.text_note, in_memory=True)
+        items, _, text_note = check_items(folder)
+        run = score_cell(folder, items, code=code, note=text_note, in_memory=True)
         if not isinstance(error, RunBusyError):
             say(f"{folder.name}: {_DERIVED} are out of date ({reason}) and cannot be made again: {error}")
         elif not run.complete:
@@ -40,7 +37,7 @@ def renew(folder: RunFolder, reason: str, say: Say, code: Collection[str] = ()) 
             note = f"{RUNNING}: {answered:,} of {run.metrics.selected:,} questions answered"
             run = replace(run, note=note)
         return run
-    say(checked.gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
+    say(gold_note or f"{folder.name}: made {_DERIVED} again: {reason}")
     return run
 
 
@@ -64,6 +61,6 @@ def score_cell(
             return run
         folder.write_json(METRICS, scored.metrics.model_dump(mode="json"))
         write_parquet(folder, benchmark, items, predictions, scored)
-        folder.write_text(REPORT, run_report(run))
+        folder.write(REPORT, run_report(run))
     record_made(folder, digest_data(items, dataset), note)
     return run

@@ -77,14 +77,14 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
     """Build the table of what runs took a question and a right answer; empty for controls or if nothing is known."""
     names = [(name,) for name in run_names(runs)] if len(runs) > 1 else [()]
     all_costs = [(name, run.metrics.n, run.costs) for name, run in zip(names, runs, strict=True)]
-    known = [each for each in all_costs if any(getattr(each[2], label, None) for label in _COSTS)]
+    known = [(name, n, costs) for name, n, costs in all_costs if costs and any(map(costs.get, _COSTS))]
     if not known:
         return []
     rows = tuple(
-        (*name, label, *((NONE,) * 3 if cost is None else map(amount, (cost.total, cost.per_question, cost.per_right))))
+        (*name, label, *((NONE,) * 3 if cost is None else map(amount, cost.values())))
         for name, _, costs in known
         for key, label in _COSTS.items()
-        if (cost := getattr(costs, key)) is not None or key in _TOKENS
+        if (cost := costs.get(key)) is not None or key in _TOKENS
     )
     caption = (
         "Tokens and dollars are those of the scored questions; dollars by litellm's price list on the day of the run. "
@@ -92,10 +92,10 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
         "GPU-seconds count one GPU."
     )
     for name, n, costs in known:
-        if costs is not None and costs.counted is not None:
+        if "counted" in costs:
             who = "".join(f"{each}: " for each in name)
-            caption += f" {who}the server reported no tokens of {n - costs.counted:,} of {n:,} replies."
-    if any(getattr(costs, key) is None for _, _, costs in known for key in _TOKENS):
+            caption += f" {who}the server reported no tokens of {n - costs['counted']:,} of {n:,} replies."
+    if any(costs[key] is None for _, _, costs in known for key in _TOKENS):
         caption += " -: the server reported no tokens."
     headers = ("Run",) * (len(runs) > 1) + ("What", "In all", "A question", "A right answer")
     return [Table("Cost", headers, rows, text_columns=len(headers) - 3, caption=caption)]
@@ -107,7 +107,7 @@ def failure_tables(runs: Sequence[StoredRun]) -> list[Table]:
     for run, name in zip(runs, run_names(runs), strict=True):
         who = (name,) if len(runs) > 1 else ()
         rows += [
-            (*who, each.boundary, each.kind, shorten(each.example, SHOWN_CHARACTERS), str(each.questions))
+            (*who, each["boundary"], each["kind"], shorten(each["example"], SHOWN_CHARACTERS), str(each["questions"]))
             for each in run.failures
         ]
         if run.failures and (refused := find_refused(run.folder, frozenset(run.record.questions))):

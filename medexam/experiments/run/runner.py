@@ -108,7 +108,13 @@ def admit_models(planned: AnyCell, executor: Executor, answers: int, **settings:
         if (info := executor.info(planned, name)) is not None:
             further[name] = admit(folder, info.identity, answers=answers, file=f"models.{name}.json", **settings)
     if (info := executor.info(planned)) is not None:
-        own = admit(folder, info.identity, answers=answers, count_cut=folder.count_cut, **settings)
+        own = admit(
+            folder,
+            info.identity,
+            answers=answers,
+            count_cut=lambda: sum(each.is_cut for each in folder.read_predictions().values()),
+            **settings,
+        )
     return replace(planned, answerer=own, further=further)
 
 

@@ -23,7 +23,6 @@ from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
-from medexam.experiments.store.logs import open_log
 from medexam.experiments.store.run_folder import SHARDS, RunFolder
 from medexam.files import host_name, write_whole
 from medexam.library_logging import quiet_dspy
@@ -46,7 +45,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
     end_path = folder / SHARDS / f"{part}.json"
     try:
-        with quiet_dspy(), RunFolder(folder).hold_shard(part) as path:
+        with quiet_dspy(), RunFolder(folder).hold_shard(part) as log:
             end_path.unlink(missing_ok=True)
             planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
             # Shards that begin later divide the questions alike.
@@ -56,7 +55,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
                 limits = Limits(**json.loads((folder / SHARDS / LIMITS).read_bytes()))
             if pending:
                 planned = replace(planned, pending=tuple(pending))
-                end |= run_interruptibly(_ask(planned, path, limits, sharers or parts))
+                end |= run_interruptibly(_ask(planned, log, limits, sharers or parts))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:
@@ -66,7 +65,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
     return end
 
 
-async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> dict[str, Any]:
+async def _ask(planned: AnyCell, log: str, limits: Limits, sharers: int) -> dict[str, Any]:
     executor = Executor(prefer_host=host_name(), sharers=sharers)
     # A driver follows the log.
     spending, observer, task = Spending(limits), RunProgress(disable=True), asyncio.current_task()
@@ -83,8 +82,7 @@ async def _ask(planned: AnyCell, path: Path, limits: Limits, sharers: int) -> di
             ) from None
         planned = await asyncio.to_thread(planned.look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
-        log = open_log(path, keeps_prompts=planned.folder.read_record().keeps_items)
-        await executor.ask(planned, observer, spending, log)
+        await executor.ask(planned, observer, spending, planned.folder.appending(log))
         stop = spending.exhausted if spending.questions < len(planned.pending) else None
         return {"stop": stop, "changes": await executor.find_changes(planned)}
     finally:

@@ -29,12 +29,7 @@ class KnownModel(FrozenModel):
     """When it first answered, in UTC."""
     doubts: tuple[dict[str, Any], ...] = ()
     """When another model was seen to answer behind it: `answers` given since it was last seen, each by either of the
-    two, and their `differences`; usually empty."""
-
-    @property
-    def doubtful(self) -> int:
-        """How many answers another model may have given."""
-        return sum(doubt["answers"] for doubt in self.doubts)
+    two, and their `differences`."""
 
 
 class AnswererCount(NamedTuple):
@@ -47,24 +42,10 @@ class AnswererCount(NamedTuple):
     doubtful: int = 0
     """How many of them another model may have given, which answered when the questions were asked."""
 
-    def describe(self) -> str:
-        """Describe whose answers they are, such as `of A (print 1a2b3c4d)`."""
-        doubt = f" ({self.doubtful:,} of them perhaps of another model)" if self.doubtful else ""
-        return f"of {self.name}{f' (print {self.print})' if self.print else ''}{doubt}"
-
 
 def are_mixed(counts: Sequence[AnswererCount]) -> bool:
     """Return whether the answers are, or may be, of more than one model."""
     return len(counts) > 1 or any(count.doubtful for count in counts)
-
-
-def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences: Sequence[str]) -> None:
-    """Note that `answers` of this model may be another's, which differs so; the folder must be locked."""
-    models = read_models(folder)
-    doubt = {"at": _now(), "answers": answers, "differences": list(differences)}
-    entry = models[answerer.print]
-    entry = entry.model_copy(update={"doubts": (*entry.doubts, doubt)})
-    _write(folder, MODELS, {**models, answerer.print: entry})
 
 
 def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]:
@@ -81,6 +62,14 @@ def read_models(folder: WorkFolder, file: str = MODELS) -> dict[str, KnownModel]
             f"{folder.path / file} is damaged ({describe_fault(error)}), so it is unknown which model answered; "
             "restore it, or start another run with --fresh"
         ) from None
+
+
+def note_doubt(folder: WorkFolder, answerer: Answerer, answers: int, differences: Sequence[str]) -> None:
+    """Note that `answers` of this model may be another's, which differs so; the folder must be locked."""
+    models = folder.read_json(MODELS)
+    doubt = {"at": _now(), "answers": answers, "differences": list(differences)}
+    models[answerer.print]["doubts"].append(doubt)
+    folder.write_json(MODELS, models)
 
 
 def admit(
@@ -100,25 +89,25 @@ def admit(
     answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
     """
     models = read_models(folder, file) if answers else {}
-    first_differences: list[str] = []
-    context = _context(identity)
+    # Infinite where the server does not tell.
+    reason, context = "", float(identity.notes.get("max_context") or "inf")
     for key, entry in models.items():
-        before = _context(entry.identity)
+        before = float(entry.identity.notes.get("max_context") or "inf")
         differences = entry.identity.differences(identity)
         if not differences and before != context and (cut_count := count_cut()):
             differences = [f"its context has {context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"]
         if not differences:
             return Answerer(key, identity.name, shorter=context < before)
-        first_differences = first_differences or differences
+        reason = reason or f" ({'; '.join(differences)})"
     if answers and not accept:
         first = next((entry.identity for entry in models.values()), None)
         owner = f"of {first.name} (print {first.print})" if first else f"of a model that no {file} names"
-        reason = f" ({'; '.join(first_differences)})" if first_differences else ""
         raise RunFolderError(
             f"{folder.kind} {folder.name} cannot continue: its {answers:,} answers are {owner}, and now another model "
             f"answers{reason}; restore the first model, {ways_out}"
         )
-    _write(folder, file, {**models, identity.print: KnownModel(identity=identity, since=_now())})
+    models[identity.print] = KnownModel(identity=identity, since=_now())
+    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
     return Answerer(identity.print, identity.name)
 
 
@@ -138,7 +127,7 @@ def count_answerers(
             answerer = (prediction.answered_by, None if prediction.answered_by in models else prediction.model)
             by_question[prediction.question] = pool.setdefault(answerer, answerer)
     counts = Counter(by_question.values()).most_common()
-    doubts = {key: entry.doubtful for key, entry in models.items()}
+    doubts = {key: sum(doubt["answers"] for doubt in entry.doubts) for key, entry in models.items()}
     # Replies that name their model otherwise carry a print that is derived from the admitted one.
     derived = sum(doubts.values()) - sum(doubts.get(key or "", 0) for (key, _), _ in counts)
     return tuple(
@@ -156,8 +145,12 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
     model answered.
     """
-    words = [f"{count.answers:,} {'' if place else 'answers '}{count.describe()}" for place, count in enumerate(counts)]
-    return ", ".join(words)
+    return ", ".join(
+        f"{count.answers:,} {'' if place else 'answers '}of {count.name}"
+        f"{f' (print {count.print})' if count.print else ''}"
+        f"{f' ({count.doubtful:,} of them perhaps of another model)' if count.doubtful else ''}"
+        for place, count in enumerate(counts)
+    )
 
 
 def label_answerers(counts: Sequence[AnswererCount]) -> str:
@@ -171,15 +164,6 @@ def label_answerers(counts: Sequence[AnswererCount]) -> str:
         f"({count.answers:,}{f', {count.doubtful:,} in doubt' if count.doubtful else ''})"
         for name, count in zip(names, counts, strict=True)
     )
-
-
-def _context(identity: ModelIdentity) -> float:
-    """Return the tokens of the model's context; infinite where the server does not tell."""
-    return float(identity.notes.get("max_context") or "inf")
-
-
-def _write(folder: WorkFolder, file: str, models: Mapping[str, KnownModel]) -> None:
-    folder.write_json(file, {key: entry.model_dump(mode="json") for key, entry in models.items()})
 
 
 def _now() -> str:

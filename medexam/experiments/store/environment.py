@@ -1,4 +1,4 @@
-"""What a run really ran on: versions, commit, machine, prices; written to `environment.json`.
+"""What a run really ran on, written to `environment.json`, and what it took: tokens, seconds and, with a price, money.
 
 No environment variable is read here, so no key can reach a run folder.
 """
@@ -6,12 +6,14 @@ No environment variable is read here, so no key can reach a run folder.
 import platform
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import Any
 
+from medexam.measures.results import Metrics
 from medexam.plugins import __version__
 from medexam.serve import EngineInfo
 from medexam.serve.engines.litellm_calls import get_litellm
@@ -57,14 +59,30 @@ def build_environment(
     }
 
 
+@cache
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = dict.fromkeys(PACKAGES)
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
+
+
 def describe_environment() -> dict[str, Any]:
-    """Describe versions and machine as JSON-ready data; a package that is not installed is None."""
+    """Describe versions and machine as JSON-ready data; a package that is not installed is None.
+
+    The commit is the working directory's, with `+changes` where files differ from it; None outside a repository.
+    """
+    command = ("git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes")
+    commit = None
+    with suppress(OSError, subprocess.SubprocessError):
+        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
     return {
         "medexam": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "git_commit": _git_commit(),
+        "packages": _versions(),
+        "git_commit": commit,
     }
 
 
@@ -76,8 +94,7 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     and one of an engine that says so.
     """
     if model.price is not None:
-        prompt_usd, completion_usd = (dollars / 1e6 for dollars in model.price)
-        return {"prompt_usd": prompt_usd, "completion_usd": completion_usd}
+        return dict(zip(("prompt_usd", "completion_usd"), (dollars / 1e6 for dollars in model.price), strict=True))
     if not model.is_billed:
         return None
     try:
@@ -91,18 +108,62 @@ def list_prices(model: ModelSpec) -> dict[str, float] | None:
     return {"prompt_usd": prompt_usd, "completion_usd": completion_usd}
 
 
-@cache
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def compute_costs(metrics: Metrics, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute what a run took, JSON-ready: `total`, `per_question` and `per_right` of each thing, None if unknown.
+
+    Tokens and money are those of the scored questions whose tokens the server reported; `counted` is their number,
+    there only if the server reported no tokens of other replies. Time is that of all invocations, retries and failures
+    included, without starting the engine and without scoring; a question's is the mean of all that were asked.
+    `environment` may be empty.
+    """
+
+    def cost(total: float | None, counted: int | None) -> dict[str, float | None] | None:
+        if total is None or not metrics.n:
+            return None
+        scored_total = total * metrics.n / counted if counted else total
+        per_right = scored_total / metrics.right if metrics.right else None
+        return {"total": total, "per_question": scored_total / metrics.n, "per_right": per_right}
+
+    asked_s, asked = environment.get("asked_s") or 0.0, environment.get("asked") or 0
+    seconds = cost(asked_s, asked) if asked_s > 0 and asked > 0 else None
+    device = ((environment.get("engine") or {}).get("details") or {}).get("device")
+    prompts, completions = metrics.prompt_tokens_counted, metrics.completion_tokens_counted
+    counted = min((count for count in (prompts, completions) if count is not None), default=None)
+    thinking = cost(metrics.thinking_tokens or None, completions)
+    return {
+        "prompt_tokens": cost(metrics.prompt_tokens, prompts),
+        "completion_tokens": cost(metrics.completion_tokens, completions),
+        **({"thinking_tokens": thinking} if thinking else {}),
+        "seconds": seconds,
+        # Behind a server nobody knows on how many GPUs the model runs.
+        "gpu_seconds": seconds if str(device).startswith("cuda") else None,
+        "usd": cost(_count_usd(metrics, environment), counted),
+        "questions_per_s": asked / asked_s if seconds else None,
+        **({} if counted is None else {"counted": counted}),
+    }
 
 
-def _git_commit() -> str | None:
-    """Read the working directory's commit, with `+changes` where files differ from it; None outside a repository."""
-    command = ("git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes")
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
+def _count_usd(metrics: Metrics, environment: Mapping[str, Any]) -> float | None:
+    """Count the dollars of all models; None where one that took tokens has no price, and where none has one.
+
+    What the provider counted is the cost.
+    """
+    if metrics.reported_usd is not None:
+        return metrics.reported_usd
+    prompt, completion = metrics.prompt_tokens, metrics.completion_tokens
+    if prompt is None or completion is None:
         return None
+    models = [*(environment.get("models") or {}).values()]
+    own = {
+        "prices": environment.get("prices"),
+        "prompt_tokens": max(0, prompt - sum(model["prompt_tokens"] for model in models)),
+        "completion_tokens": max(0, completion - sum(model["completion_tokens"] for model in models)),
+    }
+    usd = []
+    for model in (*models, own):
+        prices, counts = model["prices"], (model["prompt_tokens"], model["completion_tokens"])
+        if prices:
+            usd.append(counts[0] * prices["prompt_usd"] + counts[1] * prices["completion_usd"])
+        elif any(counts):
+            return None
+    return sum(usd, 0.0) if usd else None

@@ -1,14 +1,17 @@
-"""`items.parquet`: each question as a run was asked it, and what is expected of it in columns of its own.
+"""The questions of a run: kept in its folder as they were asked, and compared with what its data set holds by now.
 
-A question is stored as its benchmark has it, a field a column. The names of what no program sees begin with `gold_`. A
-picture lies beside the file, in `pictures/`, under the SHA-256 of its bytes.
+`items.parquet` has a row a question and a column a field; the names of what no program sees begin with `gold_`. A
+picture lies in `pictures/`, under the SHA-256 of its bytes.
+
+Scores are made anew where golds have changed. Answers to texts that have changed since are never scored on the new
+ones: a report shows what was asked, and the run is not continued.
 """
 
 import base64
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
@@ -24,24 +27,28 @@ from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import whole_file, write_whole
 from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
-from medexam.questions import AnswerKey, AnySet, Exam, Gold, ItemSet, Option, Question, Task, TaskGold
+from medexam.measures.benchmarks.registry import find_stored_benchmark
+from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
+from medexam.specs.identity import differing_keys
 from medexam.text import writable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ITEMS = "items.parquet"
-PICTURES = "pictures"
-"""The folder of the pictures that were shown."""
+_PICTURES = "pictures"
 _GOLD = "gold_"
 _SET = b"medexam"
 """The file's entry that says what the questions are a part of."""
 _ROWS = 8192
 """Questions that are held as rows and written at once."""
-_BARE = ("key", "exam", "number", "language", "options.list.element.number", "image", "gold_number", "gold_others")
-"""Columns of a question with numbered options, without its texts."""
 _FORMS: Mapping[str, tuple[type, type]] = {"choice": (Question, Gold), "words": (Task, TaskGold)}
+_BY_CONTENT = (
+    *("dataset.fingerprint", "translations", "prompts", "words", "pictures", "retriever", "reader"),
+    *("model.weights", "model.dtype", "model.script"),
+)
+"""What identities hold of things that may change while a spec still says the same."""
 
 
 def begin_run(folder: RunFolder, record: RunRecord, items: AnySet) -> None:
@@ -65,16 +72,14 @@ def _are_written(folder: RunFolder, record: RunRecord, items: AnySet) -> bool:
             rows = sum(batch.num_rows for batch in file.iter_batches())
     except (RunFolderError, ValueError, OSError):
         return False
-    same = (before.questions, before.dataset_golds, before.dataset_fingerprint)
-    return same == (record.questions, record.dataset_golds, record.dataset_fingerprint) and (
-        (described, rows) == (_describe(items), len(items.questions))
-    )
+    names = ("questions", "dataset_golds", "dataset_fingerprint")
+    same = all(getattr(before, name) == getattr(record, name) for name in names)
+    return same and (described, rows) == (_describe(items), len(items.questions))
 
 
 def _describe(items: AnySet) -> bytes:
     """Describe what the questions are a part of, and whether they have options or are answered in words."""
-    described = {each.name: getattr(items, each.name) for each in fields(items)}
-    del described["questions"], described["golds"]
+    described = {name: value for name, value in vars(items).items() if name not in ("questions", "golds")}
     return json.dumps({"form": "words" if items.in_words else "choice", **described}).encode()
 
 
@@ -86,18 +91,20 @@ def digest_data(items: AnySet, dataset: DatasetSpec) -> str:
     return ""
 
 
-def read_items(folder: RunFolder, keys: frozenset[str] | None = None, *, texts: bool = True) -> AnySet:
-    """Read the questions that the run was last asked, or those of `keys`, with what is expected of them.
+def load_items(folder: RunFolder, keys: frozenset[str] | None = None) -> AnySet:
+    """Load what the run was last asked, or the questions of `keys`: from its folder, else from the data set.
 
-    Without `texts` the stems and options of questions with numbered options are empty, which takes a third of the
-    memory. Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the file is
-    missing or damaged.
+    Within `reads_kept`, folders of the same questions share them. Raises `RunFolderError` where the folder is damaged,
+    and `DatasetError` as `as_asked` does.
     """
-    path = folder.path / ITEMS
+    record, path = folder.read_record(), folder.path / ITEMS
+    if not record.keeps_items:
+        items = as_asked(record, _load_data(record))
+        return items if keys is None else items.only(item.key for item in items.questions if item.key in keys)
     try:
         with path.open("rb") as stream:
-            items_file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
-            return _read_rows(items_file, None, texts) if keys is None else _read_some(items_file, keys, texts)
+            file = _ItemsFile(hashlib.file_digest(stream, "sha256").hexdigest(), path)
+            return _read_whole(file) if keys is None else _read_items(file, keys)
     except FileNotFoundError as error:
         raise RunFolderError(f"{error.filename} is missing: restore it, or run the spec again") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
@@ -114,44 +121,33 @@ class _ItemsFile:
     path: Path = field(compare=False)
 
 
-def _read_some(items_file: _ItemsFile, keys: frozenset[str] | None, texts: bool) -> AnySet:
+def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> AnySet:
     pictures: dict[str, str] = {}
     questions, golds = [], {}
     with open_parquet(items_file.path) as file:
         described = json.loads((file.schema_arrow.metadata or {})[_SET])
         form = described.pop("form")
         item_type, gold_type = map(TypeAdapter[Any], _FORMS[form])
-        is_bare = form == "choice" and not texts
-        parts: dict[str, Any] = {}
-
-        def share(kind: Any, value: Any) -> Any:
-            """Make what many questions have in common once."""
-            name = repr(value)
-            if name not in parts:
-                parts[name] = TypeAdapter(kind).validate_python(value)
-            return parts[name]
-
-        for row in parquet_rows(file, _BARE if is_bare else None):
+        for row in parquet_rows(file):
             if keys is not None and row["key"] not in keys:
                 continue
             row["key"] = sys.intern(row["key"])
             if name := row.get("picture"):
                 if name not in pictures:
-                    pictures[name] = _read_picture(items_file.path.parent, name)
+                    content = read_regular(items_file.path.parent / _PICTURES / Path(name).name)
+                    data = base64.b64encode(content).decode("ascii")
+                    pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
                 row["picture"] = pictures[name]
             gold = {name.removeprefix(_GOLD): row.pop(name) for name in list(row) if name.startswith(_GOLD)}
-            if is_bare:
-                options = [{**option, "text": ""} for option in row["options"]]
-                row |= {"stem": "", "exam": share(Exam, row["exam"]), "options": share(tuple[Option, ...], options)}
             questions.append(item_type.validate_python(row))
-            golds[questions[-1].key] = share(Gold, gold) if is_bare else gold_type.validate_python(gold)
+            golds[questions[-1].key] = gold_type.validate_python(gold)
     described = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
     expected: Any = AnswerKey(golds) if form == "choice" else golds
     return ItemSet(**described, questions=tuple(questions), golds=expected)
 
 
-_read_rows = keep(worth=lambda _: True)(_read_some)
-"""Whole files are read once within `reads_kept`; a part of one is let go by who asked for it."""
+# A part of a file is let go by who asked for it.
+_read_whole = keep(worth=lambda _: True)(_read_items)
 
 
 def _write_items(folder: Path, items: AnySet) -> None:
@@ -159,9 +155,8 @@ def _write_items(folder: Path, items: AnySet) -> None:
     import pyarrow.parquet as pq
 
     item_type, gold_type = _FORMS["words" if items.in_words else "choice"]
-    to_row: Callable[..., dict[str, Any]] = TypeAdapter(item_type).dump_python
-    to_gold: Callable[..., dict[str, Any]] = TypeAdapter(gold_type).dump_python
-    columns = {**_types_of(item_type), **{_GOLD + name: kind for name, kind in _types_of(gold_type).items()}}
+    to_row, to_gold = TypeAdapter(item_type).dump_python, TypeAdapter(gold_type).dump_python
+    columns = _types_of(item_type) | {_GOLD + name: kind for name, kind in _types_of(gold_type).items()}
     schema = pa.schema(list(columns.items()), metadata={_SET: _describe(items)})
     pictures: dict[str, str] = {}
 
@@ -172,7 +167,7 @@ def _write_items(folder: Path, items: AnySet) -> None:
                 pictures[url] = _write_picture(folder, url)
             row["picture"] = pictures[url]
         gold = to_gold(items.golds[item.key], mode="json")
-        return {**row, **{_GOLD + name: value for name, value in gold.items()}}
+        return row | {_GOLD + name: value for name, value in gold.items()}
 
     rows = map(to_columns, items.questions)
     try:
@@ -218,13 +213,97 @@ def _write_picture(folder: Path, url: str) -> str:
     head, _, content = url.partition(",")
     data = base64.b64decode(content)
     name = f"{hashlib.sha256(data).hexdigest()}.{head.removeprefix('data:image/').partition(';')[0]}"
-    path = folder / PICTURES / name
+    path = folder / _PICTURES / name
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         write_whole(path, data)
     return name
 
 
-def _read_picture(folder: Path, name: str) -> str:
-    content = read_regular(folder / PICTURES / Path(name).name)
-    return f"data:image/{Path(name).suffix[1:]};base64,{base64.b64encode(content).decode('ascii')}"
+def check_items(folder: RunFolder) -> tuple[AnySet, str | None, str | None]:
+    """Load what the run was last asked, and compare it with its data set if that is at hand and has changed.
+
+    Returns the questions with the golds that the data set has now, whose scores are made anew because golds have
+    changed, and that the data set holds other texts by now; None for what is not so. Code of the user's own is not run:
+    what a benchmark of theirs loads is taken to be unchanged. Raises as `load_items` does.
+    """
+    record, items = folder.read_record(), load_items(folder)
+    if not record.keeps_items:
+        return items, describe_golds(folder, record, items), None
+    dataset = record.cell.dataset
+    try:
+        files_digest = items.files_digest if dataset.runs_code else digest_files(dataset)
+        data = None if files_digest == items.files_digest else _load_data(record)
+    except DatasetError:
+        data = None
+    if data is None:
+        return items, None, None
+    if (text_note := describe_texts(record, data)) is not None:
+        return replace(items, files_digest=files_digest), None, f"{text_note}; the run is shown as it was asked"
+    return as_asked(record, data), describe_golds(folder, record, data), None
+
+
+def _load_data(record: RunRecord) -> AnySet:
+    return find_stored_benchmark(record.cell.dataset, in_words=False).load(record.cell.dataset.whole)
+
+
+def as_asked(record: RunRecord, data: AnySet) -> AnySet:
+    """Return `data` with the items that the run was last asked for, in its order, without those that have lost their
+    answer.
+
+    `data` is everything that the run's data set holds. Raises `DatasetError` if an item is gone, and if the texts are
+    no longer those that the run was asked.
+    """
+    if (text_note := describe_texts(record, data)) is not None:
+        raise DatasetError(
+            f"run {record.run_id} cannot be scored again: {text_note}; restore "
+            f"{record.dataset_source}, or run its spec again to ask the texts as they are"
+        )
+    items_by_key = {item.key: item for item in data.questions}
+    missing_keys = [key for key in record.questions if key not in items_by_key and key not in data.left_out]
+    if missing_keys:
+        raise DatasetError(
+            f"{len(missing_keys)} of {len(record.questions)} questions of run {record.run_id} are no longer in the "
+            f"data set ({missing_keys[0]}): restore the file it was made from ({record.dataset_source}), or run the "
+            "spec again"
+        )
+    return replace(data, questions=tuple(items_by_key[key] for key in record.questions if key in items_by_key))
+
+
+def describe_texts(record: RunRecord, data: AnySet) -> str | None:
+    """Describe how the texts of a run's data differ from those that it was asked; None where they do not."""
+    if record.dataset_fingerprint == data.fingerprint:
+        return None
+    return (
+        f"the texts of its data have changed since it was asked (SHA-256 {record.dataset_fingerprint[:12]} then, "
+        f"{data.fingerprint[:12]} in {data.source} now)"
+    )
+
+
+def describe_golds(folder: RunFolder, record: RunRecord, data: AnySet) -> str | None:
+    """Describe in one line whose scores are made anew for golds that have changed; None where none has."""
+    if record.dataset_golds == data.golds_fingerprint:
+        return None
+    golds = load_items(folder).golds if record.keeps_items else {}
+    change_count = sum(key not in data.golds or golds[key] != data.golds[key] for key in golds)
+    count_note = f" ({change_count} of its {len(record.questions)} questions)" if change_count else ""
+    return (
+        f"run {record.run_id}: golds of its data have changed since it was scored{count_note}; "
+        "its scores are made again"
+    )
+
+
+def describe_replaced(folder: RunFolder, spec_digest: str, identity: Mapping[str, Any]) -> str | None:
+    """Describe in one line why `folder`, not made yet, does not go on with the last run of a spec that reads the same.
+
+    Something that the spec names has changed its content. None if there is no such run.
+    """
+    paths = folder.path.parent.glob(f"{folder.name.removesuffix(spec_digest)}*")
+    for other in sorted(map(RunFolder, paths), key=lambda each: each.path.stat().st_mtime, reverse=True):
+        with suppress(RunFolderError):
+            record = other.read_record()
+            keys = differing_keys(identity, record.identity)
+            if keys and all(key.startswith(_BY_CONTENT) for key in keys):
+                names = ("the texts of the data" if key == "dataset.fingerprint" else key for key in keys)
+                return f"{', '.join(names)} changed since run {record.run_id} was asked: run {folder.name} asks again"
+    return None

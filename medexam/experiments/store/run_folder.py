@@ -16,9 +16,8 @@ import shutil
 import sys
 from collections import ChainMap
 from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -27,8 +26,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
-from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, open_log, scan_predictions
-from medexam.experiments.store.paths import find_path
+from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, scan_predictions
 from medexam.files import write_whole
 from medexam.inputs import UnreadableError, read_record
 from medexam.predictions import Prediction, Status
@@ -38,7 +36,7 @@ from medexam.questions import AnySet
 from medexam.specs import CellSpec
 from medexam.specs.dataset import EXAMPLES, STORED
 from medexam.specs.identity import IDENTITY_SCHEMA
-from medexam.text import writable
+from medexam.text import nearest, writable
 
 SPEC = "spec.json"
 ENVIRONMENT = "environment.json"
@@ -49,12 +47,16 @@ REPORT = "report.md"
 SHARDS = "parts"
 """The folder of the shards; it is there only while a run is distributed or was cut off."""
 REPEATS = "repeats"
-"""The folder of a run's repeats, run folders that were asked the same questions once more. They are no runs of their
-own in lists, reports and MLflow; a comparison reads from them how far answers vary."""
+"""The folder of a run's repeats. They are no runs of their own in lists, reports and MLflow; a comparison reads from
+them how far answers vary."""
 _LAST_WRITE_S = 7.0
 """Seconds that a process gets to end whose driver was killed."""
 _HELD_BYTES = 2**23
 """Bytes of a log whose predictions are all held in memory: 10,000 with short prompts, about 40 MB."""
+_MOST_MATCHES = 5
+"""How many runs are named that a text may mean."""
+_BYSTANDER = re.compile(r"mlartifacts|mlflow\.db.*|.*\.html")
+"""What may lie in a folder of runs and is none."""
 
 
 def name_part(text: str) -> str:
@@ -65,8 +67,7 @@ def name_part(text: str) -> str:
 def describe_fault(error: ValidationError) -> str:
     """Describe place and kind of the first thing that is wrong with a file."""
     fault = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, fault["loc"]))
-    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
+    return ": ".join(filter(None, (".".join(map(str, fault["loc"])), str(fault["msg"]))))
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,10 @@ class WorkFolder:
         form = re.compile(rf"{re.escape(name_part(words[0]))}-.*-{digest}(?:-(\d+))?")
         names = [path.name for path in parent.iterdir()] if parent.is_dir() else []
         folders = {int(match[1] or 1): cls(parent / name) for name in names if (match := form.fullmatch(name))}
-        numbers = [number for number, folder in folders.items() if folder.exists()]
-        if numbers and not fresh:
-            return folders[max(numbers)]
-        name = "-".join(map(name_part, [*words, digest]))
-        return cls(parent / (f"{name}-{max(numbers) + 1}" if numbers else name))
+        last = max((number for number, folder in folders.items() if folder.exists()), default=0)
+        if last and not fresh:
+            return folders[last]
+        return cls(parent / ("-".join(map(name_part, [*words, digest])) + (f"-{last + 1}" if last else "")))
 
     @property
     def name(self) -> str:
@@ -116,16 +116,25 @@ class WorkFolder:
             ) from None
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for one process; the system frees the lock of a process that dies.
+    def locked(self, name: str = "", wait_s: float = 0.0, what: str = "") -> Iterator[None]:
+        """Hold the folder, or the part of it with a lock of this `name`, for one process.
 
-        Raises `RunBusyError` where another process holds it, and `RunFolderError` where the folder cannot be written.
+        The system frees the lock of a process that dies. Raises `RunBusyError` where another process holds it, and
+        `RunFolderError` where the folder cannot be written.
         """
-        # Not waited for: the other process may run for hours, and its answers would be asked again.
-        busy = (
-            f"{self.kind} {self.name} is being written by another process; wait for it, or start another with --fresh"
-        )
-        with _hold(self.path / ".lock", self.path, 0, busy):
+        try:
+            # A user who may write in the folder may continue the run.
+            lock = FileLock(self.path / (name or ".lock"), mode=self.path.stat().st_mode & 0o666)
+            lock.acquire(timeout=wait_s)
+        except Timeout:
+            # Not waited for long: the other process may run for hours, and its answers would be asked again.
+            raise RunBusyError(
+                f"{what}{self.kind} {self.name} is being written by another process; wait for it, or start another "
+                "with --fresh"
+            ) from None
+        except OSError as error:
+            raise RunFolderError(f"cannot write {self.path}: {error.strerror}; make it writable") from None
+        with lock:
             yield
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -143,34 +152,15 @@ class WorkFolder:
 
     def write_json(self, name: str, data: Mapping[str, Any]) -> None:
         """Write one JSON file whole or not at all."""
-        self.write_text(name, json.dumps(writable(data), indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+        self.write(name, json.dumps(writable(data), indent=2, ensure_ascii=False, sort_keys=False) + "\n")
 
-    def write_text(self, name: str, text: str) -> None:
-        """Write one text file whole or not at all."""
-        self.write_bytes(name, writable(text).encode("utf-8"))
-
-    def write_bytes(self, name: str, data: bytes) -> None:
+    def write(self, name: str, content: str | bytes) -> None:
         """Write one file whole or not at all."""
         target = self.path / name
         try:
-            write_whole(target, data)
+            write_whole(target, content)
         except OSError as error:
             raise RunFolderError(f"cannot write {target}: {error.strerror or error}") from None
-
-
-@contextmanager
-def _hold(lock: Path, folder: Path, wait_s: float, busy: str) -> Iterator[None]:
-    """Hold a lock in a folder; raises `RunBusyError` with `busy` where another process does not let it go in time."""
-    try:
-        # A user who may write in the folder may continue the run.
-        held = FileLock(lock, mode=folder.stat().st_mode & 0o666)
-        held.acquire(timeout=wait_s)
-    except Timeout:
-        raise RunBusyError(busy) from None
-    except OSError as error:
-        raise RunFolderError(f"cannot write {folder}: {error.strerror}; make it writable") from None
-    with held:
-        yield
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +169,6 @@ class RunRecord:
 
     run_id: str
     schema: int = IDENTITY_SCHEMA
-    """The form of the folder."""
     spec_digest: str
     identity: dict[str, Any]
     """Everything that an answer of this run depends on."""
@@ -191,10 +180,9 @@ class RunRecord:
     dataset_fingerprint: str
     """SHA-256 of the questions that the data hold, without golds."""
     dataset_as_published: str | None = None
-    """SHA-256 of the questions as their authors published them, if characters of them were corrected before they were
-    asked; None: they were asked as published."""
+    """SHA-256 of the questions as their authors published them; None: they were asked as published."""
     dataset_corrected: tuple[str, ...] = ()
-    """Keys of the data set's questions of which characters were corrected; usually empty."""
+    """Keys of the data set's questions of which characters were corrected before they were asked."""
     dataset_golds: str
     """SHA-256 of the golds that the run was last scored with."""
     questions: tuple[str, ...]
@@ -208,7 +196,7 @@ class RunRecord:
     keeps_items: bool = True
     """Whether the folder holds the questions; False where a licence forbids it (`--without-items`)."""
     warnings: tuple[str, ...] = ()
-    """What a reader of the results should know of how the run was asked for; usually empty."""
+    """What a reader of the results should know of how the run was asked for."""
 
 
 _RECORD = TypeAdapter(RunRecord)
@@ -229,7 +217,11 @@ def describe_items(items: AnySet) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunFolder(WorkFolder):
-    """The files of one run under `path`."""
+    """The files of one run under `path`.
+
+    What reads predictions raises `RunFolderError` for a line that another run wrote, or that is damaged. A torn last
+    line, left by a process that was killed while writing, counts as not written.
+    """
 
     spec_digest: str | None = field(default=None, compare=False)
     """Digest of the run whose predictions it holds; None: the one that `spec.json` names."""
@@ -253,8 +245,7 @@ class RunFolder(WorkFolder):
     def find_repeats(self) -> list["RunFolder"]:
         """Find the repeats that were begun, by number."""
         paths = [path for path in (self.path / REPEATS).glob("*-repeat-*") if path.name[-1].isdecimal()]
-        paths.sort(key=lambda path: int(path.name.rpartition("-")[2]))
-        return [folder for folder in map(RunFolder, paths) if folder.exists()]
+        return sorted(filter(RunFolder.exists, map(RunFolder, paths)), key=lambda folder: folder.repeat_number)
 
     def read_record(self) -> RunRecord:
         """Read what was asked for; raises `RunFolderError` when the folder holds no run of this version."""
@@ -264,9 +255,8 @@ class RunFolder(WorkFolder):
         try:
             record = _RECORD.validate_python(stored, context=STORED)
         except ValidationError as error:
-            raise RunFolderError(
-                f"{self.path / SPEC} is not a spec of this package ({describe_fault(error)})"
-            ) from None
+            fault = describe_fault(error)
+            raise RunFolderError(f"{self.path / SPEC} is not a spec of this package ({fault})") from None
         # Keys are in many files, and are held once.
         record = replace(record, questions=tuple(map(sys.intern, record.questions)))
         if record.cell.dataset.kind != EXAMPLES:
@@ -283,44 +273,47 @@ class RunFolder(WorkFolder):
         """Read what really ran, by name of the part; empty if the run stopped before it was known."""
         return self.read_json(ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
-    def scan_predictions(self) -> Iterator[Prediction]:
-        """Yield every line of `predictions.jsonl`, in the order of writing; raises as `read_predictions` does."""
-        path = self.path / PREDICTIONS
+    def scan_predictions(self, file: str = PREDICTIONS) -> Iterator[Prediction]:
+        """Yield every line of a log, in the order of writing."""
+        path = self.path / file
         if path.exists():
-            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
+            digest = self.spec_digest or self.read_record().spec_digest
+            yield from (prediction for _, prediction in scan_predictions(path, digest))
+
+    def scan_unmerged(self) -> Iterator[Prediction]:
+        """Yield what the shards hold and `predictions.jsonl` does not; a failure only if no answer is known.
+
+        So a merge that was cut off is repeated without harm.
+        """
+        if not self.has_shards:
+            return
+        # Answers are not held: a run may be larger than the memory.
+        last = {line.question: line if line.status is Status.FAILED else None for line in self.scan_predictions()}
+        for path in sorted((self.path / SHARDS).glob("*.jsonl")):
+            for prediction in self.scan_predictions(f"{SHARDS}/{path.name}"):
+                before = last.get(prediction.question, prediction.question)
+                if before is not None and before != prediction:
+                    last[prediction.question] = prediction if prediction.status is Status.FAILED else None
+                    yield prediction
 
     def read_predictions(self, keys: Container[str] | None = None) -> dict[str, Prediction]:
-        """Read the last prediction of each question, or of `keys`, by key, those of shards that are not merged yet too.
-
-        A torn last line, left by a process that was killed while writing, counts as not written. A line that is
-        damaged anywhere else, or belongs to another run, raises `RunFolderError`.
-        """
-        predictions = {each.question: each for each in self.scan_predictions() if keys is None or each.question in keys}
-        return predictions | {key: each for key, each in self._unmerged().items() if keys is None or key in keys}
+        """Read the last prediction of each question, or of `keys`, by key, those of shards too."""
+        parts = (self.scan_predictions(), self.scan_unmerged())
+        return {each.question: each for part in parts for each in part if keys is None or each.question in keys}
 
     def read_outcomes(self) -> dict[str, Outcome]:
-        """Read how each question last came out, by key, in shards that are not merged yet too.
-
-        Raises as `read_predictions` does.
-        """
+        """Read how each question last came out, by key, in shards too."""
         pool: dict[Outcome, Outcome] = {}
         outcomes = {}
-        for prediction in self.scan_predictions():
-            outcome = Outcome(prediction.status, prediction.answer)
-            outcomes[prediction.question] = pool.setdefault(outcome, outcome)
-        for prediction in self.scan_shards():
-            earlier = outcomes.get(prediction.question)
-            if earlier is None or earlier.status is Status.FAILED:
-                outcomes[prediction.question] = Outcome(prediction.status, prediction.answer)
+        for part in (self.scan_predictions(), self.scan_unmerged()):
+            for prediction in part:
+                outcome = Outcome(prediction.status, prediction.answer)
+                outcomes[prediction.question] = pool.setdefault(outcome, outcome)
         return outcomes
 
     def count_answers(self) -> int:
-        """Count the questions that are answered, or unanswered for good; raises as `read_predictions` does."""
+        """Count the questions that are answered, or unanswered for good."""
         return sum(outcome.status is not Status.FAILED for outcome in self.read_outcomes().values())
-
-    def count_cut(self) -> int:
-        """Count the answers whose prompt did not fit its model's context whole; raises as `read_predictions` does."""
-        return sum(prediction.is_cut for prediction in self.read_predictions().values())
 
     @contextmanager
     def opened_predictions(self, *, prompts: bool = True) -> Iterator[Mapping[str, Prediction]]:
@@ -333,61 +326,49 @@ class RunFolder(WorkFolder):
             yield self.read_predictions()
             return
         check_file(path)
-        unmerged = self._unmerged()
+        unmerged = {prediction.question: prediction for prediction in self.scan_unmerged()}
         with path.open("rb") as stream:
-            stored = StoredPredictions(path, stream.fileno(), self._own_digest(), prompts=prompts)
+            digest = self.spec_digest or self.read_record().spec_digest
+            stored = StoredPredictions(path, stream, digest, prompts=prompts)
             # A `ChainMap` takes mappings to write to; nobody writes to this one.
             yield ChainMap(unmerged, cast("MutableMapping[str, Prediction]", stored)) if unmerged else stored
 
-    def appending(self) -> AbstractContextManager[PredictionLog]:
+    def appending(self, file: str = PREDICTIONS) -> PredictionLog:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
-        return open_log(self.path / PREDICTIONS, keeps_prompts=not self.exists() or self.read_record().keeps_items)
-
-    def shard_path(self, part: int) -> Path:
-        """Return where the answers to a part of the run are written."""
-        return self.path / SHARDS / f"{part}.jsonl"
+        return PredictionLog(self.path / file, keeps_prompts=not self.exists() or self.read_record().keeps_items)
 
     @contextmanager
-    def hold_shard(self, part: int) -> Iterator[Path]:
-        """Hold a part of the run for this process, and yield where its answers are written.
-
-        Raises `RunBusyError` where another process holds it, and `RunFolderError` where it cannot be written.
-        """
-        path = self.shard_path(part)
+    def hold_shard(self, part: int) -> Iterator[str]:
+        """Hold a part of the run for this process, and yield the log for its answers; raises as `locked` does."""
         with suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
-        busy = f"part {part} of run {self.name} is being asked by another process; wait for it"
-        with _hold(path.with_suffix(".lock"), self.path, _LAST_WRITE_S, busy):
-            yield path
+            (self.path / SHARDS).mkdir(exist_ok=True)
+        with self.locked(f"{SHARDS}/{part}.lock", _LAST_WRITE_S, f"part {part} of "):
+            yield f"{SHARDS}/{part}.jsonl"
 
     @property
     def has_shards(self) -> bool:
         """Whether something lies in shards."""
         return any(path.is_file() and path.stat().st_size for path in (self.path / SHARDS).glob("*.jsonl"))
 
-    def scan_shards(self) -> Iterator[Prediction]:
-        """Yield every prediction of the shards, shard by shard; raises as `read_predictions` does."""
-        for path in sorted((self.path / SHARDS).glob("*.jsonl")):
-            yield from (prediction for _, prediction in scan_predictions(path, self._own_digest()))
-
     def merge_shards(self) -> frozenset[str]:
         """Put what workers left in shards into `predictions.jsonl`, and return the keys of the questions that it
         answers.
 
-        The folder must be locked. Raises `RunBusyError` while a shard is written, and `RunFolderError` where a line is
-        damaged or belongs to another run, or where nothing can be written.
+        The folder must be locked. Raises `RunBusyError` while a shard is written, and `RunFolderError` where a log
+        cannot be read, or nothing can be written.
         """
-        shards = self.path / SHARDS
+        shards, answered = self.path / SHARDS, set[str]()
         if not shards.is_dir():
             return frozenset()
         for lock in shards.glob("*.lock"):
-            busy = f"part {lock.stem} of run {self.name} is being asked by another process; wait for its end"
-            with _hold(lock, self.path, _LAST_WRITE_S, busy):
+            with self.locked(f"{SHARDS}/{lock.name}", _LAST_WRITE_S, f"part {lock.stem} of "):
                 pass
-        if new := self._unmerged():
+        if self.has_shards:
+            unmerged = {prediction.question: prediction for prediction in self.scan_unmerged()}
             with self.appending() as log:
-                for prediction in new.values():
+                for key, prediction in unmerged.items():
                     log.append(prediction)
+                    answered |= {key} if prediction.status is not Status.FAILED else set()
         try:
             for path in shards.iterdir():
                 path.unlink(missing_ok=True)
@@ -398,28 +379,7 @@ class RunFolder(WorkFolder):
         # A worker that outlived its driver by a moment may write once more; the next merge finds that.
         with suppress(OSError):
             shards.rmdir()
-        return frozenset(key for key, prediction in new.items() if prediction.status is not Status.FAILED)
-
-    def _unmerged(self) -> dict[str, Prediction]:
-        """Find what the shards hold and `predictions.jsonl` does not, by question.
-
-        What is answered there is left out, so that a merge that was cut off is repeated without harm. A failure counts
-        only if no answer is known.
-        """
-        if not (self.path / SHARDS).exists():
-            return {}
-        # Answers are not kept: a run may be larger than the memory.
-        failures = {line.question: line if line.status is Status.FAILED else None for line in self.scan_predictions()}
-        new: dict[str, Prediction] = {}
-        for prediction in self.scan_shards():
-            key = prediction.question
-            is_open = new[key].status is Status.FAILED if key in new else failures.get(key, prediction) is not None
-            if is_open and prediction != failures.get(key):
-                new[key] = prediction
-        return new
-
-    def _own_digest(self) -> str:
-        return self.spec_digest or self.read_record().spec_digest
+        return frozenset(answered)
 
 
 def pending(questions: Iterable[str], predictions: Mapping[str, Answered]) -> list[str]:
@@ -453,32 +413,67 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
                 raise RunFolderError(f"cannot remove {folder.path}: {error}") from None
 
 
+def default_runs_dir() -> Path:
+    """Return `$MEDEXAM_RUNS`, else `./runs`."""
+    return Path(os.environ.get("MEDEXAM_RUNS") or "runs")
+
+
+def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
+    """Return each of `runs` as a path: itself if it exists, else the run in `runs_dir` that it means."""
+    return [run if run.exists() else _find_path(str(run), runs_dir) for run in without_bystanders([*runs])]
+
+
+def without_bystanders(paths: Sequence[Path]) -> list[Path]:
+    """Return `paths` without MLflow's files and pages, which a shell's `runs/*` names too; all, if there are no others."""
+    return [path for path in paths if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or [*paths]
+
+
+def _find_path(run: str, runs_dir: Path) -> Path:
+    """Find the run of that id in `runs_dir`, or in the folder before it; or the only one whose id or digest begins so.
+
+    A path that does not exist is given back where no run is meant. Raises `RunFolderError` if several are, or if ids
+    come near.
+    """
+    path = Path(run)
+    if path.name != run and path.parent.is_dir():
+        return _find_path(path.name, path.parent)
+    if (runs_dir / run).exists() or not runs_dir.is_dir() or path.name != run:
+        return runs_dir / run
+    names = sorted(child.name for child in runs_dir.iterdir() if child.is_dir())
+    matches = [name for name in names if name.startswith(run) or name.rpartition("-")[2].startswith(run)]
+    if len(matches) > 1:
+        remainder = f" and {len(matches) - _MOST_MATCHES} more" if len(matches) > _MOST_MATCHES else ""
+        raise RunFolderError(
+            f"{run} may be {len(matches)} runs in {runs_dir}: {', '.join(matches[:_MOST_MATCHES])}{remainder}; give "
+            "more of the id, or the first digits behind its last hyphen"
+        )
+    if not matches and (suggestion := nearest(run, names, similarity=0.7)):
+        raise RunFolderError(f"no run {run} in {runs_dir}: did you mean {suggestion}?")
+    return runs_dir / (matches[0] if matches else run)
+
+
 def find_run(run: str, runs_dir: Path) -> RunFolder:
-    """Find the run that is meant by its folder, or by its id in `runs_dir` as `find_path` says.
+    """Find the run that is meant by its folder, or by how its id or digest in `runs_dir` begins.
 
     Raises `RunFolderError` if there is none, or if several may be meant.
     """
     path = Path(run)
     # A link as itself: what is done to it must not be done to where it leads.
     folder = RunFolder(path.absolute() if path.is_symlink() else path.resolve())
-    folder = folder if folder.exists() else RunFolder(find_path(run, runs_dir))
+    folder = folder if folder.exists() else RunFolder(_find_path(run, runs_dir))
     if folder.exists():
         return folder
     raise RunFolderError(f"no run {run} here or in {runs_dir}: give its folder or its id; `medexam list` shows them")
 
 
 def find_runs(paths: Iterable[Path]) -> list[RunFolder]:
-    """Find the run folders named by `paths`, each a run folder or a folder of run folders, in order and without
-    repeats.
-
-    Those of one folder come in the order of `runs_inside`.
+    """Find the run folders named by `paths`, each a run folder or a folder of them, in order and without repeats.
 
     Raises `RunFolderError` for a path that is neither.
     """
     folders_by_path: dict[Path, RunFolder] = {}
     for path in paths:
-        run_folder = RunFolder(path)
-        folders = [run_folder] if run_folder.exists() else runs_inside(path)
+        folders = [RunFolder(path)] if RunFolder(path).exists() else runs_inside(path)
         if not folders:
             raise RunFolderError(f"no run at {path}: give a run folder, or a folder that holds run folders")
         folders_by_path.update({folder.path.resolve(): folder for folder in folders})
@@ -491,20 +486,17 @@ def runs_inside(path: Path) -> list[RunFolder]:
     Runs of one experiment stand together in the order of its spec, and experiments in the order in which they began.
     """
     folders = [RunFolder(child) for child in sorted(path.iterdir())] if path.is_dir() else []
-    entries = [(*_place(folder), folder) for folder in folders if folder.exists()]
-    experiments: dict[str, list[tuple[int, RunFolder]]] = {}
-    for _, experiment, place, folder in sorted(entries, key=itemgetter(0)):
-        experiments.setdefault(experiment, []).append((place, folder))
-    return [folder for cells in experiments.values() for _, folder in sorted(cells, key=itemgetter(0))]
-
-
-def _place(folder: RunFolder) -> tuple[str, str, int]:
-    """Read when the run began, its experiment and its place there; empty, its own name and 0 if that cannot be read."""
-    start_time, experiment, place = "", folder.name, 0
-    with suppress(RunFolderError):
-        start_time = str(folder.read_environment().get("started_at", ""))
-    with suppress(RunFolderError):
-        match folder.read_json(SPEC):
-            case {"experiment_digest": str(experiment_digest), "place": int(position)}:
-                experiment, place = experiment_digest, position
-    return start_time, experiment, place
+    began: dict[str, str] = {}
+    places = []
+    for folder in filter(RunFolder.exists, folders):
+        start_time, experiment, place = "", folder.name, 0
+        with suppress(RunFolderError):
+            start_time = str(folder.read_environment().get("started_at", ""))
+        with suppress(RunFolderError):
+            match folder.read_json(SPEC):
+                case {"experiment_digest": str(digest), "place": int(position)}:
+                    experiment, place = digest, position
+        began[experiment] = min(start_time, began.get(experiment, start_time))
+        places.append((experiment, place, folder))
+    places.sort(key=lambda each: (began[each[0]], each[0], each[1]))
+    return [folder for *_, folder in places]

@@ -6,14 +6,14 @@ Reports, MLflow and `--json` are all made from this. It reads a run folder and c
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
 from medexam.experiments.store.answerers import AnswererCount, are_mixed, count_answerers, label_answerers, read_models
-from medexam.experiments.store.costs import Costs, compute_costs
+from medexam.experiments.store.environment import compute_costs
 from medexam.experiments.store.run_folder import METRICS, RunFolder, RunRecord, describe_fault
 from medexam.measures import Benchmark, Metrics
 from medexam.measures.benchmarks.registry import find_stored_benchmark
@@ -24,40 +24,25 @@ from medexam.specs.names import short_name
 
 RUNNING = "running"
 """Begins the note of a run that another process is asking."""
-RunStatus = Literal["complete", "incomplete"]
+TIMES = 3
+"""Runs in a row in which a question must have been refused to be closed."""
 _BOUNDARIES = {
     **dict.fromkeys(("LMTransportError", "LMTimeoutError"), "network"),
     **dict.fromkeys(("LMProviderError", "LMServerError", "LMRateLimitError"), "server"),
     **dict.fromkeys(("LMBillingError", "LMInvalidRequestError"), "server"),
 }
-"""Class of an error -> `boundary` of its `FailureCount`; `client` for all others."""
+"""Class of an error -> where it came from; `client` for all others."""
 _VARYING = re.compile(r"""https?://\S+|'[^']*'|"[^"]*"|\b(?![45]\d\d\b)(?=\w*\d)\w+\b""")
 """What differs between messages of one kind: addresses, quotations, numbers and ids, but not an HTTP status."""
 _COMPARED = 80
 """Characters of a message, without those, by which its kind is known; further on stands what one server had to say."""
 _MOST_KINDS = 5
 """Kinds of failure of one class of error that are counted apart; the others are one more."""
-_OTHERS = "others"
-TIMES = 3
-"""Runs in a row in which a question must have been refused to be closed."""
 _REFUSING = ("LMInvalidRequestError", "LMProviderError", "LMServerError")
 """Errors by which a server says something of the question. One that is out of reach or busy, wants another key or wants
 to be paid says nothing of it, and what the user's own code raises is there to be mended."""
 _FOUND_NOTHING = 0.1
 """The share of questions that may be asked without a passage before it is said."""
-
-
-@dataclass(frozen=True)
-class FailureCount:
-    """Failed questions of one kind: those whose messages say the same, numbers and quotations apart."""
-
-    boundary: str
-    """Where the fault came from: `network` (no reply came), `server` (it replied with an error) or `client`."""
-    kind: str
-    """The error's class name, such as `LMTransportError`."""
-    questions: int
-    example: str
-    """The message of the last one, in one line."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +54,16 @@ class StoredRun:
     metrics: Metrics
     environment: dict[str, Any]
     """What really ran; empty where the run stopped before it was known."""
-    failures: tuple[FailureCount, ...]
-    """The faults that left selected questions unscored, the commonest kind first."""
+    failures: tuple[dict[str, Any], ...]
+    """The faults that left selected questions unscored, the commonest kind first, as `count_failures` gives them."""
     answerers: tuple[AnswererCount, ...] = ()
     """Which models gave how many of the selected questions' answers, the commonest first; empty for a control."""
     note: str | None = None
-    """What a reader should know of how the scores were made; None if nothing."""
+    """What a reader should know of how the scores were made."""
     files_fresh: bool = True
     """Whether the derived files in the folder hold these scores."""
     model_print: str = ""
-    """The print of its model, where another model of the same name stands beside it; else empty."""
+    """The print of its model, where another model of the same name stands beside it."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -117,8 +102,8 @@ class StoredRun:
         return find_stored_benchmark(self.record.cell.dataset, in_words=self.metrics.right is None)
 
     @property
-    def costs(self) -> Costs | None:
-        """What the run took; None for a control, which asks no model."""
+    def costs(self) -> dict[str, Any] | None:
+        """What the run took, as `compute_costs` gives it; None for a control, which asks no model."""
         return None if self.model is None else compute_costs(self.metrics, self.environment)
 
     @property
@@ -129,8 +114,7 @@ class StoredRun:
     @property
     def score(self) -> float | None:
         """The first measure, such as the accuracy, a fraction of 1; None if nothing is scored."""
-        measure = next(iter(self.metrics.measures.values()), None)
-        return None if measure is None else measure.value
+        return next((measure.value for measure in self.metrics.measures.values()), None)
 
     @property
     def complete(self) -> bool:
@@ -143,9 +127,29 @@ class StoredRun:
         return self.note is not None and self.note.startswith(RUNNING)
 
     @property
-    def status(self) -> RunStatus:
+    def status(self) -> Literal["complete", "incomplete"]:
         """`incomplete` while a selected question is failed or missing."""
         return "complete" if self.complete else "incomplete"
+
+    def document(self) -> dict[str, Any]:
+        """Return the run's entry in the list that `--json` prints, JSON-ready."""
+        record = self.record
+        return {
+            "run_id": record.run_id,
+            "run_dir": str(self.folder.path.resolve()),
+            "spec_digest": record.spec_digest,
+            "dataset": record.cell.dataset.name,
+            "language": record.cell.dataset.language,
+            "program": self.program,
+            "model": self.model_name,
+            "answered_by": [answerer._asdict() for answerer in self.answerers],
+            "mixed": self.mixed,
+            "status": self.status,
+            "warnings": list(self.warnings),
+            "failures": list(self.failures),
+            "costs": self.costs,
+            "metrics": self.metrics.model_dump(mode="json"),
+        }
 
 
 def load_run(folder: RunFolder) -> StoredRun:
@@ -230,8 +234,12 @@ def tell_models_apart(runs: Sequence[StoredRun]) -> tuple[list[StoredRun], list[
     ], differences
 
 
-def count_failures(predictions: Iterable[Prediction], questions: Collection[str]) -> tuple[FailureCount, ...]:
-    """Count the failures among the `questions`, by key, the commonest kind first."""
+def count_failures(predictions: Iterable[Prediction], questions: Collection[str]) -> tuple[dict[str, Any], ...]:
+    """Count the failures among the `questions`, by key: those of a kind say the same, numbers and quotations apart.
+
+    The commonest comes first: its `boundary`, which is `network` (no reply came), `server` (it replied with an error)
+    or `client`, the error's class as its `kind`, how many `questions`, and the last message as its `example`.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
     for prediction in predictions:
@@ -240,12 +248,12 @@ def count_failures(predictions: Iterable[Prediction], questions: Collection[str]
             message = " ".join(failure.message.split())
             failure_key = failure.kind, _VARYING.sub("", message)[:_COMPARED].casefold()
             if failure_key not in counts and sum(kind == failure.kind for kind, _ in counts) >= _MOST_KINDS:
-                failure_key = failure.kind, _OTHERS
+                failure_key = failure.kind, "others"
             counts[failure_key] += 1
             examples[failure_key] = message
     return tuple(
-        FailureCount(_BOUNDARIES.get(kind, "client"), kind, count, examples[kind, shape])
-        for (kind, shape), count in counts.most_common()
+        {"boundary": _BOUNDARIES.get(key[0], "client"), "kind": key[0], "questions": count, "example": examples[key]}
+        for key, count in counts.most_common()
     )
 
 
@@ -264,24 +272,3 @@ def find_refused(folder: RunFolder, questions: Collection[str]) -> dict[str, Fai
         else:
             times[prediction.question] = 0
     return {key: last[key] for key, count in times.items() if count >= TIMES and key in questions}
-
-
-def run_document(run: StoredRun) -> dict[str, Any]:
-    """Build the run's entry in the list that `--json` prints, JSON-ready."""
-    record = run.record
-    return {
-        "run_id": record.run_id,
-        "run_dir": str(run.folder.path.resolve()),
-        "spec_digest": record.spec_digest,
-        "dataset": record.cell.dataset.name,
-        "language": record.cell.dataset.language,
-        "program": run.program,
-        "model": run.model_name,
-        "answered_by": [answerer._asdict() for answerer in run.answerers],
-        "mixed": run.mixed,
-        "status": run.status,
-        "warnings": list(run.warnings),
-        "failures": [asdict(failure) for failure in run.failures],
-        "costs": run.costs.to_json() if run.costs is not None else None,
-        "metrics": run.metrics.model_dump(mode="json"),
-    }

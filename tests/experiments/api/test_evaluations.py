@@ -107,7 +107,7 @@ def test_an_exception_is_counted_apart_and_pending(evaluate, capsys) -> None:
     ours = evaluate(devset)(Guess())
     assert (ours.score, ours.n, ours.pending, ours.faults) == (50.0, 4, 1, 1)
     assert ours.results[-1][2] is None
-    assert "test_evaluations.py" in ours.run.stored.failures[0].example
+    assert "test_evaluations.py" in ours.run.stored.failures[0]["example"]
     assert "1 of 5 examples are pending" in capsys.readouterr().err
     # By request it is scored as DSPy scores it, and counted apart all the same.
     theirs = dspy.Evaluate(devset=devset, metric=exact)(Guess())
@@ -124,7 +124,7 @@ def test_a_metric_that_raises_or_gives_no_number_is_a_fault(evaluate) -> None:
 
     ours = evaluate(build_devset(4), picky)(dspy.Predict("question -> answer"))
     assert (ours.score, ours.n, ours.faults) == (100.0, 2, 2)
-    assert {failure.kind for failure in ours.run.stored.failures} == {"ValueError", "MetricError"}
+    assert {failure["kind"] for failure in ours.run.stored.failures} == {"ValueError", "MetricError"}
 
 
 @pytest.mark.usefixtures("model")
@@ -145,7 +145,7 @@ def test_a_servers_failure_is_pending_and_no_fault(evaluate) -> None:
     for settings in ({}, {"failure_score": 0.0}):
         ours = evaluate(build_devset(4), **settings)(Flaky())
         assert (ours.n, ours.pending, ours.faults, ours.results[1][2]) == (3, 1, 0, None)
-        assert ours.run.stored.failures[0].boundary == "network"
+        assert ours.run.stored.failures[0]["boundary"] == "network"
     with dspy.context(lm=away), pytest.raises(EngineError, match="no example is scored"):
         evaluate(build_devset(4))(dspy.Predict("question -> answer"))
 

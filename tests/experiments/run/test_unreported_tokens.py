@@ -65,7 +65,7 @@ def test_a_price_of_the_spec_counts_before_the_lists(serve) -> None:
     assert json.loads((run.folder / "environment.json").read_text())["prices"] == pytest.approx(
         {"prompt_usd": 5e-7, "completion_usd": 2e-6}
     )
-    assert run.stored.costs.usd.total == pytest.approx(3 * (9 * 5e-7 + 2 * 2e-6))
+    assert run.stored.costs["usd"]["total"] == pytest.approx(3 * (9 * 5e-7 + 2 * 2e-6))
 
 
 def test_tokens_of_a_question_are_unknown_if_one_of_its_replies_does_not_tell() -> None:

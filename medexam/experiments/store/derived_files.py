@@ -1,0 +1,217 @@
+"""What is made from a run's answers, and whether it says what they say now: known by content, never by time.
+
+`predictions.parquet` has every prediction beside its question and gold, for pandas, DuckDB or a notebook, with one
+column for each metric of the user's own. `made_from.json` keeps what it, `metrics.json` and `report.md` were made from,
+as SHA-256. It is written last, so that files of two scorings never pass for one.
+"""
+
+import hashlib
+import sys
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from medexam.datasets.fingerprints import digest_files
+from medexam.errors import DatasetError, RunFolderError
+from medexam.experiments.store.answerers import MODELS
+from medexam.experiments.store.items import ITEMS
+from medexam.experiments.store.logs import check_file
+from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
+from medexam.files import whole_file
+from medexam.inputs import open_parquet
+from medexam.measures import Benchmark, ScoredRun
+from medexam.measures.evidence.kinds import evidence_cells
+from medexam.measures.own import load_metric, own_measure, own_scores
+from medexam.measures.results import ItemScores, Metrics
+from medexam.measures.words import scored_items
+from medexam.predictions import Prediction, Reason, Status
+from medexam.predictions.core import Outcome
+from medexam.questions import AnySet
+from medexam.specs.experiment import is_entry
+
+DERIVED = (METRICS, REPORT, PARQUET)
+_MADE_FROM = "made_from.json"
+_SCORING = 3
+"""Raised when the same answers make other numbers or other files than before."""
+_TRUTH = (SPEC, ENVIRONMENT, MODELS, ITEMS, PREDICTIONS)
+_DATA = "the data set's files"
+_VERSION = "the version of the scoring"
+_OWN = "own_"
+"""Opens the name of a column that holds what a metric of the user's own says of each question."""
+_ROWS = 2048
+"""Rows that are held in memory and written at once."""
+_FIELDS = (
+    *("question", "program", "model", "answer", "text", "alignment", "reply", "rationale", "prompt_tokens"),
+    *("completion_tokens", "latency_s", "finish_reason", "status", "reason"),
+)
+_AnyBenchmark = Benchmark[Any, Any]
+
+
+def record_made(folder: RunFolder, files_digest: str, note: str | None = None) -> None:
+    """Keep what the derived files, as they lie in the folder, were made from; `files_digest` is that of the data."""
+    sources = {name: _digest(folder.path / name) for name in _TRUTH}
+    folder.write_json(_MADE_FROM, {"sources": {**sources, _DATA: files_digest, _VERSION: str(_SCORING)}, "note": note})
+
+
+def find_changes(folder: RunFolder) -> tuple[list[str], str | None]:
+    """Compare the folder with what its derived files were made from, and the data set's files if they are at hand.
+
+    Returns what differs, in words, and what a reader should know of how they were made; nothing where they are fresh.
+    No data set is parsed, and no code of the user's own is run.
+    """
+    if missing := [f"{name} is missing" for name in (*DERIVED, _MADE_FROM) if not (folder.path / name).exists()]:
+        return missing, None
+    made_from, dataset = _read_made_from(folder), folder.read_record().cell.dataset
+    sources = {**{name: _digest(folder.path / name) for name in _TRUTH}, _VERSION: str(_SCORING)}
+    if not dataset.runs_code:
+        with suppress(DatasetError):
+            sources[_DATA] = digest_files(dataset)
+    before = made_from["sources"]
+    changes = [f"{name} changed" for name, digest in sources.items() if digest != before.get(name)]
+    return changes + ["workers left answers in shards"] * folder.has_shards, made_from.get("note")
+
+
+def _read_made_from(folder: RunFolder) -> dict[str, Any]:
+    with suppress(RunFolderError):
+        made_from = folder.read_json(_MADE_FROM)
+        if isinstance(made_from.get("sources"), dict):
+            return made_from
+    return {"sources": {}}
+
+
+def _digest(path: Path) -> str:
+    try:
+        check_file(path)
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        raise RunFolderError(f"cannot read {path}: {error.strerror}; make it readable") from None
+
+
+def score_all(
+    folder: RunFolder,
+    benchmark: _AnyBenchmark,
+    items: AnySet,
+    predictions: Mapping[str, Prediction],
+    code: Collection[str] = (),
+) -> ScoredRun:
+    """Compute the benchmark's scores with those of the user's own metrics among them, as `score_own` gives these."""
+    scored, own = benchmark.score(items, predictions), score_own(folder, items, predictions, code)
+    return replace(scored, metrics=with_own(scored.metrics, benchmark, items, predictions, own), own=own)
+
+
+def score_own(
+    folder: RunFolder, items: AnySet, predictions: Mapping[str, Prediction], code: Collection[str] = ()
+) -> ItemScores:
+    """Score the run's questions by the metrics in `code`; its other metrics keep the scores that the folder holds.
+
+    They lose them where its answers or golds have changed. Raises `SpecError` if a metric fails on a question.
+    """
+    names = folder.read_record().cell.metrics
+    stored: ItemScores = {}
+    if set(names) - set(code) and not folder.has_shards:
+        sources = _read_made_from(folder)["sources"]
+        if all(sources.get(name) == _digest(folder.path / name) for name in (ITEMS, PREDICTIONS)):
+            stored = read_own_scores(folder)
+    scores: dict[str, Mapping[str, float]] = {}
+    for name in names:
+        if name in code:
+            scores |= own_scores(name, load_metric(name), items, predictions)
+        else:
+            scores |= {entry: entry_scores for entry, entry_scores in stored.items() if is_entry(entry, name)}
+    return scores
+
+
+def with_own(
+    metrics: Metrics,
+    benchmark: _AnyBenchmark,
+    items: AnySet,
+    predictions: Mapping[str, Prediction],
+    scores: ItemScores,
+) -> Metrics:
+    """Return `metrics` with the mean of each of the user's own over the scored questions of `items`."""
+    if not scores:
+        return metrics
+    keys = [item.key for item in scored_items(items.questions, predictions)]
+    clusters = {item.key: benchmark.cluster(item) for item in items.questions}
+    return metrics.model_copy(
+        update={"own": {name: own_measure(metric_scores, keys, clusters) for name, metric_scores in scores.items()}}
+    )
+
+
+def write_parquet(
+    folder: RunFolder,
+    benchmark: _AnyBenchmark,
+    items: AnySet,
+    predictions: Mapping[str, Prediction],
+    scored: ScoredRun,
+) -> None:
+    """Write `predictions.parquet` whole or not at all; raises `RunFolderError` where that fails.
+
+    One row for each item that has a prediction, in their order, with the benchmark's columns and one for each metric of
+    the user's own.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scores = {f"score_{name}": each for name, each in scored.items.items()}
+    scores |= {_OWN + name: each for name, each in scored.own.items()}
+    names = {**benchmark.columns, **dict.fromkeys(scores, "double")}
+    types = {name: pa.type_for_alias(arrow.strip("[]")) for name, arrow in names.items()}
+    schema = pa.schema({name: pa.list_(each) if "[" in names[name] else each for name, each in types.items()})
+
+    def to_row(item: Any, prediction: Prediction) -> dict[str, Any]:
+        # The schema takes the columns that it has.
+        return {
+            **{name: getattr(prediction, name) for name in _FIELDS},
+            **dict(zip(("start", "end"), prediction.span or (), strict=False)),
+            **evidence_cells(prediction, item),
+            **benchmark.row(item, items.golds[item.key], prediction),
+            **{name: each.get(item.key) for name, each in scores.items()},
+        }
+
+    rows = (to_row(item, predictions[item.key]) for item in items.questions if item.key in predictions)
+    target = folder.path / PARQUET
+    try:
+        with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            while batch := list(islice(rows, _ROWS)):
+                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+    except OSError as error:
+        raise RunFolderError(f"cannot write {target}: {error}") from None
+
+
+def read_columns(folder: RunFolder, column_filter: Callable[[str], object]) -> dict[str, list[Any]]:
+    """Read the column of questions and those that `column_filter` takes; empty if the file is missing or damaged."""
+    try:
+        with open_parquet(folder.path / PARQUET) as parquet_file:
+            names = [name for name in parquet_file.schema_arrow.names if name == "question" or column_filter(name)]
+            columns: dict[str, list[Any]] = parquet_file.read(names).to_pydict() if len(names) > 1 else {}
+    except (ValueError, OSError):
+        return {}
+    return columns if all(isinstance(key, str) for key in columns.get("question", [None])) else {}
+
+
+def read_own_scores(folder: RunFolder) -> dict[str, dict[str, float]]:
+    """Map each metric of the user's own to its score by question, as the file holds them; empty if it holds none."""
+    columns = read_columns(folder, lambda name: name.startswith(_OWN))
+    keys = columns.pop("question", [])
+    return {
+        name.removeprefix(_OWN): {key: score for key, score in zip(keys, scores, strict=True) if score is not None}
+        for name, scores in columns.items()
+    }
+
+
+def read_outcomes(folder: RunFolder) -> dict[str, Outcome]:
+    """Map each question with a chosen option to how it came out; empty if the file or its columns are not there."""
+    names = ("status", "answer", "reason")
+    columns = read_columns(folder, names.__contains__)
+    if not columns.keys() >= {*names}:
+        return {}
+    cells = list(zip(*(columns[name] for name in names), strict=True))
+    by_cells = {each: Outcome(Status(each[0]), each[1], each[2] and Reason(each[2])) for each in set(cells)}
+    return {sys.intern(key): by_cells[each] for key, each in zip(columns["question"], cells, strict=True)}
