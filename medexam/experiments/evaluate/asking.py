@@ -252,7 +252,7 @@ class ObjectExecutor(Executor):
             counted_calls(models, spending.add_call),
             gc_seldom(),
         ):
-            await Scheduler(planned, lines, observer, spending, self.concurrency, planned.pending).run()
+            await Scheduler(planned, lines, observer, spending, self.concurrency).run()
 
     async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model
         """Look again which model answers."""

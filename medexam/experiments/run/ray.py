@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _CONNECT_S = 5.0
 _LOOK_S = 1.0
 """Seconds between two looks at how far the parts of an index are."""
-_SETTINGS: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
 _OWN: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200_000_000}
 """Of a cluster of our own: questions and answers are small."""
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""No usage statistics; and a worker that takes no GPU for itself still sees those of its node."""
-_ONE_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0, Ray listens on the loopback address alone, on Linux as well."""
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A worker that takes no GPU for itself still sees those of its node.
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
 
 
 @contextmanager
@@ -45,9 +45,9 @@ def open_cluster(address: str | None) -> Iterator[Any]:
     that one is used and left open. Raises `EngineError` where Ray is missing, nothing answers at the address, or the
     cluster cannot be used.
     """
-    os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
-    if address is None:
-        os.environ.setdefault(_ONE_MACHINE, "0")
+    # The last one is called after other systems; set to 0, Ray listens on the loopback address alone, on Linux as well.
+    alone = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if address is None else {}
+    os.environ |= {name: value for name, value in (_ENVIRONMENT | alone).items() if name not in os.environ}
     try:
         import ray
     except ModuleNotFoundError:
@@ -69,7 +69,8 @@ def open_cluster(address: str | None) -> Iterator[Any]:
                 "HOST:PORT that it prints; or leave --ray-address out to start one on this machine"
             ) from None
     try:
-        ray.init(**({"address": address} if address else _OWN), **_SETTINGS)
+        settings = {"address": address} if address else _OWN
+        ray.init(**settings, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # Ray raises bare ones, as where its node starts too slowly
         where = f"the Ray cluster at {address} cannot be joined" if address else "no Ray cluster can be started here"
         raise EngineError(f"{where}: {' '.join(str(error).split())}; use one environment for all machines") from None
@@ -147,8 +148,9 @@ class RayExecutor(SpreadExecutor):
 
     def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers, as that machine said."""
-        model = planned.cell.models[name] if name else planned.cell.model
-        return self._infos.get(model) if planned.asks_model else None
+        return (
+            self._infos.get(planned.cell.models[name] if name else planned.cell.model) if planned.asks_model else None
+        )
 
     async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard as a task."""

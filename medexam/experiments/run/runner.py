@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,7 @@ from medexam.experiments.run.spending import NO_LIMITS, Limits, Spending, Stop
 from medexam.experiments.store.answerers import admit, note_doubt
 from medexam.experiments.store.environment import build_environment, list_prices
 from medexam.experiments.store.items import begin_run
-from medexam.experiments.store.logs import PredictionLog
-from medexam.experiments.store.run_folder import ENVIRONMENT
+from medexam.experiments.store.run_folder import ENVIRONMENT, PREDICTIONS
 from medexam.experiments.store.stored_run import TIMES, StoredRun, find_refused
 from medexam.gc_pause import gc_seldom
 from medexam.library_logging import quiet_dspy
@@ -64,21 +63,14 @@ class Executor:
         engine = self._engines.get(planned.cell.models[name] if name else planned.cell.model)
         return engine.info() if engine and planned.asks_model else None
 
-    async def ask(
-        self,
-        planned: AnyCell,
-        observer: "RunProgress",
-        spending: Spending,
-        log: AbstractContextManager[PredictionLog] | None = None,
-    ) -> None:
-        """Ask the cell's pending questions, and append the answers to its folder's log or to another one."""
+    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS) -> None:
+        """Ask the cell's pending questions, and append the answers to a log of its folder."""
         engine, cell = self._engines.get(planned.cell.model) if planned.asks_model else None, planned.cell
         lm = build_lm(cell.model, engine) if engine else None
         others = {name: build_lm(one, self._engines[one], asked=name) for name, one in cell.asked_models.items()}
-        # A program that asks no model has one question in flight.
-        concurrency = (lambda: engine.concurrency) if engine else (lambda: 1)
-        with log or planned.folder.appending() as lines, in_bulk(lm, others), gc_seldom():
-            scheduler = Scheduler(planned, lines, observer, spending, concurrency, planned.pending)
+        with planned.folder.appending(log) as lines, in_bulk(lm, others), gc_seldom():
+            # A program that asks no model has one question in flight.
+            scheduler = Scheduler(planned, lines, observer, spending, lambda: engine.concurrency if engine else 1)
             if isinstance(engine, FolderEngine):
                 async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks)):
                     return await scheduler.run()
@@ -108,13 +100,7 @@ def admit_models(planned: AnyCell, executor: Executor, answers: int, **settings:
         if (info := executor.info(planned, name)) is not None:
             further[name] = admit(folder, info.identity, answers=answers, file=f"models.{name}.json", **settings)
     if (info := executor.info(planned)) is not None:
-        own = admit(
-            folder,
-            info.identity,
-            answers=answers,
-            count_cut=lambda: sum(each.is_cut for each in folder.read_predictions().values()),
-            **settings,
-        )
+        own = admit(folder, info.identity, answers=answers, **settings)
     return replace(planned, answerer=own, further=further)
 
 
@@ -147,13 +133,9 @@ class Runner:
                         f"a limit of dollars: no price of {model.label} is known: give --price IN,OUT (model.price), "
                         "the dollars of a million tokens of prompts and of replies, or leave --max-cost out"
                     )
-        stop: Stop | None
-        try:
-            with quiet_dspy():
-                stop = run_interruptibly(self._run_cells())
-        except KeyboardInterrupt:
-            stop = Stop.INTERRUPTED
-        return self._runs, stop
+        with suppress(KeyboardInterrupt), quiet_dspy():
+            return self._runs, run_interruptibly(self._run_cells())
+        return self._runs, Stop.INTERRUPTED
 
     async def _run_cells(self) -> Stop | None:
         try:
@@ -188,12 +170,22 @@ class Runner:
 
     async def _run_cell(self, planned: AnyCell) -> bool:
         """Ask the cell's pending questions; return whether it was interrupted."""
-        folder = planned.folder
-        if not planned.pending:
-            planned = take_lent(planned, None)
+        folder, plan, executor = planned.folder, self._plan, self._executor
         if planned.asks_model and planned.pending:
-            planned = await self._reach_models(planned)
-        record = planned.record(fresh=self._plan.fresh, keeps_items=self._plan.keeps_items)
+            if planned.cell.model in self._changes:
+                raise EngineError(
+                    f"{planned.run_id}: not asked, since another model answers than at the start "
+                    f"({self._changes[planned.cell.model]}); restore the first one and run the same command again"
+                )
+            await executor.prepare(planned, self._observer, combine_needs(plan.cells))
+            # Counted now: since the plan was made, another process may have held the folder and left answers in it.
+            answers = planned.answered or folder.count_answers()
+            planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
+            info = executor.info(planned)
+            planned = take_lent(planned, info.identity if info else None)
+        elif not planned.pending:
+            planned = take_lent(planned, None)
+        record = planned.record(fresh=plan.fresh, keeps_items=plan.keeps_items)
         begin_run(folder, record, planned.question_set)
         before = folder.read_environment()
         if before and not planned.pending:
@@ -211,21 +203,6 @@ class Runner:
             return True
         return False
 
-    async def _reach_models(self, planned: AnyCell) -> AnyCell:
-        """Return the cell with the models that answer admitted, and what another run lends of them taken."""
-        plan, executor, model = self._plan, self._executor, planned.cell.model
-        if model in self._changes:
-            raise EngineError(
-                f"{planned.run_id}: not asked, since another model answers than at the start "
-                f"({self._changes[model]}); restore the first one and run the same command again"
-            )
-        await executor.prepare(planned, self._observer, combine_needs(plan.cells))
-        # Counted now: since the plan was made, another process may have held the folder and left answers in it.
-        answers = planned.answered or planned.folder.count_answers()
-        planned = admit_models(planned, executor, answers, accept=plan.accept_model_change, ways_out=plan.ways_out)
-        info = executor.info(planned)
-        return take_lent(planned, info.identity if info else None)
-
     async def _look_up(self, planned: AnyCell) -> AnyCell:
         """Find what prompts show beside the pending questions."""
         if planned.retrieval is not None:
@@ -237,8 +214,7 @@ class Runner:
                 raise asyncio.CancelledError
             self._observer.passages_encoded(planned, count)
 
-        look_up = asyncio.to_thread(planned.look_up, progress, nearest=self._executor.looks_up)
-        looking = asyncio.create_task(look_up)
+        looking = asyncio.create_task(asyncio.to_thread(planned.look_up, progress, nearest=self._executor.looks_up))
         try:
             # A thread cannot be cancelled, only asked to stop: unshielded, it would continue unseen and write to an
             # index that the next run opens.
@@ -250,35 +226,31 @@ class Runner:
             raise
 
     async def _ask(self, planned: AnyCell, before: dict[str, Any]) -> None:
+        """Ask, and note and say if another model answers at the end than at the start, which may have answered."""
         self._observer.cell_starts(planned)
         await asyncio.to_thread(self.spending.begin_cell, planned)
         start, questions = time.monotonic(), self.spending.questions
         try:
             await self._executor.ask(planned, self._observer, self.spending)
-            await self._look_at_models_again(planned)
+            changes = [] if planned.answerer is None else await self._executor.find_changes(planned)
+            if changes and planned.answerer is not None:
+                self._changes[planned.cell.model] = described = "; ".join(changes)
+                if (answers := planned.folder.count_answers() - planned.answered) > 0:
+                    note_doubt(planned.folder, planned.answerer, answers, changes)
+                    _log.warning(
+                        "medexam: warning: %s: another model answers now than at the start (%s), and it may have given "
+                        "%s of the answers; the run is not ranked: ask again with --fresh",
+                        *(planned.run_id, described, f"{answers:,}"),
+                    )
         finally:
             planned.folder.merge_shards()
             self._write_environment(planned, before, time.monotonic() - start, self.spending.questions - questions)
-
-    async def _look_at_models_again(self, planned: AnyCell) -> None:
-        """Note and say if another model answers by now than at the cell's start, which may have given its answers."""
-        if planned.answerer is None or not (changes := await self._executor.find_changes(planned)):
-            return
-        self._changes[planned.cell.model] = described = "; ".join(changes)
-        if (answers := planned.folder.count_answers() - planned.answered) > 0:
-            note_doubt(planned.folder, planned.answerer, answers, changes)
-            _log.warning(
-                "medexam: warning: %s: another model answers now than at the start (%s), and it may have given %s of "
-                "the answers; the run is not ranked: ask again with --fresh",
-                *(planned.run_id, described, f"{answers:,}"),
-            )
 
     def _write_environment(
         self, planned: AnyCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models: dict[str | None, ModelSpec] = {None: planned.cell.model}
-        models.update(planned.cell.asked_models.items())
+        models: dict[str | None, ModelSpec] = {None: planned.cell.model, **planned.cell.asked_models}
         infos = {name: self._executor.info(planned, name) for name in models}
         by_model = self.spending.by_model if questions else {}
         environment = build_environment(models, infos, before, seconds, questions, by_model)
@@ -301,10 +273,9 @@ def _read_anew(planned: AnyCell) -> AnyCell:
         changed = [after for before in stored.values() if (after := as_read(before, reading)) != before]
         for prediction in changed:
             log.append(prediction)
-        count = len(stored)
     _log.warning(
         "medexam: %s: replies were read by the %s reader, and are now read by the %s one: %d of %d predictions changed",
-        *(folder.name, former_reading, reading, len(changed), count),
+        *(folder.name, former_reading, reading, len(changed), len(stored)),
     )
     return planned.updated()
 

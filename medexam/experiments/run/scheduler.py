@@ -7,8 +7,8 @@ and prediction logs, and neither engines nor scores.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from dspy.utils.exceptions import (
     LMAuthError,
@@ -28,9 +28,12 @@ from medexam.programs.kept import kept_calls
 from medexam.programs.outcome import build_failure, read_both
 from medexam.serve.asking import asking, limited
 
-FLUSH_S = 0.5
+if TYPE_CHECKING:
+    from medexam.experiments.entry.progress import RunProgress
+
+_FLUSH_S = 0.5
 """Seconds that a finished prediction waits at most until it is on the disk."""
-GIVE_UP_AFTER = 32
+_GIVE_UP_AFTER = 32
 """Failures in a row after which the server is taken for gone and the rest of the cell stays pending."""
 GRACE_S = 5.0
 """Seconds that Ctrl-C waits for the questions in flight; a second one does not wait."""
@@ -41,62 +44,38 @@ _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUns
 """Faults that no other question would escape."""
 
 
-class QuestionObserver(Protocol):
-    """Watches questions being asked."""
-
-    def asked(self) -> None:
-        """Note that one question is in flight from now on."""
-
-    def answered(self, prediction: Prediction) -> None:
-        """Note that one question is done."""
-
-    def stopping(self, in_flight: int) -> None:
-        """Note that Ctrl-C came: no question is begun any more; `in_flight` are waited for at most `GRACE_S` s."""
-
-
 async def answer(planned: AnyCell, question: Any) -> tuple[Prediction, Exception | None, tuple[int, int]]:
     """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
     start, program = time.monotonic(), planned.program
-    owner: dict[str, Any] = {
-        "program": planned.program_label,
-        "spec_digest": planned.spec_digest,
-        "answerer": planned.answerer,
-    }
+    owner: dict[str, Any] = {name: getattr(planned, name) for name in ("spec_digest", "answerer")}
+    owner["program"] = planned.program_label
     try:
         with asking() as record, kept_calls() as calls:
             output = await program.acall(question=question)
     except (LMError, ProgramFaultError) as error:
         return build_failure(question, error, calls.all(), **owner), error, record.discarded
-    prediction = build_prediction(
-        question,
-        output,
-        calls.all(),
-        **owner,
-        further=planned.further,
-        latency_s=time.monotonic() - start,
-    )
+    timed = {**owner, "further": planned.further, "latency_s": time.monotonic() - start}
+    prediction = build_prediction(question, output, calls.all(), **timed)
     if isinstance(program, AskingProgram):
         prediction = await read_both(program, question, prediction)
     return prediction, None, record.discarded
 
 
 class Scheduler:
-    """Asks questions, as many at a time as `concurrency` and the limits allow now."""
+    """Asks a cell's pending questions in their order, as many at a time as `concurrency` and the limits allow now."""
 
     def __init__(
         self,
         planned: AnyCell,
         log: PredictionLog,
-        observer: QuestionObserver,
+        observer: "RunProgress",
         spending: Spending,
         concurrency: Callable[[], int],
-        questions: Iterable[Any],
     ) -> None:
-        """`questions` are asked in their order; each has a `key`."""
         self.tasks: set[asyncio.Task[None]] = set()
         """Each asks one question."""
         self._planned, self._log, self._observer, self._spending = planned, log, observer, spending
-        self._concurrency, self._waiting = concurrency, deque(questions)
+        self._concurrency, self._waiting = concurrency, deque(planned.pending)
         self._is_stopped = False
         self._failed_in_a_row = 0
         self._fault: BaseException | None = None
@@ -147,7 +126,7 @@ class Scheduler:
             if (
                 not self._waiting
                 or self._is_stopped
-                or self._failed_in_a_row >= GIVE_UP_AFTER
+                or self._failed_in_a_row >= _GIVE_UP_AFTER
                 or len(self.tasks) >= min(self._concurrency(), self._spending.room)
                 or self._spending.exhausted is not None
             ):
@@ -179,7 +158,7 @@ class Scheduler:
     async def _flush_regularly(self) -> None:
         # By time and not by number: a slow model's few answers are on the disk as soon as a fast one's many.
         while True:
-            await asyncio.sleep(FLUSH_S)
+            await asyncio.sleep(_FLUSH_S)
             try:
                 self._log.flush()
             except RunFolderError:

@@ -54,23 +54,35 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
             with suppress(FileNotFoundError):
                 limits = Limits(**json.loads((folder / SHARDS / LIMITS).read_bytes()))
             if pending:
+                executor = Executor(prefer_host=host_name(), sharers=sharers or parts)
                 planned = replace(planned, pending=tuple(pending))
-                end |= run_interruptibly(_ask(planned, log, limits, sharers or parts))
+                end |= run_interruptibly(_ask(planned, log, Spending(limits), executor))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:
-        end |= {"kind": type(error).__name__, "fault": str(error)}
+        end["fault"] = str(error)
     with suppress(OSError):
         write_whole(end_path, json.dumps(end))
     return end
 
 
-async def _ask(planned: AnyCell, log: str, limits: Limits, sharers: int) -> dict[str, Any]:
-    executor = Executor(prefer_host=host_name(), sharers=sharers)
+async def _ask(planned: AnyCell, log: str, spending: Spending, executor: Executor) -> dict[str, Any]:
     # A driver follows the log.
-    spending, observer, task = Spending(limits), RunProgress(disable=True), asyncio.current_task()
-    assert task is not None  # noqa: S101 - coroutines run in tasks
-    watching = asyncio.create_task(_watch(planned.folder.path / SHARDS / STOP, task, spending))
+    observer, task = RunProgress(disable=True), asyncio.current_task()
+
+    async def watch() -> None:
+        """End the asking when the driver says so, or is gone."""
+        while True:
+            word = ""
+            with suppress(OSError):
+                word = (planned.folder.path / SHARDS / STOP).read_text()
+            if task is not None and (os.getppid() != _PARENT or word == Stop.INTERRUPTED):
+                task.cancel()
+                return
+            spending.ended = Stop(word) if word else spending.ended
+            await asyncio.sleep(LOOK_S)
+
+    watching = asyncio.create_task(watch())
     try:
         await executor.prepare(planned, observer, combine_needs([planned]))
         try:
@@ -82,26 +94,12 @@ async def _ask(planned: AnyCell, log: str, limits: Limits, sharers: int) -> dict
             ) from None
         planned = await asyncio.to_thread(planned.look_up)
         await asyncio.to_thread(spending.begin_cell, planned)
-        await executor.ask(planned, observer, spending, planned.folder.appending(log))
+        await executor.ask(planned, observer, spending, log)
         stop = spending.exhausted if spending.questions < len(planned.pending) else None
         return {"stop": stop, "changes": await executor.find_changes(planned)}
     finally:
         watching.cancel()
         await executor.aclose()
-
-
-async def _watch(stop: Path, task: "asyncio.Task[Any]", spending: Spending) -> None:
-    """End the asking when the driver says so, or is gone."""
-    while True:
-        word = ""
-        with suppress(OSError):
-            word = stop.read_text()  # noqa: ASYNC240 - a few bytes
-        if os.getppid() != _PARENT or word == Stop.INTERRUPTED:
-            task.cancel()
-            return
-        if word:
-            spending.ended = Stop(word)
-        await asyncio.sleep(LOOK_S)
 
 
 def main(arguments: list[str]) -> int:

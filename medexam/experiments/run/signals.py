@@ -16,18 +16,16 @@ from medexam.event_loop import background_loop
 
 T = TypeVar("T")
 
-CANCELLING = 2
+_CANCELLING = 2
 """Ctrl-C so often cancels; the next one is a `KeyboardInterrupt`, for work that does not listen."""
-
-_WAKE_S = 0.2
 
 
 def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     """Do the work on the loop that carries all traffic with models, and wait for it.
 
-    There an answer need not cross from one thread to another. Each of the first two Ctrl-C cancels the work; what it
-    returns or raises then is what this returns or raises, and `KeyboardInterrupt` where it does not listen. Outside the
-    main thread, and where Ctrl-C is ignored, as under `nohup`, nothing cancels it.
+    Each of the first two Ctrl-C cancels the work; what it returns or raises then is what this returns or raises, and
+    `KeyboardInterrupt` where it does not listen. Outside the main thread, and where Ctrl-C is ignored, as under
+    `nohup`, nothing cancels it.
     """
     loop, signals = background_loop().loop, 0
     tasks: list[asyncio.Task[T]] = []
@@ -39,7 +37,7 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     def hear(_number: int, _frame: FrameType | None) -> None:
         nonlocal signals
         signals += 1
-        if signals > CANCELLING:
+        if signals > _CANCELLING:
             raise KeyboardInterrupt
         # A task may be cancelled on its own loop only, and the signal arrives in the main thread.
         loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
@@ -49,7 +47,7 @@ def run_interruptibly(work: Coroutine[Any, Any, T]) -> T:
     future = asyncio.run_coroutine_threadsafe(hold(), loop)
     try:
         # Some kernels give the signal to another thread, and then this one hears of it when it wakes.
-        while not wait([future], timeout=_WAKE_S).done:
+        while not wait([future], timeout=0.2).done:
             pass
         return future.result()
     except CancelledError:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 from typing import Any
@@ -48,6 +48,7 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+_COUNTED = ("calls", "tokens", "cost")
 
 
 @dataclass
@@ -64,11 +65,11 @@ class Spending:
     """What ended it from outside, whatever is counted."""
     questions: int = 0
     """Questions that are done, the failed ones included."""
-    failed: int = 0
+    failures: int = 0
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
-    most: tuple[float, float, float] = (1, 0, 0.0)
+    most: dict[str, float] = field(default_factory=dict)
     """Calls, tokens and dollars that one question takes at most, by its first prompt and by those that are done."""
     uncounted: int = 0
     """Questions whose tokens the server does not report."""
@@ -86,29 +87,30 @@ class Spending:
 
         models = {**planned.cell.asked_models, **({None: planned.cell.model} if planned.asks_model else {})}
         self.prices, self.by_model = {name: list_prices(model) for name, model in models.items()}, {}
-        is_limited = any(limit is not None for limit in (self.limits.tokens, self.limits.cost, self.limits.calls))
+        is_limited = any(getattr(self.limits, name) is not None for name in _COUNTED)
         self._is_first = is_limited and planned.asks_model and planned.cell.dataset.kind != EXAMPLES
-        self.most = find_most(planned) if self._is_first else (1, 0, 0.0)
+        self.most = dict(zip(_COUNTED, find_most(planned), strict=True)) if self._is_first else {}
 
     def add(self, prediction: Prediction, discarded: tuple[int, int] = (0, 0)) -> None:
         """Count one more question as done; `discarded` are tokens of prompts and replies that were thrown away."""
         self._is_first = False
         self.questions += 1
-        self.failed += prediction.status is Status.FAILED
+        self.failures += prediction.status is Status.FAILED
+        before = {name: getattr(self, name) for name in _COUNTED}
         counts = prediction.prompt_tokens, prediction.completion_tokens
         self.uncounted += prediction.last_call is not None and None in counts
         prompt, completion = (counts[0] or 0) + discarded[0], (counts[1] or 0) + discarded[1]
-        calls, tokens, usd = sum(call.has_reply for call in prediction.calls), prompt + completion, 0.0
+        self.calls += sum(call.has_reply for call in prediction.calls)
+        self.tokens += prompt + completion
         for call in prediction.calls:
             if call.asked is not None or call.cost_usd is not None:
                 one = call.prompt_tokens or 0, call.completion_tokens or 0
                 by_tokens = self._count(call.asked, *one)
-                usd += by_tokens if call.cost_usd is None else call.cost_usd
+                self.cost += by_tokens if call.cost_usd is None else call.cost_usd
                 prompt, completion = prompt - one[0], completion - one[1]
-        usd += self._count(None, prompt, completion)
-        self.calls, self.tokens, self.cost = self.calls + calls, self.tokens + tokens, self.cost + usd
+        self.cost += self._count(None, prompt, completion)
         # A later step's prompt holds earlier replies, so a question may take more than its first prompt tells.
-        self.most = (max(self.most[0], calls), max(self.most[1], tokens), max(self.most[2], usd))
+        self.most = {name: max(self.most.get(name, 0), getattr(self, name) - before[name]) for name in _COUNTED}
 
     def add_call(self, call: ModelCall) -> None:
         """Count a call that belongs to no question."""
@@ -132,30 +134,20 @@ class Spending:
         """Which limit is reached, or too near for one more question; None if no one is."""
         if self.ended or self.limits is NO_LIMITS:
             return self.ended
-        limits, (calls, tokens, usd) = self.limits, self.most
-        for stop, amount, limit, most in (
-            (Stop.FAILURES, self.failed, limits.failures, 0),
-            (Stop.CALLS, self.calls, limits.calls, calls),
-            (Stop.TOKENS, self.tokens, limits.tokens, tokens),
-            (Stop.COST, self.cost, limits.cost, usd),
-            (Stop.MINUTES, self.minutes, limits.minutes, 0),
-        ):
-            if limit is not None and (amount >= limit or amount + most > limit):
-                return stop
-        counts_tokens = limits.tokens is not None or (limits.cost is not None and any(self.prices.values()))
+        for name in ("failures", *_COUNTED, "minutes"):
+            amount, limit = getattr(self, name), getattr(self.limits, name)
+            if limit is not None and (amount >= limit or amount + self.most.get(name, 0) > limit):
+                return Stop(name)
+        counts_tokens = self.limits.tokens is not None or (self.limits.cost is not None and any(self.prices.values()))
         return Stop.UNCOUNTED if self.uncounted and counts_tokens else None
 
     @property
     def room(self) -> float:
         """How many questions may be in flight, if each takes as much as it may."""
-        limits, amounts = (
-            (self.limits.calls, self.limits.tokens, self.limits.cost),
-            (self.calls, self.tokens, self.cost),
-        )
         rooms = [
-            (limit - amount) // most
-            for limit, amount, most in zip(limits, amounts, self.most, strict=True)
-            if limit is not None and most > 0
+            (limit - getattr(self, name)) // self.most[name]
+            for name in _COUNTED
+            if (limit := getattr(self.limits, name)) is not None and self.most.get(name)
         ]
         return 1 if self._is_first else min([self.limits.in_flight or inf, *rooms])
 
@@ -168,13 +160,13 @@ class Spending:
 
     def share(self, parts: int) -> dict[str, float]:
         """Return the limits of each of `parts` processes, so that all together keep those of what is not spent yet."""
-        limits = {name: limit for name, limit in asdict(self.limits).items() if limit is not None}
-        shares: dict[str, float] = {"in_flight": max(1, limits["in_flight"] // parts)} if "in_flight" in limits else {}
-        for name, amount in (("tokens", self.tokens), ("calls", self.calls), ("cost", self.cost)):
-            if name in limits:
-                share = (limits[name] - amount) / parts
+        limits, shares = self.limits, dict[str, float]()
+        for name in _COUNTED:
+            if (limit := getattr(limits, name)) is not None:
+                share = (limit - getattr(self, name)) / parts
                 shares[name] = share if name == "cost" else int(share)
-        return shares | ({"minutes": limits["minutes"] - self.minutes} if "minutes" in limits else {})
+        shares |= {} if limits.in_flight is None else {"in_flight": max(1, limits.in_flight // parts)}
+        return shares | ({} if limits.minutes is None else {"minutes": limits.minutes - self.minutes})
 
     def describe(self) -> str:
         """Describe what was spent, in a few words."""

@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam import errors
-from medexam.errors import EngineError, MedExamError, RunFolderError, SpecError
+from medexam.errors import EngineError, RunFolderError, SpecError
 from medexam.experiments.plan.cells import AnyCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
@@ -27,7 +26,6 @@ from medexam.text import hide_secrets
 if TYPE_CHECKING:
     from medexam.experiments.entry.progress import RunProgress
 
-_MODULE = "medexam.experiments.run.shard"
 _STARTS = 3
 """How often the process of a part is started, if it dies."""
 _OURS = "medexam: "
@@ -50,10 +48,6 @@ def check_spreadable(cells: Sequence[AnyCell]) -> None:
                 reason = "model.start starts a server for one process; several need one of `medexam serve`"
         if reason:
             raise SpecError(f"--workers: {reason}; leave --workers out")
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class SpreadExecutor(Executor):
@@ -81,11 +75,11 @@ class SpreadExecutor(Executor):
         """End all processes at once."""
         raise NotImplementedError
 
-    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: Any = None) -> None:
+    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
 
-        A shard that dies is started again, twice. Raises what a shard could not cure, and `EngineError` where one dies
-        each time.
+        A shard that dies is started again, twice. Raises `EngineError` for what a shard could not cure, and where one
+        dies each time.
         """
         if not planned.asks_model:
             return await super().ask(planned, observer, spending, log)
@@ -94,16 +88,13 @@ class SpreadExecutor(Executor):
         try:
             shards.mkdir(exist_ok=True)
             write_whole(shards / LIMITS, json.dumps(spending.share(number)))
-            # Newer than the metrics from now on: nobody may take the run for complete while its answers lie in shards.
-            with (shards.parent / PREDICTIONS).open("ab") as stream:
-                os.utime(stream.fileno())
         except OSError as error:
             raise RunFolderError(f"cannot write {shards}: {error.strerror}") from None
         self._ends, self._read_to, keys = [{"asked": 0} for _ in range(number)], {}, set[str]()
         running = [asyncio.create_task(self._keep_running(shards, part)) for part in range(number)]
         try:
             while (await asyncio.wait(running, timeout=LOOK_S))[1]:
-                self._follow(planned, shards, keys, observer, spending)
+                self._follow(shards, keys, observer, spending)
                 has_fault = any(one.done() and one.exception() for one in running)
                 if (has_fault or spending.exhausted) and not stop.exists():
                     # Those in flight are finished: they are paid for.
@@ -116,7 +107,7 @@ class SpreadExecutor(Executor):
         finally:
             self.kill()
             faults = await asyncio.gather(*running, return_exceptions=True)
-            self._follow(planned, shards, keys, observer, spending)
+            self._follow(shards, keys, observer, spending)
         spending.ended = next((Stop(word) for end in self._ends if (word := end.get("stop"))), None)
         for fault in faults:
             if isinstance(fault, Exception):
@@ -144,8 +135,7 @@ class SpreadExecutor(Executor):
                 message = str(error)
             else:
                 if fault := self._ends[part].get("fault"):
-                    kind = getattr(errors, self._ends[part]["kind"], EngineError)
-                    raise kind(fault) if kind.__init__ is MedExamError.__init__ else EngineError(fault)
+                    raise EngineError(fault)
                 return
             if (shards / STOP).exists():
                 return
@@ -155,9 +145,7 @@ class SpreadExecutor(Executor):
             f"{shards.parent.name}: shard {part} has died {_STARTS} times ({message}); run the same command again"
         )
 
-    def _follow(
-        self, planned: AnyCell, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending
-    ) -> None:
+    def _follow(self, shards: Path, keys: set[str], observer: "RunProgress", spending: Spending) -> None:
         """Tell of what came to the shards' logs, and pass on what they mean for the user."""
         for part, end in enumerate(self._ends):
             for line in self._read_new(shards / f"{part}.jsonl"):
@@ -199,16 +187,16 @@ class ProcessExecutor(SpreadExecutor):
             options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         # What this process can import, the other can.
         path = os.pathsep.join(path or os.curdir for path in sys.path)
-        threads = str(max(1, _usable_cores() // parts))
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         # A file and no pipe: what a process starts may outlive it, and would hold the pipe open.
         place = folder / SHARDS / str(part)
         with place.with_suffix(".err").open("ab") as stream:
             process = self._processes[part] = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", _MODULE, str(folder), str(part), str(parts)),
+                *(sys.executable, "-m", "medexam.experiments.run.shard", str(folder), str(part), str(parts)),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=stream,
-                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads},
+                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(max(1, cores // parts))},
                 **options,
             )
         await process.wait()

@@ -5,14 +5,14 @@ further one is there only where the user accepted it, or where an answer said it
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from medexam.errors import RunFolderError
-from medexam.experiments.store.run_folder import WorkFolder, describe_fault
+from medexam.experiments.store.run_folder import RunFolder, WorkFolder, describe_fault
 from medexam.frozen_model import FrozenModel
 from medexam.model_identity import Answerer, ModelIdentity
 from medexam.predictions import Prediction, Status
@@ -77,16 +77,15 @@ def admit(
     identity: ModelIdentity,
     *,
     answers: int,
-    count_cut: Callable[[], int] = lambda: 0,
     accept: bool = False,
     file: str = MODELS,
     ways_out: str = RUN_WAYS_OUT,
 ) -> Answerer:
     """Let a model answer in a folder that already holds `answers` of them, and return which print its answers carry.
 
-    `count_cut` counts the prompts that did not fit the model's context, which matters where the context has changed.
-    The folder must be locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those
-    answers, unless `accept`: then the model is noted beside the first. `ways_out` ends the message.
+    Where the context has changed, prompts of a run that did not fit make another model of it. The folder must be
+    locked, and `file` keeps its models. Raises `RunFolderError` where another model gave those answers, unless
+    `accept`: then the model is noted beside the first. `ways_out` ends the message.
     """
     models = read_models(folder, file) if answers else {}
     # Infinite where the server does not tell.
@@ -94,8 +93,10 @@ def admit(
     for key, entry in models.items():
         before = float(entry.identity.notes.get("max_context") or "inf")
         differences = entry.identity.differences(identity)
-        if not differences and before != context and (cut_count := count_cut()):
-            differences = [f"its context has {context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"]
+        if not differences and before != context and file == MODELS and isinstance(folder, RunFolder):
+            cut_count = sum(each.is_cut for each in folder.read_predictions().values())
+            counts = f"{context:,} tokens, not {before:,}, and {cut_count:,} prompts did not fit"
+            differences = [f"its context has {counts}"] * bool(cut_count)
         if not differences:
             return Answerer(key, identity.name, shorter=context < before)
         reason = reason or f" ({'; '.join(differences)})"

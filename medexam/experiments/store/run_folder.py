@@ -424,7 +424,7 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
 
 
 def without_bystanders(paths: Sequence[Path]) -> list[Path]:
-    """Return `paths` without MLflow's files and pages, which a shell's `runs/*` names too; all, if there are no others."""
+    """Return `paths` without MLflow's files and pages, which `runs/*` in a shell names too; all, if they are all."""
     return [path for path in paths if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or [*paths]
 
 

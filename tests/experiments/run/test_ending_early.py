@@ -142,7 +142,7 @@ def test_without_limits_or_prices_nothing_ends_it() -> None:
     spent = Spending()
     for _ in range(100):
         spent.add(_prediction(failed=True, prompt=None, completion=None))
-    assert (spent.exhausted, spent.tokens, spent.cost, spent.failed) == (None, 0, 0.0, 100)
+    assert (spent.exhausted, spent.tokens, spent.cost, spent.failures) == (None, 0, 0.0, 100)
     free = Spending(medexam.Limits(cost=0.01))
     free.add(_prediction(prompt=10**6))
     free.add(_prediction(prompt=None, completion=7))
