@@ -30,13 +30,8 @@ def import_results(
     For example:
         medexam import samples_headqa_en.jsonl --dataset headqa_v1
     """
-<<<<<<< HEAD
     from medexam.cli import print_json, print_notice
-    from medexam.experiments import Terminal, default_runs_dir, print_blocks, run_document
-=======
-    from medexam.cli import print_json, print_notice, take_files
     from medexam.experiments import Terminal, default_runs_dir, print_blocks
->>>>>>> 926bbd09 (A run's folder, its questions and what is made of its answers are one module each; costs and failures are mappings)
     from medexam.tables import NONE, Table, percent
 
     imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]

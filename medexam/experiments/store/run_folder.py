@@ -419,13 +419,13 @@ def default_runs_dir() -> Path:
 
 
 def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
-    """Return each of `runs` as a path: itself if it exists, else the run in `runs_dir` that it means."""
-    return [run if run.exists() else _find_path(str(run), runs_dir) for run in without_bystanders([*runs])]
+    """Return each of `runs` as a path: itself if it exists, else the run in `runs_dir` that it means.
 
-
-def without_bystanders(paths: Sequence[Path]) -> list[Path]:
-    """Return `paths` without MLflow's files and pages, which `runs/*` in a shell names too; all, if they are all."""
-    return [path for path in paths if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or [*paths]
+    MLflow's files and pages, which `runs/*` in a shell names too, are left out.
+    """
+    given = [*runs]
+    named = [path for path in given if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or given
+    return [run if run.exists() else _find_path(str(run), runs_dir) for run in named]
 
 
 def _find_path(run: str, runs_dir: Path) -> Path:
