@@ -21,6 +21,7 @@ from typing import BinaryIO, Self, TypeVar
 from medexam.errors import RunFolderError
 from medexam.inputs import UnreadableError, check_regular
 from medexam.predictions import Prediction
+from medexam.text import count_of
 
 _SAME = "same"
 _REMEMBERED = 10_000
@@ -218,8 +219,9 @@ class PredictionLog:
         # A file that has lost its name can still be written, but nobody reads it again.
         if not self._path.exists() or not os.path.samestat(os.fstat(self._stream.fileno()), self._path.stat()):
             raise RunFolderError(
-                f"{self._path} was removed or moved while answers were written to it, so the run stops, and the last "
-                f"{len(self._lines):,} are lost; put it back where it was, and run the same command again"
+                f"{self._path} was removed or moved while answers were written to it, so the run stops: "
+                f"{count_of(len(self._lines), 'answer')} of now cannot be kept; put it back where it was, and run the "
+                "same command again"
             )
         try:
             if self._turns:
