@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.specs.base import Spec
-from medexam.specs.columns import OTHER_NAMES
+from medexam.specs.columns import ColumnsSpec
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.matrix import SHORT_FORMS
 from medexam.specs.programs.flows import FlowSpec
@@ -39,7 +39,7 @@ def build_schema() -> dict[str, Any]:
     _shorten_steps(parts)
     parts["RetrieverSpec"] = {"anyOf": [{"type": "string"}, parts["RetrieverSpec"]]}
     columns = parts["ColumnsSpec"]["properties"]
-    columns |= {other: columns[field] for other, field in OTHER_NAMES.items()}
+    columns |= {other: columns[field] for other, field in ColumnsSpec.other_names.items()}
     fields = schema["properties"]
     for name in SHORT_FORMS:
         notes = {key: fields[name].pop(key) for key in ("description", "default") if key in fields[name]}

@@ -15,8 +15,7 @@ from medexam.serve.discovery.registry import find_endpoints
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
-from medexam.specs.model import ModelSpec
-from medexam.specs.model_words import read_model
+from medexam.specs.model import ModelSpec, read_model
 from medexam.specs.names import ENGINES
 from medexam.specs.validation import validate
 

@@ -1,30 +1,45 @@
 """What all specs share: they are frozen, a key that does not exist is refused, and one value is a list of one."""
 
 from collections.abc import Mapping
-from typing import Any, get_args, get_origin
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, get_args, get_origin
 
-from pydantic import model_validator
+from pydantic import ModelWrapValidatorHandler, ValidationError, model_validator
 
 from medexam.frozen_model import FrozenModel
+from medexam.specs.validation import UnknownKeysError
 
 
 class Spec(FrozenModel):
     """Base of every part of an experiment's spec."""
 
-    @model_validator(mode="before")
+    other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What a file may call a field -> the field."""
+
+    @model_validator(mode="wrap")
     @classmethod
-    def _one_is_a_list_of_one(cls, values: Any) -> Any:
-        """Take `years: 2016` for `years: [2016]`."""
+    def _read_keys(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        """Take `years: 2016` for `years: [2016]`, where a field is a list and never one value alone."""
         if not isinstance(values, Mapping):
-            return values
-        return {
-            name: (value,) if isinstance(value, str | int) and _takes_list(cls, name) else value
-            for name, value in values.items()
-        }
-
-
-def _takes_list(model: type[Spec], name: str) -> bool:
-    """Return whether a field is a list of values and never one value alone."""
-    kind = model.model_fields[name].annotation if name in model.model_fields else None
-    kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-    return any(get_origin(alternative) is tuple for alternative in kinds) and not {str, int} & set(kinds)
+            return read(values)
+        for other, name in cls.other_names.items():
+            if other in values and name in values:
+                raise ValueError(f"{other} and {name} are the same: leave one of them out")
+        values = {cls.other_names.get(name, name): value for name, value in values.items()}
+        names = {field.alias or name for name, field in cls.model_fields.items()}
+        fields = cls.model_fields
+        allowed = {*names, *fields} if cls.model_config["extra"] == "forbid" else {*values}
+        tree = {name: value for name, value in values.items() if name in allowed}
+        for name in [name for name, value in tree.items() if isinstance(value, str | int) and name in fields]:
+            kind = fields[name].annotation
+            kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
+            if any(get_origin(alternative) is tuple for alternative in kinds) and not {str, int} & set(kinds):
+                tree[name] = (tree[name],)
+        if len(tree) == len(values):
+            return read(tree)
+        others = None
+        try:
+            read(tree)
+        except ValidationError as error:
+            others = error
+        raise UnknownKeysError([str(name) for name in values if name not in allowed], names, others)

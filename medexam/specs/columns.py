@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -13,8 +13,6 @@ AnswerAs = Literal["letter", "number", "text", "one_hot"]
 """What a right answer is written as."""
 NOT_READ = ""
 """Where a column would be named: the field is read from none, also if a column has its name; `null` in a file."""
-OTHER_NAMES: Mapping[str, str] = MappingProxyType({"question": "stem", "answers": "answer"})
-"""The names that questions answered in words use for two of the fields."""
 _OPEN: Mapping[str, str] = MappingProxyType(
     {
         "stem": "which column holds the question",
@@ -40,6 +38,7 @@ class ColumnsSpec(Spec):
     that says `null` has the field read from no column. Columns of a table without header are 1, 2, 3 and so on.
     """
 
+    other_names: ClassVar[Mapping[str, str]] = MappingProxyType({"question": "stem", "answers": "answer"})
     stem: str | None = None
     """The question; `question` is the same field."""
     options: str | tuple[str, ...] | None = None
@@ -95,13 +94,8 @@ class ColumnsSpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _other_names(cls, tree: Any) -> Any:
-        if not isinstance(tree, Mapping):
-            return tree
-        for other, name in OTHER_NAMES.items():
-            if other in tree and name in tree:
-                raise ValueError(f"{other} and {name} are the same: leave one of them out")
-        return {OTHER_NAMES.get(key, key): _stated(OTHER_NAMES.get(key, key), value) for key, value in tree.items()}
+    def _read_stated(cls, tree: Any) -> Any:
+        return {key: _stated(key, value) for key, value in tree.items()} if isinstance(tree, Mapping) else tree
 
     @model_serializer(mode="wrap")
     def _only_stated(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     SerializerFunctionWrapHandler,
-    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
@@ -26,15 +23,6 @@ from medexam.specs.columns import ColumnsSpec, HubSpec, KeySpec, PublishedSpec
 from medexam.specs.names import BENCHMARKS, part_name, short_name
 from medexam.text import nearest
 
-
-def _is_known(name: str) -> str:
-    if name not in CATALOGUE:
-        raise ValueError(f"no data set is called {name!r}: the names are {', '.join(CATALOGUE)}")
-    return name
-
-
-DatasetName = Annotated[str, AfterValidator(_is_known)]
-"""The name of a data set that ships."""
 OwnKind = Literal["choice", "short_answer", "spans"]
 """The form of questions of one's own: numbered options, answers in words, or parts of a context."""
 STORED = "stored"
@@ -46,28 +34,15 @@ Format = Literal["true_false", "multiple_choice", "list", "short", "short_invers
 Split = Literal["all", "train", "dev", "test"]
 ALTERATIONS = "medexam.alterations"
 """The group in which packages add what alters questions."""
-_OWN_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "scoring"}),
-        "short_answer": frozenset({"disciplines"}),
-        "spans": frozenset({"disciplines"}),
-        EXAMPLES: frozenset(),
-    }
-)
-"""Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
-_SPECIAL = (
-    "years",
-    "disciplines",
-    "option_counts",
-    "images",
-    "as_published",
-    "explained",
-    "alter",
-    "scoring",
-    "variants",
-    "formats",
-)
 _OWN = ("hub", "columns", "answers", "skip_bad", "published")
+"""Fields of questions of one's own alone."""
+_FIELDS_OF_KIND: Mapping[str, frozenset[str]] = {
+    "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "scoring"}),
+    **dict.fromkeys(("short_answer", "spans"), frozenset({"disciplines"})),
+    EXAMPLES: frozenset(),
+}
+"""Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
+_SPECIAL = (*sorted(_FIELDS_OF_KIND["choice"]), "as_published", "variants", "formats")
 
 
 class Alteration(Spec):
@@ -103,19 +78,7 @@ def _read_fraction(value: Any) -> Any:
 class ScoringSpec(Spec):
     """How answers with numbered options are scored."""
 
-    penalty: Annotated[
-        float,
-        BeforeValidator(_read_fraction),
-        Field(gt=0, le=1),
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                    {"type": "string", "pattern": "^[0-9]+/[1-9][0-9]*$"},
-                ]
-            }
-        ),
-    ]
+    penalty: Annotated[float, BeforeValidator(_read_fraction, json_schema_input_type=float | str), Field(gt=0, le=1)]
     """What a wrong answer takes off, where a right one gives 1: a number, or a fraction such as `1/3`."""
 
 
@@ -186,49 +149,55 @@ class DatasetSpec(Spec):
         if isinstance(tree.get("alter"), str):
             tree["alter"] = {"how": tree["alter"]}
         if tree.get("kind") is not None and tree.get("name") is None:
-            tree["name"] = _own_name(tree.get("path"), tree.get("hub"))
+            path, hub = tree.get("path"), tree.get("hub")
+            key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)
+            # A file's name up to its first dot, or the last part of a hub's id.
+            own_name = Path(path).name.split(".")[0] if isinstance(path, str | Path) else Path(str(key or "")).name
+            tree["name"] = own_name or "questions"
         return tree
 
     @field_validator("name")
     @classmethod
     def _name_is_known(cls, name: str, info: Any) -> str:
-        own = info.data.get("kind")
-        if own is None and is_own_name(name, BENCHMARKS):
+        if info.data.get("kind") is not None:
+            if name in CATALOGUE or not name.strip():
+                raise ValueError(f"{name!r} is already used: choose another name for your own questions")
+            return name
+        if is_own_name(name, BENCHMARKS):
             return part_name(name, CATALOGUE, BENCHMARKS)
-        if own is None and name not in CATALOGUE and info.context != STORED:
-            names = list(dict.fromkeys((*CATALOGUE, *added_names(BENCHMARKS))))
-            if "/" in name or "." in name:
-                raise ValueError(
-                    f"{name!r} is no name of a data set: `medexam init {name}` writes a spec for a file of yours"
-                )
-            near = nearest(name, names)
+        if name in CATALOGUE or info.context == STORED:
+            return name
+        if "/" in name or "." in name:
             raise ValueError(
-                f"no data set is called {name!r}: {f'did you mean {near}? ' if near else ''}the names are "
-                f"{', '.join(names)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
+                f"{name!r} is no name of a data set: `medexam init {name}` writes a spec for a file of yours"
             )
-        if own is not None and (name in CATALOGUE or not name.strip()):
-            raise ValueError(f"{name!r} is already used: choose another name for your own questions")
-        return name
+        names = list(dict.fromkeys((*CATALOGUE, *added_names(BENCHMARKS))))
+        near = nearest(name, names)
+        raise ValueError(
+            f"no data set is called {name!r}: {f'did you mean {near}? ' if near else ''}the names are "
+            f"{', '.join(names)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
+        )
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
+        changed = [
+            field for field in (*_OWN, *_SPECIAL) if getattr(self, field) != type(self).model_fields[field].default
+        ]
         if self.is_own:
             if self.alter is not None and is_own_name(self.name, BENCHMARKS):
                 raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
             return self
-        own_fields = _fields_of(self.kind, self.name)
-        for field in _SPECIAL:
-            if field not in own_fields and getattr(self, field) != type(self).model_fields[field].default:
-                data_sets = [name for name in CATALOGUE if field in _fields_of(None, name)]
-                kinds = [kind for kind in get_args(OwnKind) if field in _fields_of(kind, "")]
-                names = ", ".join((data_sets or kinds) if self.kind is None else (kinds or data_sets))
+        own_fields = _FIELDS_OF_KIND[self.kind] if self.kind else CATALOGUE[self.name].fields
+        for field in changed:
+            if field in _SPECIAL and field not in own_fields:
+                data_sets = [name for name, entry in CATALOGUE.items() if field in entry.fields]
+                kinds = [kind for kind, fields in _FIELDS_OF_KIND.items() if field in fields]
+                names = ", ".join((kinds or data_sets) if self.kind else (data_sets or kinds))
                 raise ValueError(f"{field} belongs to {names}, not to {self.kind or self.name}: leave it out")
         if self.kind is None:
-            own = [field for field in _OWN if getattr(self, field) != type(self).model_fields[field].default]
-            if own:
+            if own := [field for field in changed if field in _OWN]:
                 raise ValueError(f"{', '.join(own)}: belongs to questions of your own: set kind too, or leave it out")
-            unknown = [name for name in self.disciplines or () if name not in set(Discipline)]
-            if unknown:
+            if unknown := [name for name in self.disciplines or () if name not in set(Discipline)]:
                 raise ValueError(f"disciplines: {', '.join(unknown)}: the disciplines are {', '.join(Discipline)}")
         elif self.path is None and self.hub is None:
             raise ValueError(f"kind {self.kind} needs path, the file with your questions, or hub")
@@ -237,10 +206,9 @@ class DatasetSpec(Spec):
     @model_serializer(mode="wrap")
     def _as_stored(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Store a data set without the fields of others: of one's own, and of altered ones."""
-        tree: dict[str, Any] = dump(self)
         left_out = {*(() if self.kind else ("kind", *_OWN)), *(() if self.alter else ("alter",))}
         left_out |= {"answers"} if self.answers is None else set()
-        return {name: value for name, value in tree.items() if name not in left_out}
+        return {name: value for name, value in dump(self).items() if name not in left_out}
 
     @property
     def is_own(self) -> bool:
@@ -271,29 +239,18 @@ class DatasetSpec(Spec):
     @property
     def label(self) -> str:
         """Name, language and what changes a question, for tables; examples tell no language."""
-        language = [] if self.kind == EXAMPLES else [self.language]
-        return " ".join([self.called, *language, *self.changes])
+        return " ".join([self.called, *([] if self.kind == EXAMPLES else [self.language]), *self.changes])
 
     @property
     def changes(self) -> tuple[str, ...]:
         """What changes a question, in words for tables; empty if nothing does."""
-        return (*(["explained"] if self.explained else []), *([self.altered] if self.altered else []))
-
-    @property
-    def altered(self) -> str:
-        """How questions are altered, for tables and folders; empty if they are not."""
-        return self.alter.label if self.alter else ""
+        return (*(["explained"] if self.explained else []), *([self.alter.label] if self.alter else []))
 
     @property
     def form(self) -> dict[str, Any]:
         """What changes a question beside the files that it is read from; empty where nothing does."""
         alteration = {"alter": self.alter.model_dump(include={"how", "seed"}, mode="json")} if self.alter else {}
         return ({"explained": True} if self.explained else {}) | alteration
-
-    @property
-    def known_as(self) -> dict[str, str]:
-        """What a run's identity says beside content and form: of one's own questions the kind, never the name."""
-        return {"name": self.called} if self.kind is None else {"kind": self.kind}
 
 
 def check_named(tree: Mapping[str, Any]) -> None:
@@ -303,16 +260,3 @@ def check_named(tree: Mapping[str, Any]) -> None:
             f"dataset: it names no data set: set dataset.name, such as {SAMPLE.name} for the sample that ships, or "
             "dataset.kind and dataset.path for questions of your own"
         )
-
-
-def _fields_of(kind: str | None, name: str) -> frozenset[str]:
-    """Return the fields that not every data set has and this one does."""
-    return CATALOGUE[name].fields if kind is None else _OWN_FIELDS[kind]
-
-
-def _own_name(path: object, hub: object) -> str:
-    """Name questions of one's own: the file's name up to its first dot, or the hub id's last part."""
-    if isinstance(path, (str, Path)):
-        return Path(path).name.split(".")[0] or "questions"
-    key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)
-    return str(key).rstrip("/").rsplit("/", 1)[-1] if key else "questions"

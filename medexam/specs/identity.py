@@ -54,9 +54,11 @@ def build_identity(
     none; `dspy` is its version where it writes the prompts.
     """
     program = cell.program
-    dataset = {"language": cell.dataset.language, "fingerprint": fingerprint}
+    # One's own questions are known by their content, whatever they are called.
+    name = {"kind": cell.dataset.kind} if cell.dataset.kind else {"name": cell.dataset.called}
+    dataset = {**name, "language": cell.dataset.language, "fingerprint": fingerprint}
     facts: dict[str, Any] = {
-        "dataset": {**cell.dataset.known_as, **dataset, **cell.dataset.form},
+        "dataset": dataset | cell.dataset.form,
         "program": program.facts(cell.dataset.language),
         "reader_version": READER_VERSION,
     }

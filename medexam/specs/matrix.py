@@ -19,9 +19,9 @@ from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
-from medexam.specs.model_words import OF_CONNECTION, read_model
+from medexam.specs.model import SAMPLING, ModelSpec, read_model
 from medexam.specs.programs.kinds import ALL_KINDS
-from medexam.specs.validation import field_at, takes_one, validate
+from medexam.specs.validation import find_fields, takes_one, validate
 
 Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -77,15 +77,16 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     tree, axes = ({path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes))
     for path in sorted(_paths(axes)):
         if _kind(path) is None:
-            field_at(CellSpec, path, source="matrix")
+            find_fields(CellSpec, path, source="matrix")
     changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
     _change_kind(tree, axes, changes)
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=_depth):
         if (kind := _kind(path)) is None:
-            field_at(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
-            if isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and takes_one(CellSpec, path):
+            fields = find_fields(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
+            is_axis = isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and bool(fields)
+            if is_axis and all(takes_one(field.annotation) for field in fields):
                 axes[path] = value
                 continue
         axes.pop(path, None)
@@ -110,12 +111,9 @@ def put(tree: Tree, path: str, value: Any) -> None:
 
 
 def sampling_of(model: Any) -> Tree:
-    """Return how a model's spec samples, which another model keeps."""
-    return (
-        {name: value for name, value in model.items() if name not in OF_CONNECTION}
-        if isinstance(model, Mapping)
-        else {}
-    )
+    """Return what another model keeps of a model's spec: how it samples; a key that does not exist is kept too."""
+    fields = model.items() if isinstance(model, Mapping) else ()
+    return {name: value for name, value in fields if name in SAMPLING or name not in ModelSpec.model_fields}
 
 
 def listed(value: Any) -> list[Any]:

@@ -1,24 +1,88 @@
-"""Which model and how it is reached: the `model` part of a spec."""
+"""Which model and how it is reached: the `model` part of a spec, and what one text says of it.
 
+It knows forms of texts and asks nobody: whether a provider has such a model, or which kind of server answers at an
+address, is found out later.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from medexam.plugins import is_live_name, load_object
+from medexam.errors import SpecError
+from medexam.plugins import added_names, is_live_name, load_object
 from medexam.specs.base import Spec
-from medexam.specs.extra_body import check_extra_body
 from medexam.specs.names import ENGINES, part_name, short_name
-from medexam.specs.secret_values import INSTEAD, is_variable
+from medexam.specs.validation import INSTEAD, looks_secret, walk
+from medexam.text import nearest
 
 EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry file."""
+ADDRESSES = ("http://", "https://")
+FORMS = (
+    "PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "
+    "hf:ORGANISATION/NAME, a profile of `medexam serve --list`, or an engine"
+)
+"""Every way to write a model in one text."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "seed", "reasoning_effort", "thinking")
+"""The fields that say how a model is sampled; the others say which one it is and how it is reached."""
 REQUEST_SETTINGS = ("min_p", "reasoning_effort", "thinking", "extra_body")
 """Fields that not every engine can pass on; one that cannot refuses them by name."""
+_LOCAL_TOO = ("vllm", "litellm", "embedded", "added")
+_TAKEN_BY = {
+    "start": ("vllm",),
+    "ca_bundle": ("vllm",),
+    "profile": ("vllm", "added"),
+    "args": ("own",),
+    **dict.fromkeys(("endpoints", "extra_body"), ("vllm", "litellm", "added")),
+    **dict.fromkeys(("min_p", "reasoning_effort", "thinking"), _LOCAL_TOO),
+}
+"""Field -> the engines that take it: `own` is one of the user's own, `added` one that a package adds."""
+_CALLED = {"own": "an engine of your own"}
+_ELSEWHERE = {
+    **{name: name for name in SAMPLING if name != "min_p"},
+    "max_completion_tokens": "max_tokens",
+    "model": "name",
+    "min_p": "min_p",
+    **dict.fromkeys(("thinking_token_budget", "enable_thinking"), "thinking"),
+}
+"""Field of a request -> the key of `model` that sets it."""
+_OURS = {
+    *("messages", "prompt", "suffix", "n", "best_of", "use_beam_search", "stream", "stream_options", "echo"),
+    *("logprobs", "top_logprobs", "prompt_logprobs", "logprob_token_ids", "return_token_ids"),
+    *("return_tokens_as_token_ids", "allowed_token_ids", "structured_outputs", "response_format", "guided_choice"),
+    *("tools", "tool_choice", "functions", "add_generation_prompt", "continue_final_message", "add_special_tokens"),
+    *("extra_headers", "headers", "api_base", "base_url", "timeout", "num_retries", "max_retries", "cache"),
+}
+"""Fields of a request that programs and engines set, and those that decide where it goes."""
+_SECRET_NAME = re.compile(
+    r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$",
+    re.IGNORECASE,
+)
+"""Names that look like keys; three that end in `token` are of a tokenizer."""
+_OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+"""A class of one's own, in a file or a module."""
+_PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
+_USUAL = {
+    "openai": ("gpt", "o1", "o3", "o4", "chatgpt"),
+    "anthropic": ("claude",),
+    "gemini": ("gemini",),
+    "mistral": ("mistral",),
+    "deepseek": ("deepseek",),
+    "xai": ("grok",),
+    "cohere_chat": ("command",),
+    "perplexity": ("sonar",),
+    "zai": ("glm",),
+}
+"""Provider -> how the names of its models begin."""
+_PROFILES = resources.files("medexam") / "serve" / "profiles"
 
 
 class ModelSpec(Spec):
@@ -103,77 +167,61 @@ class ModelSpec(Spec):
         """Take true and false as `on` and `off`, which YAML reads so."""
         return {True: "on", False: "off"}[thinking] if isinstance(thinking, bool) else thinking
 
-    @field_validator("stop")
-    @classmethod
-    def _stops_are_texts(cls, stop: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(stop):
-            raise ValueError("a text at which replies end must not be empty")
-        return stop
-
     @model_validator(mode="after")
-    def _engine_has_what_it_needs(self) -> Self:
-        self._check_servers()
-        if self.args and not self.is_own:
-            raise ValueError(f"args belongs to an engine of your own, not to {self.engine!r}: leave it out")
-        if self.engine == "litellm" and not self.name:
-            raise ValueError("engine 'litellm' needs a name, such as openai/gpt-4o-mini")
-        if self.engine == "litellm" and len(self.endpoints) > 1:
-            raise ValueError("engine 'litellm' takes one endpoint at most")
-        if self.engine == "scripted" and self.path is None:
-            raise ValueError("engine 'scripted' needs a path to the YAML file with its replies")
-        if (self.is_own or self.engine in ("embedded", "scripted")) and self.endpoints:
-            raise ValueError(f"engine {self.engine!r} runs in this process and takes no endpoints")
-        self._check_sampling()
-        if self.engine == "embedded" and self.name and self.path:
-            raise ValueError("engine 'embedded' takes a name from the hub or a path, not both")
-        if self.engine == "embedded" and self.name and self.name.startswith(("/", "./", "../", "~")):
-            raise ValueError(f"name means a model of the hub: for a folder or file write path: {self.name}")
+    def _settings_fit(self) -> Self:
+        if advice := next((advice for is_wrong, advice in self._faults() if is_wrong), None):
+            raise ValueError(advice)
         return self
 
-    def _check_sampling(self) -> None:
-        if not is_live_name(self.engine) and (self.temperature is None or self.max_tokens == 0):
-            name = "max_tokens, of at least 1" if self.max_tokens == 0 else "temperature, such as 0"
-            raise ValueError(f"only a dspy.LM of a script leaves this to the provider: set {name}")
-        if not self.temperature and (self.top_p, self.top_k, self.min_p) != (None, None, None):
-            raise ValueError(
-                "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
-            )
-        if self.engine == "embedded" and isinstance(self.thinking, int):
-            raise ValueError(
-                "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
-            )
-        if self.reasoning_effort == "none" and self.thinking not in (None, "off"):
-            raise ValueError(
-                f"reasoning_effort: none turns thinking off, and thinking is {self.thinking!r}: leave one out"
-            )
-        unsupported_settings = {"embedded": ("extra_body",), "scripted": REQUEST_SETTINGS}.get(
-            self.engine, REQUEST_SETTINGS if self.is_own else ()
-        )
-        if extra_settings := [name for name in unsupported_settings if name in self.request_settings]:
+    def _faults(self) -> Iterator[tuple[object, str]]:
+        """Yield whether a setting is wrong, and what to do about it."""
+        engine, endpoints, thinking = self.engine, self.endpoints, self.thinking
+        kind = engine if engine in get_args(EngineName) else "own" if self.is_own else "added"
+        for name, engines in _TAKEN_BY.items():
+            names = [
+                "an engine of your own" if one == "own" else f"engine {one!r}" for one in engines if one != "added"
+            ]
             advice = "hand it to your engine in args" if self.is_own else "leave it out"
-            raise ValueError(f"engine {self.engine!r} takes no {' and no '.join(extra_settings)}: {advice}")
-        check_extra_body(self.extra_body)
-
-    def _check_servers(self) -> None:
-        if self.engine != "vllm" and (self.start or self.ca_bundle):
-            raise ValueError("start and ca_bundle belong to engine 'vllm'")
-        if self.profile and (self.is_own or self.engine in ("embedded", "litellm", "scripted")):
-            raise ValueError("profile belongs to engine 'vllm'")
-        if self.start and self.profile is None:
-            raise ValueError("start needs a profile, such as profile: smollm2-cpu")
-        if self.start and self.endpoints:
-            raise ValueError("start starts its own server and takes no endpoints")
-        registries = [endpoint for endpoint in self.endpoints if endpoint.startswith(REGISTRY)]
-        if registries and len(self.endpoints) > 1:
-            raise ValueError("endpoints has a registry and addresses: give the registry alone, which names the servers")
-        if any(mark in endpoint for endpoint in self.endpoints for mark in "@?#" if endpoint not in registries):
-            raise ValueError(f"endpoints are addresses without user, password or query: {INSTEAD}")
-        if self.api_key_env is not None and not is_variable(self.api_key_env):
-            raise ValueError(
-                "api_key_env is not the name of an environment variable: write the name there, never the key"
-            )
-        if self.api_key_env and self.api_key_file:
-            raise ValueError("api_key_env or api_key_file, not both")
+            is_set = getattr(self, name) not in (None, False, (), {})
+            yield kind not in engines and is_set, f"{name} belongs to {' or '.join(names)}, not to {engine!r}: {advice}"
+        yield self.start and not self.profile, "start needs a profile, such as profile: smollm2-cpu"
+        yield self.start and endpoints, "start starts its own server and takes no endpoints"
+        yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
+        yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
+        yield engine == "scripted" and not self.path, "engine 'scripted' needs a path to the YAML file with its replies"
+        registries = [endpoint for endpoint in endpoints if endpoint.startswith(REGISTRY)]
+        advice = "endpoints has a registry and addresses: give the registry alone, which names the servers"
+        yield registries and len(endpoints) > 1, advice
+        with_key = any(mark in endpoint for endpoint in endpoints for mark in "@?#" if endpoint not in registries)
+        yield with_key, f"endpoints are addresses without user, password or query: {INSTEAD}"
+        variable = self.api_key_env
+        is_name = variable is None or (re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) and not looks_secret(variable))
+        advice = "api_key_env is not the name of an environment variable: write the name there, never the key"
+        yield not is_name, advice
+        yield variable and self.api_key_file, "api_key_env or api_key_file, not both"
+        is_live, lm = is_live_name(engine), "only a dspy.LM of a script leaves this to the provider: set"
+        yield not is_live and self.max_tokens == 0, f"{lm} max_tokens, of at least 1"
+        yield not is_live and self.temperature is None, f"{lm} temperature, such as 0"
+        draws = (self.top_p, self.top_k, self.min_p) != (None, None, None)
+        advice = "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
+        yield not self.temperature and draws, advice
+        yield not all(self.stop), "a text at which replies end must not be empty"
+        if engine == "embedded":
+            advice = "limits no thinking within a reply: set thinking to on or off, and max_tokens"
+            yield isinstance(thinking, int), f"engine 'embedded' {advice}"
+            yield self.name and self.path, "engine 'embedded' takes a name from the hub or a path, not both"
+            advice = f"name means a model of the hub: for a folder or file write path: {self.name}"
+            yield (self.name or "").startswith(("/", "./", "../", "~")), advice
+        advice = f"reasoning_effort: none turns thinking off, and thinking is {thinking!r}: leave one out"
+        yield self.reasoning_effort == "none" and thinking not in (None, "off"), advice
+        advice = "looks like a key, and specs are stored: name its variable in api_key_env, or its file in api_key_file"
+        for path, value in walk(self.extra_body):
+            yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
+        template = self.extra_body.get("chat_template_kwargs")
+        for name in (*self.extra_body, *(template if isinstance(template, Mapping) else ())):
+            yield name in _ELSEWHERE, f"extra_body.{name}: set model.{_ELSEWHERE.get(name)} instead"
+        for name in self.extra_body:
+            yield name in _OURS, f"extra_body.{name} is set by programs and engines: leave it out"
 
     @property
     def registry(self) -> Path | None:
@@ -233,3 +281,35 @@ class ModelSpec(Spec):
         if self.is_own:
             return short_name(self.engine)
         return "SmolLM2-135M-Instruct" if self.engine == "embedded" else "served"
+
+
+def read_model(text: str) -> dict[str, Any]:
+    """Return the fields of the model that `text` means; raises `SpecError`, listing every form, if it means none."""
+    text = text.strip()
+    engines = (*get_args(EngineName), *added_names(ENGINES))
+    profiles = [item.name.removesuffix(".yaml") for item in _PROFILES.iterdir() if item.name.endswith(".yaml")]
+    if text in engines or (_OWN.fullmatch(text) and not text.startswith((REGISTRY, "hf:"))):
+        return {"engine": text}
+    if text.startswith((*ADDRESSES, REGISTRY)):
+        address, _, name = text.partition("#") if text.startswith(ADDRESSES) else (text, "", "")
+        return {"engine": "vllm", "endpoints": [address], **({"name": name} if name else {})}
+    if text.startswith("hf:") and text != "hf:":
+        return {"engine": "embedded", "name": text.removeprefix("hf:")}
+    if _PATH.fullmatch(text):
+        return {"engine": "embedded", "path": text}
+    if text.endswith((".yaml", ".yml")) or text in profiles:
+        return {"engine": "vllm", "profile": text}
+    scheme, _, place = text.partition(":")
+    is_address = scheme in ("http", "https")
+    if "/" in text and not is_address:
+        if Path(text).is_dir():
+            raise SpecError(f"model {text}: write the folder as ./{text}")
+        return {"engine": "litellm", "name": text}
+    provider = next((owner for owner, begins in _USUAL.items() if text.lower().startswith(begins)), None)
+    near = (
+        (provider and f"{provider}/{text}")
+        or (is_address and f"{scheme}://{place.lstrip('/')}")
+        or (Path(text).exists() and f"./{text}")
+        or nearest(text, [*engines, *profiles])
+    )
+    raise SpecError(f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}give {FORMS}")

@@ -15,9 +15,7 @@ MOST_LEVELS = 50
 """How deep lists and mappings may lie in each other."""
 MOST_VALUES = 100_000
 """How many values a text may stand for, aliases written out."""
-_TEXT = "tag:yaml.org,2002:str"
-_NUMBER = "tag:yaml.org,2002:int"
-_MERGE = "tag:yaml.org,2002:merge"
+_TAG = "tag:yaml.org,2002:"
 
 
 def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
@@ -28,24 +26,25 @@ def parse_yaml(text: str, where: str, *, numbered: bool = False) -> Any:
     if len(text) > LONGEST_TEXT:
         raise SpecError(f"{where}: is longer than {LONGEST_TEXT:,} characters: shorten it")
     try:
-        return writable(_construct(_Loader(text), frozenset({_TEXT, _NUMBER} if numbered else {_TEXT})))
+        loader = _Loader(text)
+        if (node := loader.get_single_node()) is None:
+            return None
+        _count(node, {}, 1, {f"{_TAG}str", f"{_TAG}int"} if numbered else {f"{_TAG}str"})
+        return writable(loader.construct_document(node))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise SpecError(f"{where}{line}: not YAML: {' '.join(problem.split())}") from None
-    except _WrongError as error:
-        raise SpecError(f"{where}, line {error.node.start_mark.line + 1}: {error}") from None
+        problem = " ".join((getattr(error, "problem", None) or str(error)).split())
+        raise SpecError(f"{where}{line}: {'' if isinstance(error, _WrongError) else 'not YAML: '}{problem}") from None
     except RecursionError:
         raise SpecError(f"{where}: lists and mappings are nested more than {MOST_LEVELS} levels deep") from None
 
 
-class _WrongError(Exception):
+class _WrongError(yaml.MarkedYAMLError):
     """What is YAML and no spec."""
 
-    def __init__(self, message: str, node: yaml.Node) -> None:
-        super().__init__(message)
-        self.node = node
+    def __init__(self, problem: str, node: yaml.Node) -> None:
+        super().__init__(problem=problem, problem_mark=node.start_mark)
 
 
 class _Loader(yaml.SafeLoader):
@@ -61,47 +60,28 @@ class _Loader(yaml.SafeLoader):
         return value
 
 
-def _construct(loader: _Loader, keys: frozenset[str]) -> Any:
-    node = loader.get_single_node()
-    if node is None:
-        return None
-    _count(node, {}, 1, keys)
-    return loader.construct_document(node)
-
-
-def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: frozenset[str]) -> int:
-    """Count how many values a node stands for. `counts` holds those of the nodes above, 0, and of the nodes before.
-
-    `keys` are the tags that a key may have.
+def _count(node: yaml.Node, counts: dict[int, int], level: int, keys: set[str]) -> int:
+    """Count how many values a node stands for. `counts` holds those before, and 0 of those above; `keys` are the tags
+    that a key may have.
     """
-    previous_count = counts.get(id(node))
-    if previous_count == 0:
-        raise _WrongError("an alias is inside the value that it names", node)
-    if previous_count is not None:
-        return previous_count
+    if id(node) in counts:
+        if counts[id(node)] == 0:
+            raise _WrongError("an alias is inside the value that it names", node)
+        return counts[id(node)]
     if level > MOST_LEVELS:
         raise _WrongError(f"lists and mappings are nested more than {MOST_LEVELS} levels deep", node)
     counts[id(node)] = 0
-    children = []
+    children = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.MappingNode):
-        _check_keys(node, keys)
-        children = [value for _, value in node.value]
-    elif isinstance(node, yaml.SequenceNode):
-        children = node.value
+        children, lines = [child for _, child in node.value], dict[str, int]()
+        for key in (key for key, _ in node.value if key.tag != f"{_TAG}merge"):
+            if not isinstance(key, yaml.ScalarNode) or key.tag not in keys:
+                raise _WrongError("a key must be a text; put it in quotes", key)
+            if key.value in lines:
+                raise _WrongError(f"key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}", key)
+            lines[key.value] = key.start_mark.line + 1
     count = 1 + sum(_count(child, counts, level + 1, keys) for child in children)
     if count > MOST_VALUES:
         raise _WrongError(f"this expands to more than {MOST_VALUES:,} values", node)
     counts[id(node)] = count
     return count
-
-
-def _check_keys(node: yaml.MappingNode, keys: frozenset[str]) -> None:
-    lines: dict[str, int] = {}
-    for key, _ in node.value:
-        if key.tag == _MERGE:
-            continue
-        if not isinstance(key, yaml.ScalarNode) or key.tag not in keys:
-            raise _WrongError("a key must be a text; put it in quotes", key)
-        if key.value in lines:
-            raise _WrongError(f"key {key.value[:80]!r} occurs twice, first in line {lines[key.value]}", key)
-        lines[key.value] = key.start_mark.line + 1

@@ -2,43 +2,41 @@
 
 import difflib
 import re
-import types
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from medexam.errors import SpecError
-from medexam.specs.secret_values import check_secrets
+from medexam.text import hide_lookalikes
 
 OWN = "own"
 """The tag of the spec in a union whose kind is any name, not one of a list."""
 ADDED = "(added)"
 """The tag of a spec whose kind a package adds; no part of the places that errors name."""
-SYNONYMS: Mapping[str, str] = types.MappingProxyType(
+INSTEAD = "name the variable that holds the key in model.api_key_env, or the file in model.api_key_file"
+_SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob": "likelihood", "shot": "examples"}
+"""What people write, without a final s -> the name that a spec has for it."""
+_MOST_CHOICES = 20
+"""Names that an error lists; of more it gives the nearest."""
+_LONGEST_VALUE = 100
+"""Characters of a value that an error repeats."""
+_WANTED = MappingProxyType(
     {
-        "cot": "chain_of_thought",
-        "rag": "retrieve_then_answer",
-        "logprob": "likelihood",
-        "logprobs": "likelihood",
-        "shots": "examples",
-        "zeroshot": "zero_shot",
-        "fewshot": "few_shot",
-        "year": "years",
-        "lang": "language",
+        "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
+        "model_type": "input should be a name, or keys with their values",
+        "list_type": "input should be a list, such as [a, b]",
+        "int_parsing": "input should be a whole number",
+        "string_type": "input should be a text",
     }
 )
-"""What people write -> the name that a spec has for it."""
-MOST_CHOICES = 20
-"""Names that an error lists; of more it gives the nearest."""
-CLOSEST = 3
-LONGEST_VALUE = 100
-"""Characters of a value that an error repeats."""
-M = TypeVar("M", bound=BaseModel)
+"""What pydantic wants, by the type of its error, in the words of a spec; of all others it says it itself."""
 _MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
 """How pydantic names the members of a union, which are no part of a place in a spec."""
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -57,94 +55,132 @@ class PlacedError(ValueError):
         self.place = place
 
 
+class UnknownKeysError(ValueError):
+    """Keys that a part of a spec does not have, those that it has, and what else is wrong in it."""
+
+    def __init__(self, keys: Iterable[str], names: Iterable[str], others: ValidationError | None) -> None:
+        super().__init__(f"unknown keys {', '.join(keys)}")
+        self.keys, self.names, self.others = list(keys), sorted(names), others
+
+
 class NestedError(ValueError):
     """What is wrong in a part whose class is known only when its `kind` is read."""
 
-    def __init__(self, model: type[BaseModel], error: ValidationError) -> None:
+    def __init__(self, error: ValidationError) -> None:
         super().__init__(str(error))
-        self.model = model
         self.error = error
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
-    in it.
+    in it, since specs are stored with their runs.
     """
-    check_secrets(tree)
+    if secret := next((path for path, value in walk(tree) if looks_secret(value)), None):
+        raise SpecError(f"{secret} looks like a secret, and specs are stored: {INSTEAD}")
     try:
         return model.model_validate(tree)
     except ValidationError as error:
         raise SpecError("; ".join(dict.fromkeys(_faults(model, error)))) from None
 
 
-def field_at(model: type[BaseModel], path: str, *, source: str = "spec") -> None:
-    """Raise `SpecError`, naming the nearest key, unless the dotted `path` exists in `model`."""
-    models: list[type[BaseModel]] = [model]
-    for depth, key in enumerate(path.split(".")):
-        names = sorted({name for candidate in models for name in candidate.model_fields})
-        if key not in names:
-            where = ".".join(path.split(".")[:depth])
-            raise SpecError(
-                f"{source}: {path!r} does not exist: {_unknown(key, names, where, find_places(model, key))}"
-            )
-        kinds = [candidate.model_fields[key].annotation for candidate in models if key in candidate.model_fields]
-        models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
-        if not models and any(typing.get_origin(kind) is dict for kind in kinds):
-            return  # any keys
+def looks_secret(value: object) -> bool:
+    """Return whether the value is a text with what looks like a key, or with an address that holds a user or a key."""
+    return isinstance(value, str) and hide_lookalikes(value) != value
 
 
-def takes_one(model: type[BaseModel], path: str) -> bool:
-    """Return whether the field at a dotted path takes one value and no list, wherever it exists; False if nowhere."""
-    models: list[type[BaseModel]] = [model]
-    *parents, leaf = path.split(".")
-    for key in parents:
-        models = [inner for candidate in models if key in candidate.model_fields for inner in _models(candidate, key)]
-    fields = [candidate.model_fields[leaf] for candidate in models if leaf in candidate.model_fields]
-    return bool(fields) and not any(_holds_many(field.annotation) for field in fields)
+def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value in nested mappings and lists, behind its dotted path."""
+    if path:
+        yield path, value
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, child in inner:
+        yield from walk(child, f"{path}.{name}" if path else str(name))
 
 
-def _holds_many(annotation: Any) -> bool:
-    """Return whether a field's type holds lists or mappings, or anything at all."""
-    if annotation is Any or typing.get_origin(annotation) in (tuple, list, dict, set, frozenset):
-        return True
-    return any(map(_holds_many, typing.get_args(annotation)))
+def find_fields(model: type[BaseModel], path: str, *, source: str = "spec") -> list[FieldInfo]:
+    """Find the fields at a dotted path, none inside a mapping of any keys; raise `SpecError`, naming the nearest key,
+    unless the path exists.
+    """
+    models, keys, fields = [model], path.split("."), list[FieldInfo]()
+    for depth, key in enumerate(keys):
+        fields = [candidate.model_fields[key] for candidate in models if key in candidate.model_fields]
+        if not fields:
+            names = sorted({name for candidate in models for name in candidate.model_fields})
+            advice = _advise(key, names, ".".join(keys[:depth]), find_places(model, key))
+            raise SpecError(f"{source}: {path!r} does not exist: {advice}")
+        models = [inner for field in fields for inner in _models(field.annotation)]
+        if not models and any(get_origin(field.annotation) is dict for field in fields):
+            return []
+    return fields
+
+
+def takes_one(annotation: Any) -> bool:
+    """Return whether a field's type holds one value, and no list, mapping or anything at all."""
+    if annotation is Any or get_origin(annotation) in (tuple, list, dict, set, frozenset):
+        return False
+    return all(map(takes_one, get_args(annotation)))
 
 
 def find_places(model: type[BaseModel], key: str) -> list[str]:
     """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
-    parts = [name for name in model.model_fields if name in ("dataset", "model", "program")]
-    return [f"{part}.{key}" for part in parts if any(key in inner.model_fields for inner in _models(model, part))]
+    parts = {name: field for name, field in model.model_fields.items() if name in ("dataset", "model", "program")}
+    return [
+        f"{name}.{key}"
+        for name, field in parts.items()
+        if any(key in inner.model_fields for inner in _models(field.annotation))
+    ]
+
+
+def unknown_kind(kind: str, names: Sequence[str]) -> str:
+    """Say that no kind is called so, and which are near."""
+    names = [name if name != OWN else "your own as package.module:Name or ./file.py:Name" for name in names]
+    return f"no kind is called {kind!r}: {_advise(kind, names)}"
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that a field of this type may hold, in a list or by itself."""
+    if isinstance(annotation, Added):
+        yield from annotation.models()
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) is not dict:
+        for inner in get_args(annotation):
+            yield from _models(inner)
 
 
 def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | int, ...] = ()) -> Iterator[str]:
     unions = set[str]()
     for item in error.errors():
-        loc, where = [part for part in item["loc"] if isinstance(part, str)], _place((*within, *item["loc"]))
+        kind, context, loc = item["type"], item.get("ctx", {}), (*within, *item["loc"])
+        where, fault = _place(loc), context.get("error")
         # Each member of a union complains at the same place: the first one says enough.
-        if loc and _MEMBER.search(loc[-1]):
+        if (texts := [part for part in item["loc"] if isinstance(part, str)]) and _MEMBER.search(texts[-1]):
             if where in unions:
                 continue
             unions.add(where)
-        if item["type"] == "extra_forbidden":
-            names = _known(model, loc[:-1])
-            elsewhere = [place for place in find_places(model, loc[-1]) if place.split(".")[0] != loc[0]]
-            yield f"unknown key {where!r}: {_unknown(loc[-1], names, _place((*within, *item['loc'][:-1])), elsewhere)}"
-        elif item["type"] == "union_tag_not_found":
+        if isinstance(fault, NestedError):
+            yield from _faults(model, fault.error, loc)
+        elif isinstance(fault, UnknownKeysError):
+            if fault.others is not None:
+                yield from _faults(model, fault.others, loc)
+            for key in fault.keys:
+                elsewhere = [place for place in find_places(model, key) if place.split(".")[0] not in loc[:1]]
+                place = ".".join(filter(None, [where, key]))
+                yield f"unknown key {place!r}: {_advise(key, fault.names, where, elsewhere)}"
+        elif kind == "union_tag_not_found":
             yield f"{where}: needs a kind"
-        elif item["type"] == "union_tag_invalid":
-            tags = [tag.strip().strip("'") for tag in item["ctx"]["expected_tags"].split(",")]
-            tag = item["ctx"]["tag"]
-            yield f"{where}.kind: {unknown_kind(tag, tags)}"
-        elif item["type"] == "missing":
+        elif kind == "union_tag_invalid":
+            tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
+            yield f"{where}.kind: {unknown_kind(context['tag'], tags)}"
+        elif kind == "missing":
             yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
-        elif item["type"] == "value_error" and isinstance(fault := item["ctx"]["error"], NestedError):
-            yield from _faults(fault.model, fault.error, (*within, *item["loc"]))
-        elif item["type"] == "value_error":
-            fault = item["ctx"]["error"]
-            where = ".".join(filter(None, [where, getattr(fault, "place", "")]))
-            yield f"{where or 'spec'}: {fault}"
+        elif fault is not None:
+            yield f"{'.'.join(filter(None, [where, getattr(fault, 'place', '')])) or 'spec'}: {fault}"
         else:
-            yield f"{where or 'spec'}: {_wanted(item)}, found {_told(item['input'])}"
+            wanted, value = _WANTED.get(kind, item["msg"]), item["input"]
+            text = "null" if value is None else repr(value)
+            text = text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} [...]"
+            yield f"{where or 'spec'}: {wanted[0].lower()}{wanted[1:]}, found {text}"
 
 
 def _place(loc: Sequence[str | int]) -> str:
@@ -153,77 +189,13 @@ def _place(loc: Sequence[str | int]) -> str:
     return ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
 
 
-_WANTED: Mapping[str, str] = types.MappingProxyType(
-    {
-        "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
-        "list_type": "input should be a list, such as [a, b]",
-        "int_parsing": "input should be a whole number",
-        "float_parsing": "input should be a number",
-        "bool_parsing": "input should be true or false",
-        "string_type": "input should be a text",
-        "model_type": "input should be a name, or keys with their values",
-        "dict_type": "input should be keys with their values",
-    }
-)
-"""What pydantic wants, by the type of its error, in the words of a spec."""
-
-
-def _wanted(item: Mapping[str, Any]) -> str:
-    message: str = _WANTED.get(item["type"], item["msg"])
-    return f"{message[0].lower()}{message[1:]}"
-
-
-def _told(value: Any) -> str:
-    """Return a value as an error repeats it: in no more than a line."""
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} [...]"
-
-
-def unknown_kind(kind: str, names: Sequence[str]) -> str:
-    """Say that no kind is called so, and which are near."""
-    names = [name if name != OWN else "your own as package.module:Name or ./file.py:Name" for name in names]
-    return f"no kind is called {kind!r}: {_unknown(kind, names, '')}"
-
-
-def _unknown(key: str, names: list[str], where: str, elsewhere: Sequence[str] = ()) -> str:
-    synonyms = [SYNONYMS[key.lower()]] if SYNONYMS.get(key.lower()) in names else []
-    suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1, cutoff=0.6)
+def _advise(key: str, names: Sequence[str], where: str = "", elsewhere: Sequence[str] = ()) -> str:
+    """Say which name was meant, and the names that there are, or of many the nearest."""
+    synonyms = [name for name in (_SYNONYMS.get(key.lower().rstrip("s")),) if name in names]
+    suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1)
     suffix = f" of {where}" if where else ""
     advice = f"did you mean {suggestions[0]!r}? " if suggestions else ""
-    if len(names) <= MOST_CHOICES:
+    if len(names) <= _MOST_CHOICES:
         return f"{advice}the choices{suffix} are {', '.join(names)}"
-    closest = difflib.get_close_matches(key, names, n=CLOSEST, cutoff=0)
+    closest = difflib.get_close_matches(key, names, cutoff=0)
     return f"{advice}the nearest of {len(names)} choices{suffix} are {', '.join(closest)}; `medexam schema` lists all"
-
-
-def _known(model: type[BaseModel], loc: list[str]) -> list[str]:
-    models: list[type[BaseModel]] = [model]
-    for key in loc:
-        inner = [m for candidate in models if key in candidate.model_fields for m in _models(candidate, key)]
-        tagged = [candidate for candidate in models if _tag(candidate) == key]
-        models = inner or tagged or models
-    return sorted({field.alias or name for candidate in models for name, field in candidate.model_fields.items()})
-
-
-def _tag(model: type[BaseModel]) -> str | None:
-    kind = model.model_fields.get("kind")
-    if kind is None:
-        step = getattr(model, "step", None)
-        return f"({step})" if isinstance(step, str) else None
-    values = typing.get_args(kind.annotation)
-    return values[0] if values else OWN
-
-
-def _models(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
-    models: list[type[BaseModel]] = []
-    queue: list[Any] = [model.model_fields[key].annotation]
-    while queue:
-        annotation = queue.pop()
-        origin = typing.get_origin(annotation)
-        if origin in (typing.Union, types.UnionType, typing.Annotated, tuple, list):
-            queue.extend(typing.get_args(annotation))
-        elif isinstance(annotation, Added):
-            models.extend(annotation.models())
-        elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            models.append(annotation)
-    return models

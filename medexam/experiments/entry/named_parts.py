@@ -11,7 +11,7 @@ from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.specs import load_document
 from medexam.specs.loading import SpecSource
 from medexam.specs.matrix import listed, sampling_of
-from medexam.specs.model_words import ADDRESSES, read_model
+from medexam.specs.model import ADDRESSES, read_model
 
 Document = dict[str, Any]
 

@@ -159,7 +159,8 @@ def _planned(prepared: Prepared, folder: RunFolder, **described: Any) -> AnyCell
 def _folder(cell: CellSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
     """Find the last run of this experiment and digest, or choose a new name, with `fresh` in any case."""
     model = [cell.model.label] if cell.program.asks_model else []
-    words = [cell.name, *model, cell.program.label, cell.dataset.language, *filter(None, [cell.dataset.altered])]
+    alteration = [cell.dataset.alter.label] if cell.dataset.alter else []
+    words = [cell.name, *model, cell.program.label, cell.dataset.language, *alteration]
     folder = RunFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh)
     if folder.exists() and (record := folder.read_record()).spec_digest != digest(identity):
         keys = ", ".join(differing_keys(identity, record.identity))

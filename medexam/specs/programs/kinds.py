@@ -122,7 +122,7 @@ def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
     try:
         return spec.model_validate({**program, "kind": kind})
     except ValidationError as error:
-        raise NestedError(spec, error) from None
+        raise NestedError(error) from None
 
 
 if TYPE_CHECKING:
