@@ -117,7 +117,7 @@ def init(
         return
     if flags := [name for name, value in (("out", out), ("kind", kind), ("answers", answers), ("on", on)) if value]:
         raise SpecError(f"{', '.join(f'--{name}' for name in flags)}: {file} is a spec to write; give your questions")
-    from medexam.specs.starter import starter_spec
+    from medexam.specs.schema import starter_spec
 
     text = starter_spec(file, endpoint)
     try:

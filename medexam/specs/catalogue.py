@@ -1,29 +1,26 @@
 """What is known of each data set without opening it: form, languages, published size, licence and where it is kept.
 
-An installed package adds a data set by an entry point of the group `medexam.benchmarks` that names its `DatasetInfo`.
-This knows nothing of files on this machine; `medexam.datasets.locating` does.
+Those of this package stand in `catalogue.yaml`; an installed package adds one by an entry point of the group
+`medexam.benchmarks` that names its `DatasetInfo`. `medexam.datasets.locating` knows the files on this machine.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+from pydantic import TypeAdapter
 
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import added_names, load_added, load_object
 from medexam.questions import Language, Scoring
 from medexam.specs.names import BENCHMARKS
+from medexam.specs.strict_yaml import parse_yaml
 
 Form = Literal["choice", "short_answer", "spans", "explanations", "formats", "examples"]
 """What questions ask for: numbered options, an answer in words, a part of a context, the part of an explanation that
 argues for the right option, or one of several formats. `examples` are whatever a module of DSPy takes."""
-
-TERMS = (
-    "The questions were written by the Spanish Ministry of Health (Ministerio de Sanidad, Consumo y Bienestar Social). "
-    "Reuse must cite it as the source, give the date of the last update and not alter the sense of the content."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,86 +77,16 @@ class DatasetInfo:
         return self.hub is None and self.origin is None
 
 
-_HEADQA = frozenset({"years", "disciplines", "option_counts", "images", "alter", "as_published"})
-_BY_YEAR: Mapping[str, frozenset[int]] = MappingProxyType(
-    {"train": frozenset({2013, 2014}), "dev": frozenset({2015}), "test": frozenset({2016, 2017})}
-)
-_V1: dict[str, Any] = {
-    "form": "choice",
-    "reader": "medexam.datasets.readers:read_v1",
-    "fields": _HEADQA,
-    "scoring": Scoring(as_headqa_v1=True),
-    "splits": _BY_YEAR,
-    "keys": "headqa-v1",
-    "languages": ("en", "es"),
-    "licence": "MIT",
-    "citation": (
-        "David Vilares and Carlos Gómez-Rodríguez. HEAD-QA: A Healthcare Dataset for Complex Reasoning. "
-        "ACL 2019, pages 960-966."
-    ),
-    "terms": f"{TERMS} Last update: January 14th, 2019.",
-    "file_names": {"en": ("HEAD_EN.json", "HEAD_EN.json.gz"), "es": ("HEAD.json", "HEAD.json.gz")},
-}
-_V2_LANGUAGES: tuple[Language, ...] = ("en", "es", "it", "gl", "ru")
+def _read_shipped() -> Iterator[DatasetInfo]:
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    for name, entry in parse_yaml(text, "catalogue.yaml")["data_sets"].items():
+        if patterns := entry["file_names"].get("any"):
+            languages = dict.fromkeys((*entry["languages"], *get_args(Language)))
+            entry["file_names"] = {code: [pattern.format(code) for pattern in patterns] for code in languages}
+        yield TypeAdapter(DatasetInfo).validate_python({"name": name, **entry})
 
 
-def _open(entry: DatasetInfo) -> DatasetInfo:
-    """Return the open setting of an exam: its stems without their options, answered in words."""
-    return replace(
-        entry,
-        name=f"{entry.name}_open",
-        title=f"{entry.title}: stems alone, answered in words",
-        form="short_answer",
-        benchmark="medexam.measures:OpenExamBenchmark",
-        fields=entry.fields - {"alter"},
-        folder=entry.folder or entry.name,
-        hub=None,
-        origin=None if entry.ships else f"the files of {entry.name} (medexam data fetch {entry.name})",
-        exam=entry.name,
-    )
-
-
-_EXAMS = (
-    DatasetInfo(
-        name="headqa_sample", title="HEAD-QA v1, four questions of each exam", questions=120, folder="sample", **_V1
-    ),
-    DatasetInfo(
-        name="headqa_study",
-        title="HEAD-QA v1, the 34 questions of each exam that the study asks",
-        questions=1020,
-        folder="study",
-        **_V1,
-    ),
-    DatasetInfo(
-        name="headqa_v1", title="HEAD-QA v1, exams of 2013-2017", questions=6765, hub="EleutherAI/headqa", **_V1
-    ),
-    DatasetInfo(
-        name="headqa_v2",
-        title="HEAD-QA v2, exams of 2013-2022",
-        form="choice",
-        reader="medexam.datasets.readers:read_v2",
-        fields=_HEADQA,
-        scoring=Scoring(as_headqa_v1=True),
-        splits=_BY_YEAR,
-        keys="headqa-v2",
-        languages=_V2_LANGUAGES,
-        questions=12751,
-        licence="MIT",
-        citation=(
-            "Alexis Correa-Guillén, Carlos Gómez-Rodríguez and David Vilares. "
-            "HEAD-QA v2: Expanding a Healthcare Benchmark for Reasoning. arXiv:2511.15355, 2025."
-        ),
-        terms=TERMS,
-        hub="alesi12/head_qa_v2",
-        file_names={
-            language: (f"{language}.parquet", f"{language}.jsonl", f"{language}/*.parquet", f"{language}/*.jsonl")
-            for language in dict.fromkeys((*_V2_LANGUAGES, *get_args(Language)))
-        },
-        may_miss_translations=True,
-    ),
-)
-_ENTRIES = (*_EXAMS, *map(_open, _EXAMS))
-_SHIPPED: Mapping[str, DatasetInfo] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+_SHIPPED = {entry.name: entry for entry in _read_shipped()}
 
 
 class _Catalogue(Mapping[str, DatasetInfo]):
@@ -169,8 +96,7 @@ class _Catalogue(Mapping[str, DatasetInfo]):
     """
 
     def __getitem__(self, name: str) -> DatasetInfo:
-        info = _SHIPPED.get(name) or _load_added(name)
-        if info is None:
+        if (info := _SHIPPED.get(name) or _load_added(name)) is None:
             raise KeyError(name)
         return info
 
@@ -196,16 +122,13 @@ def _load_added(name: str) -> DatasetInfo | None:
 
 CATALOGUE: Mapping[str, DatasetInfo] = _Catalogue()
 """Every data set by the name that a spec calls it."""
-EXAMS = tuple(entry.name for entry in _ENTRIES if entry.form == "choice")
+EXAMS = tuple(entry.name for entry in _SHIPPED.values() if entry.form == "choice")
 """Those of this package with numbered options, one of which is right."""
-SAMPLE = CATALOGUE["headqa_sample"]
-"""The one that ships in the package."""
-STUDIED = CATALOGUE["headqa_study"]
-"""The one of the study, which ships with the answers that `medexam demo` shows."""
-SAMPLED = "headqa_v1"
-"""The name of the one that the sample is of, and of an experiment that asks it whole."""
-BUILT = CATALOGUE["headqa_v2"]
+SAMPLE, STUDIED, SAMPLED = _SHIPPED["headqa_sample"], _SHIPPED["headqa_study"], "headqa_v1"
+"""The one that ships in the package, the one of the study, and the name of the one that the sample is of."""
+BUILT = _SHIPPED["headqa_v2"]
 """The one whose files have the form in which exams are built and translated here."""
+TERMS = BUILT.terms
 
 
 def find_added(folder: str) -> dict[str, Path]:

@@ -14,16 +14,10 @@ from typing import Any
 from medexam.specs.experiment import CellSpec
 from medexam.specs.model import ModelSpec
 
-DIGEST_LENGTH = 12
-"""Hexadecimal digits of a digest: 48 bits, ample for the runs of one folder."""
 IDENTITY_SCHEMA = 4
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 READER_VERSION = 3
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""
-
-
-_LABEL_CHARS = 40
-"""Characters of a field's value that a label shows."""
 _DRAWING = ("top_p", "top_k", "min_p", "stop")
 _REQUEST = ("reasoning_effort", "thinking", "extra_body")
 
@@ -44,71 +38,50 @@ def build_identity(
 ) -> dict[str, Any]:
     """Describe what an answer of this cell depends on, as JSON-ready data in one form however the spec is written.
 
-    `fingerprint` is the SHA-256 of the data set's content, since several sets may be read in one form; `words` is
-    the text of the prompts and examples, so that an edited prompt file is another program; `retriever` is what
-    rankings depend on, None for a program that looks nothing up; `translations` is the fingerprint of the questions
-    that are looked up instead of those that are asked, None where those are; `reader` is the weights of a local
-    model that reads passages, None for a program without one; `model` is what `known_model` knows of the model that
-    is asked, and `models` the same of further models, by name; `pictures` is what is shown beside the words, None
-    where nothing is; `prompts` is a hash of what is sent for each invented question, None where the user's code shows
-    none; `dspy` is its version where it writes the prompts.
+    `fingerprint` is the SHA-256 of the data set's content, `translations` that of the questions that are looked up
+    instead; `words` is the text of the prompts and examples; `retriever` is what rankings depend on; `reader` is the
+    weights of a local model that reads passages; `model` is what `known_model` knows of the model that is asked, and
+    `models` the same of further ones; `pictures` is what is shown beside the words; `prompts` is a hash of what is
+    sent for each invented question; `dspy` is its version where it writes the prompts. None: there is no such thing.
     """
-    program = cell.program
+    program, draws = cell.program, cell.program.asking.sets_temperature
     # One's own questions are known by their content, whatever they are called.
     name = {"kind": cell.dataset.kind} if cell.dataset.kind else {"name": cell.dataset.called}
-    dataset = {**name, "language": cell.dataset.language, "fingerprint": fingerprint}
     facts: dict[str, Any] = {
-        "dataset": dataset | cell.dataset.form,
+        "dataset": {**name, "language": cell.dataset.language, "fingerprint": fingerprint, **cell.dataset.form},
         "program": program.facts(cell.dataset.language),
         "reader_version": READER_VERSION,
     }
-    if retriever:
-        facts["retriever"] = dict(retriever)
-    if translations:
-        facts["translations"] = translations
-    if reader:
-        facts["reader"] = dict(reader)
-    if pictures:
-        facts["pictures"] = dict(pictures)
+    others = {"retriever": retriever, "translations": translations, "reader": reader, "pictures": pictures}
     if program.asks_model:
-        facts["model"] = dict(model or {})
-        if models:
-            draws = program.asking.sets_temperature
-            facts["models"] = {name: _further(cell.models[name], entry, draws=draws) for name, entry in models.items()}
-        facts |= {"words": dict(words), "prompts": prompts and list(prompts)}
-        if dspy:
-            facts["dspy"] = dspy
-        if request := _request(cell.model):
-            facts["request"] = request
+        facts |= {"model": dict(model or {}), "words": dict(words), "prompts": prompts and list(prompts)}
+        others |= {"dspy": dspy, "request": _request(cell.model)}
+        others["models"] = {
+            name: {**known, **_sampling(further, further.max_tokens, draws=draws), "request": _request(further)}
+            for name, known in models.items()
+            for further in [cell.models[name]]
+        }
+    facts |= {key: fact for key, fact in others.items() if fact}
     if (budget := program.budget(cell.model.max_tokens)) is not None:
-        facts["sampling"] = _sampling(cell.model, budget, draws=program.asking.sets_temperature)
+        facts |= _sampling(cell.model, budget, draws=draws)
     return facts
 
 
-def _further(model: ModelSpec, facts: Mapping[str, Any], *, draws: bool) -> dict[str, Any]:
-    """Return what an answer depends on of a further model; the tokens of its replies stand with the program's."""
-    sampling = _sampling(model, 0, draws=draws) | {"max_tokens": model.max_tokens}
-    return {**facts, "sampling": sampling, "request": _request(model)}
-
-
 def _request(model: ModelSpec) -> dict[str, Any]:
-    return {name: model.request_settings[name] for name in _REQUEST if name in model.request_settings}
+    return {name: value for name, value in model.request_settings.items() if name in _REQUEST}
 
 
-def _sampling(model: ModelSpec, budget: int | dict[str, int], *, draws: bool) -> dict[str, Any]:
-    """Return how replies are written; `draws`: a program that draws some, whatever the model's temperature."""
-    return {
-        "temperature": model.temperature,
-        "max_tokens": budget,
-        "seed": model.seed if model.temperature != 0 or draws else None,
-        **{name: value for name in _DRAWING if (value := getattr(model, name)) not in (None, ())},
-    }
+def _sampling(model: ModelSpec, max_tokens: Any, *, draws: bool) -> dict[str, Any]:
+    """Return how replies are written; `draws`: by a program that draws some, whatever the model's temperature."""
+    seed = model.seed if model.temperature != 0 or draws else None
+    drawing = {name: value for name in _DRAWING if (value := getattr(model, name)) not in (None, ())}
+    return {"sampling": {"temperature": model.temperature, "max_tokens": max_tokens, "seed": seed, **drawing}}
 
 
 def digest(facts: Mapping[str, Any]) -> str:
-    """Compute `DIGEST_LENGTH` hexadecimal digits over the canonical JSON of `facts`."""
+    """Compute twelve hexadecimal digits, ample for the runs of one folder, over the canonical JSON of `facts`."""
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:DIGEST_LENGTH]
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> list[str]:
@@ -134,21 +107,18 @@ def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[st
 
     Labels of cells that differ in neither stay equal: what else differs, such as the data set, is shown beside them.
     """
-    groups: dict[str, list[dict[str, Any]]] = {}
     included: dict[str, Any] = {"program": True, "model": {"temperature", "max_tokens", "seed", *_DRAWING, *_REQUEST}}
     documents = [cell.model_dump(mode="json", include=included) for cell in cells]
-    for label, document in zip(labels, documents, strict=True):
-        groups.setdefault(label, []).append(document)
     names = []
     for label, document in zip(labels, documents, strict=True):
-        first, *others = groups[label]
+        first, *others = [other for name, other in zip(labels, documents, strict=True) if name == label]
         keys = sorted({key for other in others for key in differing_keys(first, other)})
-        fields = [f"{key.rpartition('.')[2]} {_value(document, key)}" for key in keys]
+        fields = []
+        for key in keys:
+            value: Any = document
+            for part in key.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            fields.append(f"{key.rpartition('.')[2]} {text[:40]}")
         names.append(f"{label} ({', '.join(fields)})" if fields else label)
     return names
-
-
-def _value(document: Any, key: str) -> str:
-    for part in key.split("."):
-        document = document.get(part) if isinstance(document, Mapping) else None
-    return (document if isinstance(document, str) else json.dumps(document, ensure_ascii=False))[:_LABEL_CHARS]

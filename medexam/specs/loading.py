@@ -14,29 +14,18 @@ from medexam.specs.catalogue import CATALOGUE, find_added
 from medexam.specs.strict_yaml import parse_yaml
 from medexam.text import nearest
 
-_STRATEGIES = ("program", "kind", "use")
-"""Keys that may name the file of a strategy."""
-_BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 SpecSource = str | Path | Mapping[str, Any] | Spec
 """A YAML file, the name of a shipped experiment or of a data set, a document, or a spec that was built in Python."""
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+_TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 """Endings of files that hold questions of one's own."""
-SUITES = "suites"
-"""Folder of the suites that ship, in `LIBRARY`."""
-EXPERIMENTS = "experiments"
-"""Folder of the experiments that a package adds."""
-LIBRARY = resources.files("medexam") / "experiments" / "library"
+_BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
+_LIBRARY = resources.files("medexam") / "experiments" / "library"
 
 
 def library_names() -> list[str]:
     """List the names of the experiments that ship with this package and with installed ones."""
-    names = {item.name.removesuffix(".yaml") for item in LIBRARY.iterdir() if item.name.endswith(".yaml")}
-    return sorted(names | find_added(EXPERIMENTS).keys())
-
-
-def suite_names() -> list[str]:
-    """List the names of the suites that ship with the package."""
-    return sorted(item.name.removesuffix(".yaml") for item in (LIBRARY / SUITES).iterdir() if item.name[0] != ".")
+    names = {item.name.removesuffix(".yaml") for item in _LIBRARY.iterdir() if item.name.endswith(".yaml")}
+    return sorted(names | find_added("experiments").keys())
 
 
 def load_document(spec: SpecSource) -> dict[str, Any]:
@@ -48,28 +37,12 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return spec.model_dump(mode="json")
     if isinstance(spec, Mapping):
         return dict(spec)
-    if (shipped := _find_shipped(str(spec))) is not None:
-        text, where = shipped.read_text(encoding="utf-8"), f"shipped experiment {spec}"
-        folder = Path()
-    else:
-        path = Path(spec)
-        if str(spec) in CATALOGUE and not path.exists():
-            return {"name": str(spec), "dataset": {"name": str(spec)}}
-        where, folder = str(path), path.parent
-        if path.suffix.lower() in TABLES and path.exists():
-            raise SpecError(
-                f"{path} is a table of questions, not a spec: `medexam init {path}` writes a spec that asks them"
-            )
-        if path.is_dir():
-            raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
-        try:
-            text = decode(read_regular(path))
-        except FileNotFoundError:
-            raise SpecError(_unknown_spec(path)) from None
-        except OSError as error:
-            raise SpecError(f"cannot read {where}: {error}") from None
-        except UnreadableError as error:
-            raise SpecError(f"{where} {error}: save it as UTF-8") from None
+    name, path = str(spec), Path(spec)
+    shipped = _find_shipped(name) if name == path.stem else None
+    if shipped is None and name in CATALOGUE and not path.exists():
+        return {"name": name, "dataset": {"name": name}}
+    where, folder = (name, path.parent) if shipped is None else (f"shipped experiment {name}", Path())
+    text = _read_text(path) if shipped is None else shipped.read_text(encoding="utf-8")
     document = parse_yaml(text, where)
     if not isinstance(document, Mapping):
         detail = "the file is empty" if document is None else "this is none"
@@ -77,47 +50,49 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
             f"{where}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes an example"
         )
     tree = {key: _placed(value, folder) for key, value in document.items()}
-    if isinstance(tree.get("dataset"), Mapping):
-        tree["dataset"] = _find_own_data(tree["dataset"], folder)
+    dataset = tree.get("dataset")
+    if isinstance(dataset, dict) and dataset.get("kind") is not None:
+        for part in (dataset, dataset.get("answers")):
+            # One's own questions and their key: from the working folder, else from the spec's.
+            if isinstance(part, dict) and isinstance(part.get("path"), str):
+                own = Path(part["path"]).expanduser()
+                part["path"] = str((own if own.exists() or not (folder / own).exists() else folder / own).absolute())
     return tree
-
-
-def _unknown_spec(path: Path) -> str:
-    """Return what is said of a spec that is not there: the nearest names, or all of them if none is near."""
-    shipped = [*library_names(), *suite_names()]
-    neighbours = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
-    suggestion = nearest(str(path), [*neighbours, *shipped, *CATALOGUE])
-    if suggestion:
-        return f"no spec {path}: did you mean {suggestion}?"
-    if path.suffix in (".yaml", ".yml"):
-        return f"no spec {path}: there is no such file; `medexam init {path}` writes one to start from"
-    return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
 def _find_shipped(name: str) -> Traversable | None:
     """Find the file of a suite or an experiment of this package or an installed one; None if there is none."""
-    if name != Path(name).stem:
-        return None
-    files = (LIBRARY / SUITES / f"{name}.yaml", LIBRARY / f"{name}.yaml")
-    return next((file for file in files if file.is_file()), None) or find_added(EXPERIMENTS).get(name)
+    files = (_LIBRARY / "suites" / f"{name}.yaml", _LIBRARY / f"{name}.yaml")
+    return next((file for file in files if file.is_file()), None) or find_added("experiments").get(name)
 
 
-def _find_own_data(dataset: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Put whole paths to one's own questions and their key: from the working folder, else the spec's."""
-    if dataset.get("kind") is None:
-        return dict(dataset)
-    own_dataset = _with_whole_path(dataset, folder)
-    if isinstance(key := own_dataset.get("answers"), Mapping):
-        own_dataset["answers"] = _with_whole_path(key, folder)
-    return own_dataset
+def _read_text(path: Path) -> str:
+    if path.suffix.lower() in _TABLES and path.exists():
+        raise SpecError(
+            f"{path} is a table of questions, not a spec: `medexam init {path}` writes a spec that asks them"
+        )
+    if path.is_dir():
+        raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
+    try:
+        return decode(read_regular(path))
+    except FileNotFoundError:
+        raise SpecError(_unknown_spec(path)) from None
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error}") from None
+    except UnreadableError as error:
+        raise SpecError(f"{path} {error}: save it as UTF-8") from None
 
 
-def _with_whole_path(tree: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    if not isinstance(path := tree.get("path"), str):
-        return dict(tree)
-    own_path = Path(path).expanduser()
-    location = own_path if own_path.exists() or not (folder / own_path).exists() else folder / own_path
-    return {**tree, "path": str(location.absolute())}
+def _unknown_spec(path: Path) -> str:
+    """Return what is said of a spec that is not there: the nearest names, or all of them if none is near."""
+    suites = [item.name.removesuffix(".yaml") for item in (_LIBRARY / "suites").iterdir() if item.name[0] != "."]
+    shipped = [*library_names(), *sorted(suites)]
+    neighbours = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
+    if suggestion := nearest(str(path), [*neighbours, *shipped, *CATALOGUE]):
+        return f"no spec {path}: did you mean {suggestion}?"
+    if path.suffix in (".yaml", ".yml"):
+        return f"no spec {path}: there is no such file; `medexam init {path}` writes one to start from"
+    return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
 def _placed(value: Any, folder: Path, key: str = "") -> Any:
@@ -126,7 +101,8 @@ def _placed(value: Any, folder: Path, key: str = "") -> Any:
         return {name: _placed(child, folder, name) for name, child in value.items()}
     if isinstance(value, list):
         return [_placed(child, folder, key) for child in value]
-    if isinstance(value, str) and (_BESIDE.fullmatch(value) or (key in _STRATEGIES and value.endswith(".yaml"))):
+    is_strategy = key in ("program", "kind", "use") and isinstance(value, str) and value.endswith(".yaml")
+    if is_strategy or (isinstance(value, str) and _BESIDE.fullmatch(value)):
         return str((folder / Path(value).expanduser()).absolute())
     return value
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
+from medexam.specs.catalogue import SAMPLE
 from medexam.specs.dataset import DatasetSpec, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
@@ -46,7 +47,6 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     if (count := math.prod(map(len, experiment.matrix.values()))) > MOST_CELLS:
         raise SpecError(f"matrix: it has {count:,} cells, over {MOST_CELLS:,}; make shorter lists, or several specs")
     paths = _paths(experiment.matrix)
-    needs_name = bool(document.get("dataset") or overrides.get("dataset")) or "dataset" in paths
     cells: list[CellSpec] = []
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})
@@ -57,7 +57,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
                 put(cell, path.replace(f"program.{kind}.", "program.", 1), copy.deepcopy(value))
                 paths.discard(path)
         cells.append(_complete(validate(CellSpec, cell)))
-        if needs_name and isinstance(cell.get("dataset"), Mapping):
+        if isinstance(cell.get("dataset"), Mapping):
             check_named(cell["dataset"])
         cells[-1].check_fit()
     for path in sorted(paths):
@@ -78,6 +78,8 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     for path in sorted(_paths(axes)):
         if _kind(path) is None:
             find_fields(CellSpec, path, source="matrix")
+    if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
+        tree["dataset"] = {"name": SAMPLE.name}
     changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
     _change_kind(tree, axes, changes)
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}

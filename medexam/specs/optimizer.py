@@ -16,10 +16,6 @@ OPTIMIZERS = "medexam.optimizers"
 """The entry point group of short names for optimizers."""
 
 
-_SAME = ("name", "language", "path", "images", "option_counts", "as_published")
-_OWN = ("kind", "hub", "columns", "answers", "skip_bad", "explained")
-
-
 class PartSpec(Spec):
     """A part of the experiment's data set, in its language."""
 
@@ -36,8 +32,9 @@ class PartSpec(Spec):
 
     def of(self, dataset: DatasetSpec) -> DatasetSpec:
         """Return the same part of a data set, read where that is."""
-        shared_fields = {field: getattr(dataset, field) for field in (*_SAME, *(_OWN if dataset.kind else ()))}
-        return DatasetSpec.model_validate({**shared_fields, **self.model_dump()})
+        names = ("name", "language", "path", "images", "option_counts", "as_published")
+        names += ("kind", "hub", "columns", "answers", "skip_bad", "explained") if dataset.kind else ()
+        return DatasetSpec.model_validate({**{name: getattr(dataset, name) for name in names}, **self.model_dump()})
 
 
 class OptimizerSpec(Spec):

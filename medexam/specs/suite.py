@@ -1,27 +1,19 @@
 """A suite: several experiments that are planned, run and ranked together, as a YAML file lists them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from medexam.errors import SpecError
 from medexam.specs.loading import SpecSource, load_document
-
-SUITE = "suite"
-"""The key whose value lists the specs of a suite; every other key of its file is set in each of them."""
-_PARTS = frozenset({"program", "model"})
-"""Whole parts that a suite gives instead of a spec's, so that `--set` changes them as it changes a spec's."""
-_ABOUT = ("name", "description")
+from medexam.specs.matrix import merge
 
 
-@dataclass(frozen=True)
-class SuiteEntry:
-    """One experiment of a suite."""
+class SuiteEntry(NamedTuple):
+    """One experiment, and what is set in it by dotted keys."""
 
     document: Mapping[str, Any]
     overrides: Mapping[str, Any]
-    """What the suite sets in it, by dotted keys."""
 
 
 def load_entries(
@@ -31,37 +23,34 @@ def load_entries(
     entries: list[SuiteEntry] = []
     for spec in specs:
         document = read(spec)
-        if SUITE in document:
-            entries += _expand(document, Path(spec).parent if isinstance(spec, str | Path) else Path(), read)
-        else:
-            entries.append(SuiteEntry(document, {}))
+        folder = Path(spec).parent if isinstance(spec, str | Path) else Path()
+        members = _expand(document, folder, read) if "suite" in document else [document]
+        entries += [SuiteEntry(member, {}) for member in members]
     return entries
 
 
 def _expand(
     document: Mapping[str, Any], folder: Path, read: Callable[[SpecSource], dict[str, Any]]
-) -> Iterable[SuiteEntry]:
-    """Yield the experiments of a suite.
+) -> Iterator[dict[str, Any]]:
+    """Yield the experiments of a suite: every key of it but `suite`, `name` and `description` is set in each of them.
 
     An entry is a spec's name or path, or a mapping with that under `spec` and keys that are set in this one.
     """
-    members = document[SUITE]
+    members = document["suite"]
     if not isinstance(members, list) or not members:
-        raise SpecError(f"{SUITE}: expected a list of specs, found {members!r}")
-    shared = {key: value for key, value in document.items() if key not in {SUITE, *_ABOUT}}
+        raise SpecError(f"suite: expected a list of specs, found {members!r}")
+    shared = {key: value for key, value in document.items() if key not in ("suite", "name", "description")}
     for member in members:
         settings = dict(member) if isinstance(member, Mapping) else {"spec": member}
         name = settings.pop("spec", None)
         if not isinstance(name, str):
-            raise SpecError(f"{SUITE}: {member!r} names no spec: give its name or path, alone or under `spec`")
-        path = folder / name
-        entry = read(str(path) if path.is_file() else name)
-        if SUITE in entry:
-            raise SpecError(f"{SUITE}: {name} is a suite itself: list its specs instead")
+            raise SpecError(f"suite: {member!r} names no spec: give its name or path, alone or under `spec`")
+        entry = read(str(folder / name) if (folder / name).is_file() else name)
+        if "suite" in entry:
+            raise SpecError(f"suite: {name} is a suite itself: list its specs instead")
         settings = {**shared, **settings}
-        axes = entry.get("matrix")
-        for part in _PARTS & settings.keys():
-            entry[part] = settings.pop(part)
-            if isinstance(axes, Mapping):
-                entry["matrix"] = axes = {axis: values for axis, values in axes.items() if axis != part}
-        yield SuiteEntry(entry, settings)
+        # A whole part replaces the spec's, whichever it names.
+        parts = {part: settings.pop(part) for part in ("program", "model") if part in settings}
+        if isinstance(axes := entry.get("matrix"), Mapping):
+            entry["matrix"] = {axis: values for axis, values in axes.items() if axis not in parts}
+        yield merge({**entry, **parts}, settings)

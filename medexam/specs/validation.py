@@ -63,14 +63,6 @@ class UnknownKeysError(ValueError):
         self.keys, self.names, self.others = list(keys), sorted(names), others
 
 
-class NestedError(ValueError):
-    """What is wrong in a part whose class is known only when its `kind` is read."""
-
-    def __init__(self, error: ValidationError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
     """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
     in it, since specs are stored with their runs.
@@ -158,8 +150,8 @@ def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | 
             if where in unions:
                 continue
             unions.add(where)
-        if isinstance(fault, NestedError):
-            yield from _faults(model, fault.error, loc)
+        if isinstance(fault, ValidationError):
+            yield from _faults(model, fault, loc)
         elif isinstance(fault, UnknownKeysError):
             if fault.others is not None:
                 yield from _faults(model, fault.others, loc)

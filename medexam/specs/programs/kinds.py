@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
 
-from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo, WithJsonSchema
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
@@ -36,7 +36,7 @@ from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.replies import ReplySpec
 from medexam.specs.programs.steps import STEPS
 from medexam.specs.programs.tasks import TaskSpec
-from medexam.specs.validation import ADDED, OWN, Added, NestedError, PlacedError, unknown_kind
+from medexam.specs.validation import ADDED, OWN, Added, PlacedError, unknown_kind
 
 _Code = FlowSpec | RandomSpec | RandomInOrderSpec | BlindSpec | LongestSpec | AbstainSpec | RelevanceSpec | ImportedSpec
 _WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
@@ -119,10 +119,7 @@ def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
     if spec is None:
         raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
     (kind,) = _kinds_of(spec) if issubclass(spec, KindSpec) else (program["kind"],)
-    try:
-        return spec.model_validate({**program, "kind": kind})
-    except ValidationError as error:
-        raise NestedError(error) from None
+    return spec.model_validate({**program, "kind": kind})
 
 
 if TYPE_CHECKING:
