@@ -6,8 +6,10 @@ from functools import partial
 from operator import is_
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
-from pydantic_core import SchemaSerializer, SchemaValidator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import ArgsKwargs, CoreSchema, SchemaSerializer, SchemaValidator, core_schema
+
+from medexam.text import writable
 
 is_none = partial(is_, None)
 """Whether a field is left out of a line: a call in C, for every field of every prediction."""
@@ -55,3 +57,24 @@ class SlottedModel:
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         """Pickle as JSON: what dataclasses do by themselves takes twice as long."""
         return type(self).model_validate_json, (self.__pydantic_serializer__.to_json(self),)
+
+
+class WritableModel(SlottedModel):
+    """What servers wrote, whatever they wrote: its texts are as `writable` leaves them."""
+
+    __slots__ = ()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Replace halves of surrogate pairs before anything is checked; the parser of JSON refuses them itself."""
+        fields = handler(source)
+        checked = core_schema.no_info_before_validator_function(_writable_fields, fields)
+        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
+
+
+def _writable_fields(arguments: Any) -> Any:
+    if not isinstance(arguments, ArgsKwargs):
+        return writable(arguments)
+    # Most fields are empty or numbers, and there are as many values as questions.
+    fields = arguments.kwargs or {}
+    return ArgsKwargs(arguments.args, {name: value and writable(value) for name, value in fields.items()})

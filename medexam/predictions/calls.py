@@ -8,34 +8,24 @@ from dataclasses import replace
 from operator import not_
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
-from medexam.frozen_model import SlottedModel
+from medexam.frozen_model import WritableModel
 from medexam.model_calls import ChatMessage, ContinuationLogprobs, Dialogue, Generation, ToolCall
-from medexam.text import writable
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 """Tokens or characters, which tables hold in 64 bits and JSON exactly."""
 _Empty = Field(exclude_if=not_)
-_OF_SERVER = ("text", "finish_reason", "model", "fault")
-
-
-def _writable_reply(arguments: Any) -> Any:
-    """Return what a call is made of, with what a server wrote as `writable` leaves it."""
-    fields = arguments.kwargs or {} if isinstance(arguments, ArgsKwargs) else {}
-    for name in _OF_SERVER:
-        if isinstance(value := fields.get(name), str) and not value.isascii():
-            fields = {**fields, name: writable(value)}
-    if fields.get("tool_calls"):
-        made = [writable(dict(call)) for call in fields["tool_calls"]]
-        fields = {**fields, "tool_calls": tuple(map(ToolCall.model_validate, made))}
-    return ArgsKwargs(arguments.args, fields) if fields else arguments
+_REPLY = (
+    *("finish_reason", "refused", "model", "prompt_tokens", "completion_tokens", "thinking_tokens"),
+    *("provider", "cost_usd", "tool_calls"),
+)
+"""Fields that a call and its `Generation` have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(extra="forbid", protected_namespaces=()))
-class ModelCall(SlottedModel):
+class ModelCall(WritableModel):
     """One call: what was sent, and what came. A line leaves out what is None or empty."""
 
     messages: Annotated[tuple[ChatMessage, ...], _Empty] = ()
@@ -79,18 +69,10 @@ class ModelCall(SlottedModel):
     """What the call broke with: the error's kind and its message."""
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Store what a server wrote, whatever it wrote; the parser of JSON refuses halves of surrogate pairs itself."""
-        fields = handler(source)
-        checked = core_schema.no_info_before_validator_function(_writable_reply, fields)
-        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
-
-    @classmethod
     def of(cls, dialogue: Dialogue, asked: str | None = None) -> "ModelCall":
         """Return what a dialogue sends, without a reply yet."""
         request = dialogue.continuations
         plain = dialogue.plain or (request is not None and not request.template)
-        sampling = dialogue.sampling.fields()
         return cls(
             messages=() if plain else tuple(dialogue.turns_with_opening),
             prompt=dialogue.messages[-1]["content"] + dialogue.opening if plain else None,
@@ -99,7 +81,7 @@ class ModelCall(SlottedModel):
             ),
             choices=dialogue.choices,
             texts=None if request is None else request.texts,
-            sampling=sampling,
+            sampling=dialogue.sampling.fields(),
             fields=dict(dialogue.fields),
             asked=asked,
         )
@@ -109,37 +91,15 @@ class ModelCall(SlottedModel):
         sampling = self.sampling
         if number and sampling.get("seed") is not None:
             sampling = {**sampling, "seed": sampling["seed"] + number}
-        return replace(
-            self,
-            sampling=sampling,
-            text=generation.reply if self.texts is None else None,
-            finish_reason=generation.finish_reason,
-            refused=generation.refused,
-            model=generation.model,
-            prompt_tokens=generation.prompt_tokens,
-            completion_tokens=generation.completion_tokens,
-            thinking_tokens=generation.thinking_tokens,
-            provider=generation.provider,
-            cost_usd=generation.cost_usd,
-            tool_calls=generation.tool_calls,
-            logprobs=generation.reading,
-        )
+        text = generation.reply if self.texts is None else None
+        reply = {name: getattr(generation, name) for name in _REPLY}
+        return replace(self, sampling=sampling, text=text, logprobs=generation.reading, **reply)
 
     def generation(self) -> Generation:
         """Return the reply as an engine gives it."""
-        return Generation(
-            reply=self.text,
-            finish_reason=self.finish_reason or "stop",
-            model=self.model or "",
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            thinking_tokens=self.thinking_tokens,
-            provider=self.provider,
-            cost_usd=self.cost_usd,
-            refused=self.refused,
-            tool_calls=self.tool_calls,
-            reading=self.logprobs,
-        )
+        reply = {name: getattr(self, name) for name in _REPLY}
+        named = {"finish_reason": self.finish_reason or "stop", "model": self.model or ""}
+        return Generation(reply=self.text, reading=self.logprobs, **{**reply, **named})
 
     def drop_prompt(self) -> None:
         """Forget what was sent but for an opening of the reply, in place: only where nobody else holds the call."""

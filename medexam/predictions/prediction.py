@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from operator import not_
 from typing import Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs, CoreSchema, core_schema
 
-from medexam.frozen_model import SlottedModel
+from medexam.frozen_model import WritableModel
 from medexam.model_calls import Reading, is_cut
 from medexam.predictions.calls import Count, ModelCall, count_tokens
 from medexam.predictions.core import (
@@ -27,22 +26,6 @@ from medexam.predictions.core import (
     Status,
 )
 from medexam.questions import Alignment
-from medexam.text import writable
-
-
-def _writable_fields(arguments: Any) -> Any:
-    """Return the fields of a mapping, or those that a prediction is made with, as `writable` leaves them."""
-    if not isinstance(arguments, ArgsKwargs):
-        return writable(arguments)
-    # Most fields are empty or numbers, and there are as many predictions as questions.
-    fields = arguments.kwargs or {}
-    return ArgsKwargs(
-        arguments.args,
-        {
-            name: value if not value or (isinstance(value, str) and value.isascii()) else writable(value)
-            for name, value in fields.items()
-        },
-    )
 
 
 @dataclass(
@@ -51,7 +34,7 @@ def _writable_fields(arguments: Any) -> Any:
     kw_only=True,
     config=ConfigDict(extra="forbid", validate_by_name=True, allow_inf_nan=False, protected_namespaces=()),
 )
-class Prediction(SlottedModel):
+class Prediction(WritableModel):
     """One program's answer to one question, with all evidence. A line leaves out what is None."""
 
     question: str
@@ -134,14 +117,6 @@ class Prediction(SlottedModel):
     """Whether the kept passages support the answer, as a verifier says; False too where none was kept. None where
     nothing was verified or there was no answer."""
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Store what a server wrote, whatever it wrote."""
-        fields = handler(source)
-        # The parser of JSON refuses halves of surrogate pairs itself, and to look for them takes longer than to parse.
-        checked = core_schema.no_info_before_validator_function(_writable_fields, fields)
-        return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
-
     @model_validator(mode="after")
     def _status_agrees(self) -> Self:
         if (self.answer is not None) + (self.text is not None) != (self.status is Status.ANSWERED):
@@ -180,20 +155,20 @@ class Prediction(SlottedModel):
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens of all prompts of the question; None if a server did not report those of one of them."""
-        count: int | None = count_tokens(self.calls, "prompt_tokens")
-        return count
+        return self._count("prompt_tokens")
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens of all replies, likewise."""
-        count: int | None = count_tokens(self.calls, "completion_tokens")
-        return count
+        return self._count("completion_tokens")
 
     @property
     def reported_usd(self) -> float | None:
         """US dollars of all calls as their provider counts them; None if one of them has no such cost."""
-        usd: float | None = count_tokens(self.calls, "cost_usd")
-        return usd
+        return self._count("cost_usd")
+
+    def _count(self, name: str) -> Any:
+        return count_tokens(self.calls, name)
 
     @property
     def thinking_tokens(self) -> int | None:

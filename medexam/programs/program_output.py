@@ -27,27 +27,25 @@ def kept_passage(hit: Hit) -> RetrievedPassage:
 
 
 class ProgramOutput(dspy.Prediction):
-    """What a program returns for one question. A field that nothing was given for is None."""
+    """What a program returns for one question; what a field is says `medexam.predictions.Prediction`.
+
+    A field that nothing was given for is None.
+    """
 
     answer: int | None
-    """Printed number of the chosen option; None if there is none, or if the question is answered in words."""
     text: str | None
-    """The answer in words."""
     rationale: str | None
-    """What was reasoned before the answer."""
     reason: Reason | None
     """Why there is no answer, if that is known before the reply is read."""
     generation: Generation | None
     """The reply that the answer stands in; None: the last one that came, if any."""
     scores: OptionScores | None
-    """How likely the options are."""
     hits: list[Hit] | None
     """Passages that were looked up, most relevant first."""
     verdicts: Sequence[PassageVerdict] | None
     """What a verifier says of each of `hits`."""
     fields: Mapping[str, Any] | None
     """Every output of a signature that a step of a flow asks, by name; None of any other program."""
-    # Evidence that a prediction keeps as it is; `medexam.predictions.Prediction` says what it is.
     votes: tuple[int | None, ...] | None
     orders: Sequence[tuple[int, ...]] | None
     passages_cut: int | None
@@ -61,7 +59,6 @@ class ProgramOutput(dspy.Prediction):
     metric_score: MetricScore | None
 
     def __getattr__(self, name: str) -> Any:
-        """Return a field's value, or None if it was not given; raises `AttributeError` if there is no such field."""
         # Looked up at once: programs read several fields of every answer.
         return self._store.get(name) if name in _FIELDS else super().__getattr__(name)
 
