@@ -34,6 +34,7 @@ from medexam.experiments.report.tables import comparison, split_families
 from medexam.experiments.store.derived_files import DERIVED
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
+from medexam.inputs import open_parquet, parquet_rows
 from medexam.library_logging import silent
 from medexam.measures.tables import headline, metric_values
 from medexam.predictions import Prediction, Status
@@ -253,12 +254,9 @@ def read_sample(folder: RunFolder, most: int, questions: Collection[str] = ()) -
     with folder.opened_predictions() as predictions:
         keys = nsmallest(most, questions or predictions, key=lambda key: hashlib.sha256(key.encode()).digest())
         if keys and table.is_file():
-            import pyarrow.parquet
-
-            names = pyarrow.parquet.read_schema(table).names
-            columns = [name for name in ("question", "gold", "right") if name in names]
-            rows = pyarrow.parquet.read_table(table, columns=columns, filters=[("question", "in", keys)]).to_pylist()
-            facts = {row.pop("question"): row for row in rows}
+            with open_parquet(table) as file:
+                columns = [name for name in ("question", "gold", "right") if name in file.schema_arrow.names]
+                facts = {row.pop("question"): row for row in parquet_rows(file, columns) if row["question"] in keys}
         return [(predictions[key], facts.get(key, {})) for key in keys if key in predictions]
 
 
