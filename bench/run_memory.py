@@ -21,7 +21,7 @@ from medexam.experiments.track import track_runs
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 from medexam.serve import EngineInfo
-from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
+from medexam.serve.logprobs import Candidates, build_logprobs
 
 
 class RandomScores:
@@ -38,8 +38,7 @@ class RandomScores:
         assert asked is not None
         paths = tuple(tuple(range(1, 1 + len(text.split()))) or (1,) for text in asked.texts)
         values = [[-self._random.expovariate(0.3) for _ in path] for path in paths]
-        reading = build_logprobs(Candidates((0,), paths), values, "echo", "random", 1)
-        return [build_reading(reading, asked.texts, "random")]
+        return [build_logprobs(Candidates((0,), paths), values, "echo", "random", asked.texts, "random")]
 
     def info(self) -> EngineInfo:
         return EngineInfo(engine="embedded", model="random", identity=ModelIdentity(engine="embedded", name="random"))

@@ -26,7 +26,7 @@ from .local_model.model import LocalModel as LocalModel
 from .local_model.template import load_template as load_template
 from .local_model.weights import find_weights as find_weights
 from .local_model.weights import smollm2_folder as smollm2_folder
-from .logprobs.tokens import split_tokens as split_tokens
+from .logprobs import split_tokens as split_tokens
 from .naming import known_model as known_model
 from .naming import with_served_name as with_served_name
 from .network.endpoints import NO_KEY as NO_KEY

@@ -18,7 +18,7 @@ class Asking:
 
 
 _asking: ContextVar[Asking | None] = ContextVar("asking", default=None)
-_outlasts: ContextVar[Callable[[float], bool] | None] = ContextVar("outlasts", default=None)
+_outlasts: ContextVar[Callable[[float], bool]] = ContextVar("outlasts", default=lambda _: False)
 
 
 @contextmanager
@@ -44,8 +44,7 @@ def limited(outlasts: Callable[[float], bool]) -> Iterator[None]:
 
 def is_too_long(wait_s: float) -> bool:
     """Return whether a wait would end behind the run's limit of time; never without one."""
-    outlasts = _outlasts.get()
-    return outlasts is not None and outlasts(wait_s)
+    return _outlasts.get()(wait_s)
 
 
 def note_discarded(prompt_tokens: int | None, completion_tokens: int | None) -> None:

@@ -11,24 +11,22 @@ from medexam.errors import EngineError, SpecError
 from medexam.event_loop import background_loop
 from medexam.plugins import is_live_name, load_object
 from medexam.serve.contract import Engine
-from medexam.serve.engines.scripted import ScriptedEngine
 from medexam.serve.local_model.weights import check_local_extra
 from medexam.specs import EngineNeeds, ModelSpec
 from medexam.specs.names import ENGINES
 from medexam.specs.programs.needs import NO_NEEDS
 
 
-async def build_engine(
-    spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None, sharers: int = 1
-) -> Engine:
+async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer_host: str | None = None) -> Engine:
     """Load the model of a spec, or connect to it; raises `EngineError` if it cannot be used.
 
     If a server does not honour what the requests need, this raises before anything is asked: `AnswerFormatError` if it
     is choices, `LogprobsUnavailableError` if it is log-probabilities of given texts. Of a registry only the servers on
-    the machine `prefer_host` are used, if it has some; None: those of all machines. `sharers` processes, this one
-    included, ask the same servers, and divide among them how many requests may be in flight at most.
+    the machine `prefer_host` are used, if it has some; None: those of all machines.
     """
     if spec.engine == "scripted":
+        from medexam.serve.engines.scripted import ScriptedEngine
+
         assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
         return ScriptedEngine.from_file(spec.path)
     if spec.engine == "embedded":
@@ -36,11 +34,11 @@ async def build_engine(
     if spec.engine == "vllm":
         from medexam.serve.engines.connect import connect_vllm
 
-        return await background_loop().run_async(connect_vllm(spec, needs, prefer_host, sharers))
+        return await background_loop().run_async(connect_vllm(spec, needs, prefer_host))
     if spec.engine == "litellm":
         from medexam.serve.engines.litellm_probe import connect_litellm
 
-        return await background_loop().run_async(connect_litellm(spec, needs, sharers))
+        return await background_loop().run_async(connect_litellm(spec, needs))
     building = spec.ask_engine("from_spec", spec, needs)
     return await (asyncio.to_thread(_build_own, spec, needs) if building is None else building)
 
@@ -57,11 +55,11 @@ def _load_embedded(spec: ModelSpec, needs: EngineNeeds) -> Engine:
 
 def _build_own(spec: ModelSpec, needs: EngineNeeds) -> Engine:
     """Build an instance of the user's class; raises `SpecError` if it cannot be made or lacks what an engine has."""
-    from medexam.serve.engines.dspy_model import RequestEngine, build_dspy_engine
+    from medexam.serve.engines.dspy_model import DSPyModelEngine, RequestEngine
 
     engine_class = load_object(spec.engine, ENGINES)
     if is_live_name(spec.engine):
-        return build_dspy_engine(engine_class, spec, needs)
+        return DSPyModelEngine(engine_class, spec, needs)
     try:
         engine: Any = engine_class(**spec.args)
     except Exception as error:

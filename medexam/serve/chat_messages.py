@@ -97,17 +97,16 @@ def probe_template(render: Callable[[list[ChatMessage]], str], refusal: type[Exc
     of a system message counts as refusing it.
     """
 
-    def shows(messages: list[ChatMessage]) -> bool:
+    def shows(*turns: tuple[str, str]) -> bool:
         try:
-            return _PROBE_WORDS in render(messages)
+            return _PROBE_WORDS in render([{"role": role, "content": words} for role, words in turns])
         except refusal:
             return False
 
-    question = {"role": "user", "content": "Hello"}
     return TemplateRules(
-        system=shows([{"role": "system", "content": _PROBE_WORDS}, question]),
-        repeats=shows([{"role": "user", "content": _PROBE_WORDS}, question]),
-        empty_system=shows([{"role": "system", "content": ""}, {"role": "user", "content": _PROBE_WORDS}]),
+        system=shows(("system", _PROBE_WORDS), ("user", "Hello")),
+        repeats=shows(("user", _PROBE_WORDS), ("user", "Hello")),
+        empty_system=shows(("system", ""), ("user", _PROBE_WORDS)),
     )
 
 

@@ -1,7 +1,4 @@
-"""A choice in the forms in which models are held to it: a JSON schema, or a tool's argument.
-
-This module knows fields; who is asked is the engine's business.
-"""
+"""A choice in the forms in which models are held to it: a JSON schema, or a tool's argument."""
 
 import json
 from collections.abc import Sequence
@@ -18,15 +15,14 @@ IMPOSSIBLE = ("zyzzyva", "syzygy")
 """Choices that no model makes unless it is held to them."""
 SCHEMA_TOKENS = 64
 """Room for the JSON around a choice, beyond the reply's own budget."""
-_FIELD = "answer"
 
 
 def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
     """Return the fields of a chat request that hold its reply to one of the choices."""
     schema = {
         "type": "object",
-        "properties": {_FIELD: {"type": "string", "enum": list(choices)}},
-        "required": [_FIELD],
+        "properties": {"answer": {"type": "string", "enum": list(choices)}},
+        "required": ["answer"],
         "additionalProperties": False,
     }
     if form == "tool_choice":
@@ -41,7 +37,7 @@ def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
 def parse_guided_choice(text: str | None, choices: Sequence[str]) -> str | None:
     """Parse the choice that a reply makes; None if it is no such JSON, or makes another."""
     try:
-        choice = json.loads(text or "")[_FIELD]
+        choice = json.loads(text or "")["answer"]
     except (ValueError, TypeError, KeyError):
         return None
     return choice if choice in choices else None

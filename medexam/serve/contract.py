@@ -83,16 +83,6 @@ class Engine(Protocol):
         ...
 
 
-async def find_changes(engine: object) -> list[str]:
-    """Describe what tells the model that answers now from the one that the engine reached; empty where nothing does.
-
-    Only an engine whose model may be swapped behind its name has such a look, its method of the same name.
-    """
-    look = getattr(engine, "find_changes", None)
-    changes: list[str] = [] if look is None else await look()
-    return changes
-
-
 @runtime_checkable
 class FolderEngine(Protocol):
     """An engine that keeps what it has in work in the folder of the run that is asked."""
@@ -100,3 +90,10 @@ class FolderEngine(Protocol):
     def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
         """Use the folder inside the block, in which `in_flight` questions are being asked at once."""
         ...
+
+
+async def find_changes(engine: object) -> list[str]:
+    """Describe what tells the model that answers now from the first, by the engine's method if it has one."""
+    look = getattr(engine, "find_changes", None)
+    changes: list[str] = [] if look is None else await look()
+    return changes

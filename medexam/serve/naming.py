@@ -6,7 +6,7 @@ Nothing is loaded and no question is asked. What a live engine says of itself is
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import EndpointSilentError, EngineError
+from medexam.errors import EndpointSilentError
 from medexam.event_loop import background_loop
 from medexam.plugins import hash_source
 from medexam.serve.discovery.capabilities import is_vllm
@@ -27,7 +27,7 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
     """
     if not spec.is_named_by_server:
         return spec
-    return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
+    return spec.model_copy(update={"name": background_loop().run(_ask_server(spec))[1]})
 
 
 def find_server(address: str, *, api_key_env: str | None = None, api_key_file: Path | None = None) -> dict[str, Any]:
@@ -41,16 +41,30 @@ def find_server(address: str, *, api_key_env: str | None = None, api_key_file: P
 
 
 async def look_at_server(spec: ModelSpec) -> tuple[dict[str, Any], str | None]:
-    """Ask the first server of a spec what it is, on the background loop; return as `find_server` does, and its version.
+    """Ask the server of a spec what it is, on the background loop; return as `find_server` does, and its version.
 
     Engine `litellm` takes no `ca_bundle`, so a server that needs one is asked by engine `vllm`.
     """
-    (endpoint, *_), _ = await find_endpoints(spec)
-    name, version = await ask_card(endpoint, spec.name, timeout_s=TIMING.probe_silence_s, wait_s=spec.wait_s)
-    endpoints = [endpoint.base]
+    endpoint, name, version = await _ask_server(spec)
+    fields = {"engine": "litellm", "name": f"openai/{name}"}
     if is_vllm(version) or spec.ca_bundle is not None:
-        return {"engine": "vllm", "endpoints": endpoints} | ({"name": spec.name} if spec.name else {}), version
-    return {"engine": "litellm", "name": f"openai/{name}", "endpoints": endpoints}, version
+        fields = {"engine": "vllm", "name": spec.name} if spec.name else {"engine": "vllm"}
+    return {**fields, "endpoints": [endpoint]}, version
+
+
+async def _ask_server(spec: ModelSpec) -> tuple[str, str, str | None]:
+    """Ask the first server that answers; return its address, its name of the model, and its version.
+
+    Whether the others serve the same is seen when they are asked.
+    """
+    endpoints, _ = await find_endpoints(spec)
+    timeout_s, faults = min(TIMING.probe_silence_s, spec.timeout_s), list[EndpointSilentError]()
+    for endpoint in endpoints:
+        try:
+            return endpoint.base, *await ask_card(endpoint, spec.name, timeout_s=timeout_s, wait_s=spec.wait_s)
+        except EndpointSilentError as error:
+            faults.append(error)
+    raise faults[0]
 
 
 def known_model(spec: ModelSpec) -> dict[str, Any]:
@@ -59,29 +73,12 @@ def known_model(spec: ModelSpec) -> dict[str, Any]:
     Paths, addresses and settings of the connection are left out: the same model may lie elsewhere. Raises
     `EngineError` if the weights are not there, and `SpecError` if a script cannot be read.
     """
-    match spec.engine:
-        case "embedded":
-            weights = find_weights(spec)
-            dtype = pick_dtype(spec.dtype, pick_device(spec.device))
-            return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
-        case "scripted":
-            assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
-            return {"engine": spec.engine, "script": script_digest(spec.path)}
-        case class_path if spec.is_own:
-            return {"engine": hash_source(class_path, ENGINES), "args": spec.args, "name": spec.name}
-        case _:
-            return {"engine": spec.engine, "name": spec.name, "revision": spec.revision}
-
-
-async def _ask_name(spec: ModelSpec) -> str:
-    """Ask the first server that answers for its name; whether the others serve the same is seen when they are asked."""
-    endpoints, _ = await find_endpoints(spec)
-    fault: EngineError | None = None
-    for endpoint in endpoints:
-        try:
-            timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
-            return (await ask_card(endpoint, None, timeout_s=timeout_s, wait_s=spec.wait_s))[0]
-        except EndpointSilentError as error:
-            fault = fault or error
-    assert fault is not None  # noqa: S101 - a spec means one server at least
-    raise fault
+    if spec.engine == "embedded":
+        weights, dtype = find_weights(spec), pick_dtype(spec.dtype, pick_device(spec.device))
+        return {"engine": spec.engine, "weights": weights.content, "dtype": dtype}
+    if spec.engine == "scripted":
+        assert spec.path is not None  # noqa: S101 - the spec's own validator requires it
+        return {"engine": spec.engine, "script": script_digest(spec.path)}
+    if spec.is_own:
+        return {"engine": hash_source(spec.engine, ENGINES), "args": spec.args, "name": spec.name}
+    return {"engine": spec.engine, "name": spec.name, "revision": spec.revision}

@@ -5,28 +5,29 @@ It knows addresses, failures and counts; what is said to a server is its callers
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import httpx
 
 from medexam.errors import (
+    CallError,
+    CallTimeoutError,
     ConfigurationError,
     EndpointSilentError,
     EngineError,
     InvalidRequestError,
     MedExamError,
+    RateLimitError,
     TransportError,
 )
 from medexam.serve.asking import is_too_long
-from medexam.serve.network.connections import MOST_CONNECTIONS, open_model_client
+from medexam.serve.network.connections import MOST_CONNECTIONS, open_client, open_model_client
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
+from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.timing import TIMING
 
 T = TypeVar("T")
@@ -35,10 +36,9 @@ Result = TypeVar("Result")
 
 _LEAST = 16
 """Requests that are in flight at a server however much it refuses."""
-_LATE = 0.25
-"""Requests that take more than this share of their time limit mean that too many are in flight."""
 _SETTLED_S = 0.25
 """A server that is full refuses many requests at once, which count as one refusal."""
+_OVERLOADED = 503
 _GATEWAY = (502, 504)
 """What a gateway answers when the server behind it is gone."""
 _LONGEST_COOLDOWN = 12
@@ -50,66 +50,42 @@ _log = logging.getLogger(__name__)
 
 
 class Limit:
-    """How many requests may be in flight: more with each answer, half as many when a server refuses or is late.
+    """How many requests may be in flight at each server: half as many when one refuses, more with each answer.
 
-    Until the first setback each answer adds one, and then each round of answers does.
+    Until the first refusal each answer adds one, and then each round of answers does.
     """
 
-    def __init__(self, timeout_s: float, initial: int, *, servers: int = 1, sharers: int = 1) -> None:
-        """Begin with `initial` requests for each of `servers`; `sharers` processes ask them, with a limit each."""
-        self._timeout_s = timeout_s
-        self._least, self._most = (max(1, number // sharers) for number in (_LEAST, MOST_CONNECTIONS))
-        self._initial = min(initial, self._most)
-        self._servers = servers
-        self._value = float(self._initial * servers)
-        self._set_back_at: float | None = None
-        self.in_flight = 0
+    def __init__(self, initial: int) -> None:
+        self.servers = 1
+        self._each, self._step = float(initial), 1.0
+        self._refused_at = 0.0
+        self._in_flight = 0
 
     @property
     def value(self) -> int:
-        """How many may be in flight now."""
-        return int(self._value)
-
-    def add_server(self) -> None:
-        """Raise the limit for one more server."""
-        self._servers += 1
-        self._value += self._initial
-
-    def remove_server(self) -> None:
-        """Lower the limit by one server's share; without servers, as many requests may wait as for one."""
-        self._value *= (self._servers - 1) / self._servers
-        self._servers -= 1
-        self._change_to(self._value)
+        """How many may be in flight now; without servers, as many requests may wait as for one."""
+        return int(self._each * max(self.servers, 1))
 
     @contextmanager
     def track(self) -> Iterator[None]:
         """Count a request as in flight; it counts as answered unless an exception ends the block."""
-        start = time.monotonic()
-        self.in_flight += 1
+        self._in_flight += 1
         # A limit that is not reached does not hold anything down; a higher one would change nothing.
-        full = self.in_flight >= self.value
+        is_full = self._in_flight >= self.value
         try:
             yield
         finally:
-            self.in_flight -= 1
-        if time.monotonic() - start > _LATE * self._timeout_s:
-            if self._set_back_at is None or start > self._set_back_at:
-                self._set_back()
-        elif full:
-            self._change_to(self._value + (1 if self._set_back_at is None else 1 / self._value))
+            self._in_flight -= 1
+        if is_full:
+            self._each = min(self._each + self._step / max(self.servers, 1), MOST_CONNECTIONS)
 
-    def record_refusal(self) -> None:
-        """Halve the limit because a server has too much to do."""
-        if self._set_back_at is None or time.monotonic() - self._set_back_at >= _SETTLED_S:
-            self._set_back()
-
-    def _set_back(self) -> None:
-        self._set_back_at = time.monotonic()
-        self._change_to(self._value / 2)
-
-    def _change_to(self, value: float) -> None:
-        servers = max(self._servers, 1)
-        self._value = min(max(value, self._least * servers), self._most * servers)
+    def note_fault(self, fault: CallError) -> None:
+        """Halve the limit if a server has too much to do."""
+        now = time.monotonic()
+        is_busy = isinstance(fault, RateLimitError | CallTimeoutError) or fault.status == _OVERLOADED
+        if is_busy and now - self._refused_at >= _SETTLED_S:
+            self._refused_at, self._each = now, max(self._each / 2, _LEAST)
+            self._step = 1 / self._each
 
 
 @dataclass
@@ -137,90 +113,92 @@ class Server:
         """The fields by which litellm reaches it."""
         return {"api_base": self.endpoint.base, "api_key": self.endpoint.key, "client": self.client}
 
-    def ready(self, now: float) -> bool:
+    def is_ready(self) -> bool:
         """Return whether it may be asked; after its cooldown one that failed is asked one thing, until it answers."""
-        return not self.failures or (now >= self.retry_at and not self.outstanding)
+        return not self.failures or (time.monotonic() >= self.retry_at and not self.outstanding)
 
-    def record_failure(self, fault: Exception) -> None:
+    def record_failure(self, fault: CallError) -> None:
         """Begin a cooldown: as long as the server asks for, or longer with each failure in a row.
 
         What fails during a cooldown failed with the rest: a server that dies loses all its calls at once, and would
         otherwise be left alone for a minute after a restart of seconds.
         """
-        lost = isinstance(fault, TransportError) or getattr(fault, "status", None) in _GATEWAY
-        self.unverified = self.unverified or lost
+        self.unverified = self.unverified or isinstance(fault, TransportError) or fault.status in _GATEWAY
         now = time.monotonic()
-        if self.failures and now < self.retry_at:
-            return
-        self.failures += 1
-        cooldown_s = getattr(fault, "retry_after", None) or TIMING.cooldown_s * min(self.failures, _LONGEST_COOLDOWN)
-        self.retry_at = now + cooldown_s
+        if not self.failures or now >= self.retry_at:
+            self.failures += 1
+            self.retry_at = now + (fault.retry_after or TIMING.cooldown_s * min(self.failures, _LONGEST_COOLDOWN))
 
 
 class ServerPool:
     """The servers of one model that take part. It belongs to the background loop."""
 
     def __init__(
-        self, endpoints: Iterable[Endpoint], timeout_s: float, initial: int, wait_s: float = 0.0, sharers: int = 1
+        self,
+        endpoints: Iterable[Endpoint],
+        timeout_s: float,
+        *,
+        initial: int,
+        wait_s: float,
+        find: Callable[[], Iterable[Endpoint]],
+        check: Callable[[Endpoint], Awaitable[None]],
+        admit: Callable[[Endpoint], Awaitable[None]],
     ) -> None:
-        """Begin with these servers; `initial` and `sharers` are those of `Limit`.
+        """Begin with these servers, and `initial` requests in flight at each.
 
         `timeout_s` is what one request may take, waiting in the server's queue included, and `wait_s` what a call waits
-        for a server if all are gone.
+        for a server if all are gone. `find` lists the servers there are; it is asked again after a fault. `check`
+        raises `EngineError` unless the model at an address is the one that was asked first, and `EndpointSilentError`
+        while nothing answers there; `admit` does so unless a new server can replace the others.
         """
-        self.timeout_s, self.wait_s = timeout_s, wait_s
-        self.active: list[Server] = []
-        self.ever: list[Server] = []
-        """All that ever took part."""
-        self.limit = Limit(timeout_s, initial, servers=0, sharers=sharers)
+        self.timeout_s, self._wait_s, self._find = timeout_s, wait_s, find
+        self.check, self._admit = check, admit
+        self.servers: dict[str, Server] = {}
+        """Address -> server."""
+        self.limit = Limit(initial)
         """How many requests may be in flight; the caller tracks its requests with it."""
-        self.check: Callable[[Endpoint], Awaitable[None]] | None = None
-        """Raises `EngineError` unless the model at an address is still the one that was asked first;
-        `EndpointSilentError` while nothing answers there. None: every server is trusted."""
-        self.find: Callable[[], Iterable[Endpoint]] | None = None
-        """Lists the servers there are; read again after a fault. None: the first ones alone."""
-        self.admit: Callable[[Endpoint], Awaitable[None]] | None = None
-        """Raises `EngineError` for a new server that must stay out, `EndpointSilentError` while it does not answer."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.background: asyncio.Task[None] | None = None
+        """Work that ends with the pool, such as watching a server of one's own."""
+        self.clients: dict[str, Any] = {}
+        """Address of each that ever took part, in their order -> its client."""
         self._rejected: set[str] = set()
         """Addresses of servers that serve something else."""
-        self._looked_at = 0.0
-        """When it was last found out which servers there are, on the monotonic clock; infinite while it is."""
+        self._next_look = 0.0
+        """When it may be found out again which servers there are, on the monotonic clock; infinite while it is."""
         for endpoint in endpoints:
             self._add(endpoint)
 
     def _add(self, endpoint: Endpoint) -> None:
-        server = Server(endpoint, *open_model_client(endpoint, self.timeout_s))
-        self.active.append(server)
-        self.ever.append(server)
-        self.limit.add_server()
+        http = open_client(endpoint, self.timeout_s)
+        server = Server(endpoint, open_model_client(endpoint, http), http)
+        self.servers[endpoint.base], self.clients[endpoint.base] = server, server.client
+        self.limit.servers = len(self.servers)
 
-    def _remove(self, server: Server) -> None:
+    def _remove(self, base: str) -> None:
         """Ask a server nothing more; it may still answer what it was asked."""
-        self.active.remove(server)
-        self.limit.remove_server()
+        self.servers.pop(base, None)
+        self.limit.servers = len(self.servers)
 
     async def look_again(self) -> None:
         """Find out after a fault which servers there are: add new ones, and remove those that are listed no more."""
-        if self.find is None or self.admit is None or time.monotonic() < self._looked_at + TIMING.poll_s:
+        if time.monotonic() < self._next_look:
             return
-        self._looked_at = math.inf
+        self._next_look = float("inf")
         try:
-            listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self.find)}
-            for server in [server for server in self.active if server.endpoint.base not in listed]:
-                self._remove(server)
-                if not self.active:
+            listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self._find)}
+            for base in self.servers.keys() - listed.keys():
+                self._remove(base)
+                if not self.servers:
                     _log.warning(
                         "medexam: warning: the last server has left the registry; waiting %.0f s for another",
-                        self.wait_s,
+                        self._wait_s,
                     )
             # One that left the registry may come back as another, so it is probed again then.
             self._rejected &= listed.keys()
-            addresses = self._rejected | {server.endpoint.base for server in self.active}
-            new = [endpoint for base, endpoint in listed.items() if base not in addresses]
-            faults = await asyncio.gather(*map(self.admit, new), return_exceptions=True)
+            new = [listed[base] for base in listed if base not in self._rejected and base not in self.servers]
+            faults = await asyncio.gather(*map(self._admit, new), return_exceptions=True)
             for endpoint, fault in zip(new, faults, strict=True):
-                if fault is None:
+                if not isinstance(fault, BaseException):
                     self._add(endpoint)
                 elif not isinstance(fault, EndpointSilentError):
                     self._rejected.add(endpoint.base)
@@ -229,23 +207,23 @@ class ServerPool:
             # A file that cannot be read now says nothing of the servers, which may well run on.
             _log.warning("medexam: warning: %s; the known servers are kept", error)
         finally:
-            self._looked_at = time.monotonic()
+            self._next_look = time.monotonic() + TIMING.poll_s
 
-    async def least_busy(self) -> Server:
+    async def _least_busy(self) -> Server:
         """Choose of the servers that are ready the one with the fewest outstanding prompts; else the one that failed
         least. Wait for one if there is none; raises `TransportError`.
         """
-        deadline = time.monotonic() + self.wait_s
-        while not self.active:
+        deadline = time.monotonic() + self._wait_s
+        while not self.servers:
             if time.monotonic() > deadline or is_too_long(TIMING.poll_s):
                 raise TransportError("the last server has left the registry, and no other has joined")
             await asyncio.sleep(TIMING.poll_s)
             await self.look_again()
-        now = time.monotonic()
-        if ready := [server for server in self.active if server.ready(now)]:
+        ready = [server for server in self.servers.values() if server.is_ready()]
+        if ready:
             return min(ready, key=lambda server: server.outstanding)
         # All cool down: the one that failed least is the likeliest to be back.
-        return min(self.active, key=lambda server: (server.failures, server.retry_at))
+        return min(self.servers.values(), key=lambda server: (server.failures, server.retry_at))
 
     async def call(self, send: Callable[[Server], Awaitable[T]], *, weight: int = 1) -> T:
         """Return what `send` returns for the least busy server; a curable failure is tried again, elsewhere or later.
@@ -254,7 +232,7 @@ class ServerPool:
         """
 
         async def attempt() -> T:
-            server = await self.least_busy()
+            server = await self._least_busy()
             # Counted before the await: calls that begin meanwhile must see it, or all would take the same server.
             server.outstanding += weight
             try:
@@ -263,8 +241,7 @@ class ServerPool:
                 await self._verify(server)
             except CURABLE as fault:
                 server.record_failure(fault)
-                if is_refusal(fault):
-                    self.limit.record_refusal()
+                self.limit.note_fault(fault)
                 await self.look_again()
                 raise
             finally:
@@ -272,30 +249,27 @@ class ServerPool:
             server.failures = 0
             return reply
 
-        return await ask_again(attempt, timeout_s=self.timeout_s, elsewhere=self._any_ready)
+        def is_one_ready() -> bool:
+            return any(server.is_ready() for server in self.servers.values())
 
-    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine until the pool is closed."""
-        task = asyncio.get_running_loop().create_task(work)
-        # The event loop keeps only weak references to tasks: without this one it could vanish.
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        return await ask_again(attempt, timeout_s=self.timeout_s, elsewhere=is_one_ready)
 
     async def close(self) -> None:
         """End the background work and close the connections."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for server in self.ever:
-            await server.client.close()
+        if self.background is not None:
+            self.background.cancel()
+            await asyncio.gather(self.background, return_exceptions=True)
+        for client in self.clients.values():
+            await client.close()
 
     async def _verify(self, server: Server) -> None:
         """Find out whether a server that replies after a loss is the same; raises `TransportError` if it is silent.
 
         One that serves another model now is removed; if it was the last, `ConfigurationError` ends the run.
         """
-        if not server.unverified or self.check is None:
+        if not server.unverified:
             return
+        base = server.endpoint.base
         async with server.check_lock:
             # Calls that waited for the lock find that the first one of them has verified it.
             if not server.unverified:
@@ -305,20 +279,13 @@ class ServerPool:
             except EndpointSilentError as error:
                 raise TransportError(str(error)) from error
             except EngineError as error:
-                self._rejected.add(server.endpoint.base)
-                if server in self.active:
-                    self._remove(server)
-                if not self.active:
-                    raise ConfigurationError(
-                        f"{server.endpoint.base} serves another model since it is back: {error}"
-                    ) from error
-                _log.warning("medexam: warning: %s leaves this run: %s", server.endpoint.base, error)
+                self._rejected.add(base)
+                self._remove(base)
+                if not self.servers:
+                    raise ConfigurationError(f"{base} serves another model since it is back: {error}") from error
+                _log.warning("medexam: warning: %s leaves this run: %s", base, error)
                 raise TransportError(str(error)) from error
             server.unverified = False
-
-    def _any_ready(self) -> bool:
-        now = time.monotonic()
-        return any(server.ready(now) for server in self.active)
 
 
 class Batcher(Generic[Item, Result]):
@@ -357,7 +324,7 @@ class Batcher(Generic[Item, Result]):
         return await future
 
     def _start_timer(self) -> None:
-        # Without a timer while the servers are busy, pending items wait for `_finish`, which calls this again.
+        # Without a timer while the servers are busy, pending items wait for the end of a batch, which calls this again.
         if self._timer is None and self._pending and self._in_flight < self._busy_at():
             self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._time_out)
 
@@ -370,39 +337,40 @@ class Batcher(Generic[Item, Result]):
 
     def _dispatch(self, key: str) -> None:
         # A caller that was cancelled has cancelled its future; its item would be computed for nobody.
-        group = [(item, future) for item, future in self._pending.pop(key) if not future.done()]
-        if not group:
-            return
-        task = asyncio.get_running_loop().create_task(self._send_group(key, group))
-        # The event loop keeps only weak references to tasks: without these a batch could vanish.
-        self._tasks.add(task)
-        self._in_flight += len(group)
-        task.add_done_callback(partial(self._finish, len(group)))
+        if group := [(item, future) for item, future in self._pending.pop(key) if not future.done()]:
+            self._in_flight += len(group)
+            task = asyncio.get_running_loop().create_task(self._deliver(key, group))
+            # The event loop keeps only weak references to tasks: without these a batch could vanish.
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _finish(self, items: int, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._in_flight -= items
-        self._start_timer()
-
-    async def _send_group(self, key: str, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+    async def _deliver(self, key: str, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         try:
-            results = await self._send(key, [item for item, _ in group])
+            outcomes = await self._send_halving(key, [item for item, _ in group])
         except asyncio.CancelledError:
             # The loop is closing: callers that waited on would never be woken.
             for _, future in group:
                 future.cancel()
             raise
+        finally:
+            self._in_flight -= len(group)
+            self._start_timer()
+        for (_, future), outcome in zip(group, outcomes, strict=True):
+            # One that was cancelled while its batch was sent is done already, and would refuse a result.
+            if future.done():
+                continue
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+    async def _send_halving(self, key: str, items: list[Item]) -> list[Result | Exception]:
+        try:
+            return list(await self._send(key, items))
         except Exception as error:
-            if isinstance(error, InvalidRequestError) and len(group) > 1:
-                # The error does not say whose prompt it was; halving finds it with few requests more.
-                middle = len(group) // 2
-                await asyncio.gather(self._send_group(key, group[:middle]), self._send_group(key, group[middle:]))
-                return
-            for _, future in group:
-                if not future.done():
-                    future.set_exception(error)
-        else:
-            for (_, future), result in zip(group, results, strict=True):
-                # One that was cancelled while its batch was sent is done already, and would refuse a result.
-                if not future.done():
-                    future.set_result(result)
+            if not isinstance(error, InvalidRequestError) or len(items) == 1:
+                return [error] * len(items)
+        # The error does not say whose prompt it was; halving finds it with few requests more.
+        halves = (items[: len(items) // 2], items[len(items) // 2 :])
+        first, second = await asyncio.gather(*(self._send_halving(key, half) for half in halves))
+        return first + second

@@ -1,34 +1,31 @@
 """What a model's spec adds to each of its requests, beside what programs ask: its fields on a server's two endpoints,
 and what its chat template is told.
-
-This module knows fields; it asks nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from medexam.errors import EngineError
 from medexam.specs import ModelSpec
-from medexam.specs.model import Thinking
 
 _SWITCHES = ("enable_thinking", "thinking")
 """What chat templates call the switch: Qwen3, GLM and Gemma the first, DeepSeek V3.1 and Granite the second. A template
 that has no such name is not told it."""
-_CHAT_ONLY = {
+CHAT_ONLY = {
     *("chat_template", "documents", "include_reasoning", "mm_processor_kwargs", "media_io_kwargs"),
     *("parallel_tool_calls", "service_tier", "store", "user"),
 }
 """Fields that vLLM's chat endpoint knows and its completions endpoint ignores."""
-_LENGTHS = {"min_tokens", "ignore_eos", "stop_token_ids"}
-"""Fields that say how long a reply may be; a choice is as long as it is."""
+TEMPLATE = "chat_template_kwargs"
+"""The field of what the chat template is told."""
+_OF_CHAT = {*CHAT_ONLY, TEMPLATE, "reasoning_effort", "thinking_token_budget"}
 
 _BY_EFFORT = ("gemini", "vertex_ai", "vertex_ai_beta")
 """Providers of litellm's that thinking is switched off at by an effort of none: it drops their own switch."""
 _BY_BODY = ("zai",)
 """Providers whose switch for thinking litellm names and does not send."""
 OFF_FIELDS: tuple[dict[str, Any], ...] = (
-    {"chat_template_kwargs": dict.fromkeys(_SWITCHES, False)},  # vLLM, SGLang, llama.cpp
+    {TEMPLATE: dict.fromkeys(_SWITCHES, False)},  # vLLM, SGLang, llama.cpp
     {"reasoning_effort": "none"},  # Ollama, OpenAI
     {"enable_thinking": False},  # DashScope, SiliconFlow
     {"thinking": {"type": "disabled"}},  # Zhipu, DeepSeek, Moonshot
@@ -39,99 +36,48 @@ THINKING_TOKENS = 8192
 """Tokens that a hosted model may think beside its reply where neither `model.max_tokens` nor `model.thinking` says."""
 
 
-@dataclass(frozen=True)
-class RequestSettings:
-    """The fields of requests to a server."""
-
-    sampling: dict[str, Any] = field(default_factory=dict)
-    """Fields that mean the same on the chat and the completions endpoint."""
-    chat: dict[str, Any] = field(default_factory=dict)
-    """Those of the chat endpoint alone."""
-    template: dict[str, Any] = field(default_factory=dict)
-    """What the chat template is told."""
-    thinks: bool | None = None
-    """Whether the model shall think; None leaves it to the model."""
-    spec_keys: tuple[str, ...] = ()
-    """The keys of the spec that are behind these fields."""
-
-    @classmethod
-    def of(cls, spec: ModelSpec) -> Self:
-        """Collect the fields that a spec sets."""
-        template = template_settings(spec)
-        template |= spec.extra_body.get("chat_template_kwargs") or {}
-        extra = {name: value for name, value in spec.extra_body.items() if name != "chat_template_kwargs"}
-        sampling = {name: value for name, value in extra.items() if name not in _CHAT_ONLY}
-        chat = {name: value for name, value in extra.items() if name in _CHAT_ONLY}
-        if spec.min_p is not None:
-            sampling["min_p"] = spec.min_p
-        if spec.reasoning_effort is not None:
-            chat["reasoning_effort"] = spec.reasoning_effort
-        if isinstance(spec.thinking, int):
-            chat["thinking_token_budget"] = spec.thinking
-        if template:
-            chat["chat_template_kwargs"] = template
-        thinks = None if "thinking" not in spec.request_settings else spec.thinking != "off"
-        return cls(sampling, chat, template, thinks, tuple(f"model.{name}" for name in spec.request_settings))
-
-    @property
-    def choosing(self) -> dict[str, Any]:
-        """Those of `sampling` that a choice takes."""
-        return {name: value for name, value in self.sampling.items() if name not in _LENGTHS}
-
-    @property
-    def chat_only(self) -> list[str]:
-        """Fields that a request on the completions endpoint cannot carry, and the chat template does not stand for."""
-        return sorted(self.chat.keys() & _CHAT_ONLY)
+def server_fields(spec: ModelSpec) -> dict[str, Any]:
+    """Build the fields of each request to the chat endpoint of a server."""
+    template = template_settings(spec) | (spec.extra_body.get(TEMPLATE) or {})
+    own = {"min_p": spec.min_p, "reasoning_effort": spec.reasoning_effort, TEMPLATE: template or None}
+    return {**spec.extra_body, **{name: value for name, value in own.items() if value is not None}}
 
 
-def hosted_fields(spec: ModelSpec, provider: str = "") -> dict[str, Any]:
-    """Build litellm's fields for a spec's settings: for a provider in litellm's words, which it turns into the
-    provider's.
-
-    An endpoint of one's own gets the fields as they are, and its chat template is told of thinking.
-    """
-    extra = dict(spec.extra_body)
-    fields: dict[str, Any] = {}
-    if spec.min_p is not None:
-        extra["min_p"] = spec.min_p
-    if spec.endpoints:
-        if spec.reasoning_effort is not None:
-            extra["reasoning_effort"] = spec.reasoning_effort
-        if template := template_settings(spec) | (extra.get("chat_template_kwargs") or {}):
-            extra["chat_template_kwargs"] = template
-    else:
-        if spec.reasoning_effort is not None:
-            fields["reasoning_effort"] = spec.reasoning_effort
-        if spec.thinking is not None:
-            thinking_fields = _thinking_fields(spec.thinking, provider)
-            (extra if provider in _BY_BODY else fields).update(thinking_fields)
-    return {**fields, "extra_body": extra} if extra else fields
+def completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a server's fields that mean the same on its completions endpoint."""
+    return {name: value for name, value in fields.items() if name not in _OF_CHAT}
 
 
-def _thinking_fields(thinking: Thinking, provider: str) -> dict[str, Any]:
-    if isinstance(thinking, int):
-        return {"thinking": {"type": "enabled", "budget_tokens": thinking}}
-    if thinking == "off":
-        return {"reasoning_effort": "none"} if provider in _BY_EFFORT else {"thinking": {"type": "disabled"}}
-    # Anthropic's API takes no thinking without a budget.
-    budget = {} if provider in _BY_BODY else {"budget_tokens": THINKING_TOKENS}
-    return {"thinking": {"type": "enabled", **budget}}
+def provider_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:
+    """Build litellm's fields of each request to a provider, in litellm's words, which it turns into the provider's."""
+    extra = dict(spec.extra_body) | ({} if spec.min_p is None else {"min_p": spec.min_p})
+    fields: dict[str, Any] = {} if spec.reasoning_effort is None else {"reasoning_effort": spec.reasoning_effort}
+    thinking = spec.thinking
+    if thinking == "off" and provider in _BY_EFFORT:
+        fields["reasoning_effort"] = "none"
+    elif thinking is not None:
+        # Anthropic's API takes no thinking without a budget.
+        tokens = thinking if isinstance(thinking, int) else None if provider in _BY_BODY else THINKING_TOKENS
+        budget = {} if tokens is None else {"budget_tokens": tokens}
+        switch = {"type": "disabled"} if thinking == "off" else {"type": "enabled", **budget}
+        (extra if provider in _BY_BODY else fields)["thinking"] = switch
+    return {**fields, **({"extra_body": extra} if extra else {})}
 
 
-def off_settings(fields: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an endpoint's settings with these fields, of `OFF_FIELDS`, instead of those that were tried before."""
-    extra = dict(settings.get("extra_body", {}))
-    told = {name: value for name, value in extra.pop("chat_template_kwargs", {}).items() if name not in _SWITCHES}
-    merged = {**extra, **({"chat_template_kwargs": told} if told else {})}
+def switch_off(body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a server's fields with these, of `OFF_FIELDS`, instead of those that were tried before."""
+    template = {name: value for name, value in body.get(TEMPLATE, {}).items() if name not in _SWITCHES}
+    merged = {name: value for name, value in body.items() if name != TEMPLATE}
+    merged |= {TEMPLATE: template} if template else {}
     for name, value in fields.items():
         merged[name] = {**merged.get(name, {}), **value} if isinstance(value, dict) else value
-    return {**settings, "extra_body": merged}
+    return merged
 
 
-def still_thinks(model: str) -> str:
-    """Return the words for a model that thinks although it shall not."""
+def still_thinks(model: str) -> EngineError:
+    """Build the error for a model that thinks although it shall not."""
     tried = ", ".join(name for fields in OFF_FIELDS for name in fields)
-    return (
+    return EngineError(
         f"{model} thinks with model.thinking: off too ({tried}): name the server's own field in model.extra_body, "
         "leave model.thinking out, or ask another model"
     )
@@ -152,20 +98,22 @@ def thinking_room(spec: ModelSpec, *, thinks: bool) -> int:
 
 def template_settings(spec: ModelSpec) -> dict[str, Any]:
     """Collect what `thinking` and `reasoning_effort` of a spec tell a chat template."""
-    settings: dict[str, Any] = {}
-    if spec.reasoning_effort is not None:
-        settings["reasoning_effort"] = spec.reasoning_effort
-    if spec.thinking is not None:
-        settings |= dict.fromkeys(_SWITCHES, spec.thinking != "off")
-    return settings
+    effort = {} if spec.reasoning_effort is None else {"reasoning_effort": spec.reasoning_effort}
+    return effort | ({} if spec.thinking is None else dict.fromkeys(_SWITCHES, spec.thinking != "off"))
 
 
-def other_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Turn every switch the other way; a template that writes the same for both has no switch."""
-    opposite: dict[str, Any] = {name: not value for name, value in settings.items() if name in _SWITCHES}
-    if effort := settings.get("reasoning_effort"):
-        opposite["reasoning_effort"] = "high" if effort != "high" else "low"
-    return opposite
+def switch_variants(spec: ModelSpec) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Map each key of a spec that a chat template is told to what it is told, and to the same turned the other way.
+
+    A template that writes the same for both has no such switch.
+    """
+    variants = {}
+    for name, other in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
+        settings = template_settings(spec.model_copy(update={other: None}))
+        effort = "low" if spec.reasoning_effort == "high" else "high"
+        turned = {key: effort if isinstance(value, str) else not value for key, value in settings.items()}
+        variants[name] = (settings, turned)
+    return variants
 
 
 def check_switches(spec: ModelSpec, model: str, *, changes: dict[str, bool], may_reason: bool) -> None:

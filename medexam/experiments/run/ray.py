@@ -89,9 +89,7 @@ class Cluster:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         gpus = sum(int(node.get("GPU", 0)) for node in nodes) if uses_gpus else 0
         self.ray, self.number = ray, number or gpus or len(nodes)
-        self.sharers = -(-self.number // len(nodes))
-        """Tasks on one machine."""
-        self._threads = max(1, min(int(node.get("CPU", 1)) for node in nodes) // self.sharers)
+        self._threads = max(1, min(int(node.get("CPU", 1)) for node in nodes) // -(-self.number // len(nodes)))
         self._options = {"num_cpus": 0, "num_gpus": min(1.0, gpus / self.number), "max_retries": 0}
         self.tasks: list[Any] = []
 
@@ -154,7 +152,7 @@ class RayExecutor(SpreadExecutor):
 
     async def run_part(self, folder: Path, part: int, parts: int) -> dict[str, Any]:
         """Run the shard as a task."""
-        return dict(await self._call(folder, ask_shard, folder, part, parts, self._cluster.sharers))
+        return dict(await self._call(folder, ask_shard, folder, part, parts))
 
     def kill(self) -> None:
         """End the tasks."""

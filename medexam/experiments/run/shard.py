@@ -36,11 +36,10 @@ LOOK_S = 0.25
 _PARENT = os.getppid()
 
 
-def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -> dict[str, Any]:
+def ask_shard(folder: Path, part: int, parts: int) -> dict[str, Any]:
     """Ask one part of a run; return how it ended, which is written beside the log too.
 
-    `sharers` processes, this one included, ask the same servers; None: all parts. What a user can cure is returned as
-    `fault`, and raises nothing.
+    What a user can cure is returned as `fault`, and raises nothing.
     """
     end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
     end_path = folder / SHARDS / f"{part}.json"
@@ -54,7 +53,7 @@ def ask_shard(folder: Path, part: int, parts: int, sharers: int | None = None) -
             with suppress(FileNotFoundError):
                 limits = Limits(**json.loads((folder / SHARDS / LIMITS).read_bytes()))
             if pending:
-                executor = Executor(prefer_host=host_name(), sharers=sharers or parts)
+                executor = Executor(prefer_host=host_name())
                 planned = replace(planned, pending=tuple(pending))
                 end |= run_interruptibly(_ask(planned, log, Spending(limits), executor))
     except KeyboardInterrupt:

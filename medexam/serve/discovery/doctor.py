@@ -176,7 +176,7 @@ async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
     except (CallError, ImportError) as error:
         fault = describe_refusal(engine.record, error)
     finally:
-        await engine.close()
+        await engine.aclose()
     return engine.record, fault
 
 

@@ -41,7 +41,7 @@ from medexam.serve.discovery.requests import (
     shows_thinking,
     tell_of_wait,
 )
-from medexam.serve.logprobs.vllm import echo_fields, read_echo, read_label
+from medexam.serve.logprobs import echo_fields, read_echo, read_label
 from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED, reply_object

@@ -5,12 +5,11 @@ remembers what was answered.
 """
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import dspy
-from dspy.lm15 import Config, Request, Response, request_from_openai_chat
+from dspy.lm15 import Config, Response, request_from_openai_chat
 
 from medexam.dspy_internals import CALL_ERRORS
 from medexam.dspy_requests import build_request, read_generation
@@ -22,32 +21,9 @@ from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS
 from medexam.serve.engines.hosted import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
-
-class RequestEngine:
-    """An engine of the user's own, which answers DSPy's requests; what else it has stays its own."""
-
-    def __init__(self, engine: Any, model: str) -> None:
-        """Ask the engine, whose requests name `model`."""
-        self._engine = engine
-        self._model = model
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the replies to one dialogue, one for each sample."""
-        return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
-
-
-_SET_BY_MODULE = "set by the module"
 IN_FLIGHT = 64
 """Requests in flight, for DSPy's models do not say how many keep them busy."""
-_UNHEARD: Mapping[str, Any] = {
-    "callbacks": [],
-    "track_usage": False,
-    "usage_tracker": None,
-    "disable_history": True,
-}
+_UNHEARD: dict[str, Any] = {"callbacks": [], "track_usage": False, "usage_tracker": None, "disable_history": True}
 """Settings under which nobody hears of a call twice: listeners heard of the run's own model."""
 _OF_DSPY = frozenset(
     {
@@ -57,6 +33,22 @@ _OF_DSPY = frozenset(
     }
 )
 """Settings of a model that DSPy itself takes from it, for every request."""
+_OTHER_WAYS = "leave it out, take medexam.Evaluate, or give the `model` part of a spec"
+
+
+class RequestEngine:
+    """An engine of the user's own, which answers DSPy's requests; what else it has stays its own."""
+
+    def __init__(self, engine: Any, model: str) -> None:
+        """Ask the engine, whose requests name `model`."""
+        self._engine, self._model = engine, model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
+        """Return the replies to one dialogue, one for each sample."""
+        return [read_generation(await self._engine.complete(build_request(self._model, dialogue)))]
 
 
 class LookedAtModel:
@@ -65,20 +57,38 @@ class LookedAtModel:
     def __init__(self, lm: Any) -> None:
         """Look at `lm`; None is a model that the script's modules have themselves."""
         self._lm = lm
-        self._identity = _identify(lm)
+        self._identity = self._identify()
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""
         return describe_dspy_model(self._lm).model_copy(update={"identity": self._identity})
 
     async def find_changes(self) -> list[str]:
-        """Look again, as the function of that name says; twice, since a hosted model may reply otherwise once."""
-        before, differences = self._identity, list[str]()
+        """Look again, as the contract says; twice, since a hosted model may reply otherwise once."""
+        differences = list[str]()
         for _ in "12":
-            now = await asyncio.to_thread(_identify, self._lm)
-            if now.behaviour is None or not (differences := before.differences(now)):
+            now = await asyncio.to_thread(self._identify)
+            if now.behaviour is None or not (differences := self._identity.differences(now)):
                 return []
         return differences
+
+    def _identify(self) -> ModelIdentity:
+        """Ask a `dspy.LM` itself the fixed dialogue twice; other classes are known by their names.
+
+        So are models that refuse it or are out of reach.
+        """
+        unseen = describe_dspy_model(self._lm).identity
+        if type(self._lm) is not dspy.LM:
+            return unseen
+        dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
+        try:
+            with dspy.context(**_UNHEARD):
+                responses = [self._lm(build_request(unseen.name, dialogue), cache=False) for _ in "12"]
+            first, second = (read_generation(response) for response in responses)
+        except Exception:
+            return unseen
+        behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
+        return unseen.model_copy(update={"hub_id": first.model or None, "behaviour": behaviour})
 
 
 class DSPyModelEngine(LookedAtModel):
@@ -86,19 +96,29 @@ class DSPyModelEngine(LookedAtModel):
 
     concurrency = IN_FLIGHT
 
-    def __init__(self, lm: dspy.BaseLM) -> None:
-        """Ask `lm`; raises `EngineError` for settings that no request of DSPy's can hold."""
-        self._config = _read_settings(lm)
+    def __init__(self, lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> None:
+        """Ask `lm`; raises for what it cannot give, as `build_engine` does, and for settings that no request holds."""
+        check_needs(spec, needs)
+        if needs.guided:
+            raise AnswerFormatError(
+                f"{lm.model} is a dspy.LM, which cannot be held to legal answers: set program.answer_format to free, "
+                "or give medexam.lm(...) or the `model` part of a spec"
+            )
+        settings = {name: value for name, value in lm.kwargs.items() if value is not None and name not in _OF_DSPY}
+        several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
+        hello = {"model": lm.model, "messages": [{"role": "user", "content": "Hello"}]}
+        try:
+            self._config: Config = request_from_openai_chat({**hello, **settings}).config
+        except (*CALL_ERRORS, TypeError, ValueError) as error:
+            raise EngineError(
+                f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}"
+            ) from None
+        if several:
+            raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
         super().__init__(lm)
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
-        """Return the reply to one dialogue, alone in a list."""
-        with dspy.context(**_UNHEARD):
-            response: Response = await self._lm.acall(self._addressed(dialogue), cache=False)
-        return [read_generation(response)]
-
-    def _addressed(self, dialogue: Dialogue) -> Request:
-        """Return the request to this model, with its own settings where the dialogue says nothing."""
+        """Return the reply to one dialogue, alone in a list; the model's settings hold where it says nothing."""
         request = build_request(self._lm.model, dialogue)
         own = {
             field.name: value
@@ -108,59 +128,18 @@ class DSPyModelEngine(LookedAtModel):
             and getattr(request.config, field.name) in (None, ())
         }
         extensions = {**(self._config.extensions or {}), **(request.config.extensions or {})} or None
-        return replace(request, model=self._lm.model, config=replace(request.config, **own, extensions=extensions))
+        config = replace(request.config, **own, extensions=extensions)
+        with dspy.context(**_UNHEARD):
+            response: Response = await self._lm.acall(
+                replace(request, model=self._lm.model, config=config), cache=False
+            )
+        return [read_generation(response)]
 
     async def aclose(self) -> None:
         """Do nothing: the model is the script's."""
 
 
-def _read_settings(lm: dspy.BaseLM) -> Config:
-    settings = {name: value for name, value in lm.kwargs.items() if value is not None and name not in _OF_DSPY}
-    several = [name for name in ("n", "num_generations") if settings.pop(name, 1) != 1]
-    try:
-        message = {"role": "user", "content": "Hello"}
-        config: Config = request_from_openai_chat({"model": lm.model, "messages": [message], **settings}).config
-    except (*CALL_ERRORS, TypeError, ValueError) as error:
-        raise EngineError(f"{lm.model}: not all of its settings can be part of a run: {error}; {_OTHER_WAYS}") from None
-    if several:
-        raise EngineError(f"{lm.model}: its setting {several[0]} asks for several replies; {_OTHER_WAYS}")
-    return config
-
-
-_OTHER_WAYS = "leave it out, take medexam.Evaluate, or give the `model` part of a spec"
-
-
-def build_dspy_engine(lm: dspy.BaseLM, spec: ModelSpec, needs: EngineNeeds) -> DSPyModelEngine:
-    """Build the engine; raises `EngineError` for what a `dspy.LM` cannot give."""
-    check_needs(spec, needs)
-    if needs.guided:
-        raise AnswerFormatError(
-            f"{lm.model} is a dspy.LM, which cannot be held to legal answers: set program.answer_format to free, or "
-            "give medexam.lm(...) or the `model` part of a spec"
-        )
-    return DSPyModelEngine(lm)
-
-
-def _identify(lm: Any) -> ModelIdentity:
-    """Ask a `dspy.LM` itself the fixed dialogue twice; other classes are known by their names.
-
-    So are models that refuse it or are out of reach.
-    """
-    name = getattr(lm, "model", "") or _SET_BY_MODULE
-    if type(lm) is not dspy.LM:
-        return ModelIdentity(engine="dspy", name=name)
-    dialogue = Dialogue(DIALOGUE, "", Sampling(temperature=0.0, max_tokens=HOSTED_TOKENS))
-    try:
-        with dspy.context(**_UNHEARD):
-            responses = [lm(build_request(name, dialogue), cache=False) for _ in "12"]
-        first, second = map(read_generation, responses)
-    except Exception:
-        return ModelIdentity(engine="dspy", name=name)
-    behaviour = Behaviour(reply=first.words, noise=0.0 if first.words == second.words else None)
-    return ModelIdentity(engine="dspy", name=name, hub_id=first.model or None, behaviour=behaviour)
-
-
 def describe_dspy_model(lm: Any) -> EngineInfo:
     """Describe a model of DSPy's by its name; None is one that the script's modules have themselves."""
-    name = getattr(lm, "model", "") or _SET_BY_MODULE
+    name = getattr(lm, "model", "") or "set by the module"
     return EngineInfo(engine="dspy", model=name, identity=ModelIdentity(engine="dspy", name=name))

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Any, ClassVar
+from typing import Any
 
 from medexam.errors import (
     CallError,
@@ -39,21 +39,21 @@ from medexam.serve.choice_schema import (
     parse_guided_choice,
 )
 from medexam.serve.contract import EngineInfo
-from medexam.serve.discovery.requests import TOOL_PARAMS, UNLIMITED, rename_limit
-from medexam.serve.engines.hosted import HostedEngine
-from medexam.serve.engines.litellm_calls import LIST_COST, STREAM_ALONE, call_litellm, get_litellm, read_chat
+from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
+from medexam.serve.engines.hosted import HostedEngine, on_background_loop
+from medexam.serve.engines.litellm_calls import LIST_COST, call_litellm, get_litellm, read_chat
 from medexam.serve.engines.provider_tables import find_provider, read_tables
 from medexam.serve.engines.vllm import become_choice
-from medexam.serve.network.connections import keep_reply, open_model_client
+from medexam.serve.network.connections import keep_reply, open_client, open_model_client
 from medexam.serve.network.endpoints import NO_KEY, Endpoint, normalise_address, read_api_key
-from medexam.serve.network.retry import CURABLE, ask_again, is_refusal
+from medexam.serve.network.http_calls import find_words
+from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.pool import Limit
-from medexam.serve.request_settings import hosted_fields, thinking_room
+from medexam.serve.request_settings import provider_fields, server_fields, thinking_room
 from medexam.serve.timing import TIMING
 from medexam.specs import ModelSpec
 
-_TOOL_FIELDS = {"_skip_mcp_handler": True}
-"""What is sent with tools: litellm would import a package for tools of another kind."""
+_STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 _MOST_USD = 1e6
 """No call costs as much."""
 _INITIAL = 16
@@ -70,63 +70,65 @@ class LiteLLMEngine(HostedEngine):
     that does not speak OpenAI's API.
     """
 
-    kind: ClassVar[str] = "litellm"
-    """The engine's name in specs and records."""
+    shares_prompts = False
 
-    def __init__(self, spec: ModelSpec, sharers: int = 1) -> None:
-        """Set up the engine; `sharers` processes ask the same provider."""
+    def __init__(self, spec: ModelSpec) -> None:
+        """Set up the engine, which is not asked before the probe has looked at its model."""
         assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
-        super().__init__(Limit(spec.timeout_s, _INITIAL, sharers=sharers))
-        self.model = spec.name
+        super().__init__(Limit(_INITIAL))
+        self.model = self._asked_as = spec.name
         self._has_own_price = spec.price is not None
         self.timeout_s = spec.timeout_s
         self.patience_s: float | None = None
         """Seconds after which no fault is waited out; None: as long as a run waits."""
-        self._address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
-        self._asked_as = self.model
-        """What litellm is asked for: `openai/NAME` at an endpoint of one's own."""
+        self.address = normalise_address(spec.endpoints[0]) if spec.endpoints else None
         self._client: Any = None
-        self._listener: Any = None
         self.post: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]] | None = None
         """Answers a request's fields with the body of a chat reply, instead of litellm."""
         self.connection: dict[str, Any] = {}
-        name, provider = find_provider(self.model, self._address)
-        if spec.api_key_env or spec.api_key_file or self._address:
+        name, provider = find_provider(self.model, self.address)
+        if spec.api_key_env or spec.api_key_file or self.address:
             # Without a key of its own an endpoint gets none: the provider's usual one is for the provider alone.
             self.connection["api_key"] = read_api_key(spec.api_key_env, file=spec.api_key_file) or NO_KEY
-        if self._address:
-            self._check_dialect(name, provider)
+        if self.address:
+            if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
+                raise EngineError(
+                    f"model.endpoints names {self.address} and {self.model!r} means provider {provider!r}, which "
+                    "litellm asks with a client that follows redirects to any host; an own endpoint is asked only by "
+                    f"OpenAI's API: write openai/{name}, or leave model.endpoints out to ask the provider"
+                )
             self._asked_as = f"openai/{name}"
             # The first reply may take longer than others.
             longest_s = max(spec.timeout_s, spec.wait_s)
-            endpoint = Endpoint(self._address, self.connection["api_key"])
-            self._client, _ = open_model_client(endpoint, longest_s)
-            # Some models of OpenAI's are asked through its responses API otherwise, which takes no client.
-            self.connection |= {
-                "api_base": self._address,
-                "client": self._client,
-                "_skip_responses_api_bridge": True,
-            }
-        self.record = read_tables(self.model, self._address)
+            endpoint = Endpoint(self.address, self.connection["api_key"])
+            self._client = open_model_client(endpoint, open_client(endpoint, longest_s))
+            self.connection |= {"api_base": self.address, "client": self._client, "_skip_responses_api_bridge": True}
+        elif provider == "anthropic":
+            from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+            # litellm rewrites why a reply ended, so the replies are kept as they came.
+            self._client = AsyncHTTPHandler(timeout=self.timeout_s, event_hooks={"response": [keep_reply]})
+            self.connection["client"] = self._client
+        self.record = read_tables(self.model, self.address)
         """What the model takes, as far as it is known."""
-        self.settings = hosted_fields(spec, provider)
+        self.settings = {"extra_body": server_fields(spec)} if self.address else provider_fields(spec, provider)
         """Fields of every request."""
-        self.room = 0 if self._address else thinking_room(spec, thinks=self.record.thinks)
+        self.room = 0 if self.address else thinking_room(spec, thinks=self.record.thinks)
         """Tokens that a reply may have for thinking, beside its own budget."""
         self.answered = False
         self.streams = False
         """Whether replies are asked for as streams, since the server gives no others."""
-        self.providers: Counter[str] = Counter()
+        self._providers: Counter[str] = Counter()
         """Those that a gateway names in its replies."""
         self.rules = TemplateRules(system=True, repeats=True, empty_system=True)
-        self.identity = ModelIdentity(engine=self.kind, name=self.model)
+        self.identity = ModelIdentity(engine="litellm", name=self.model)
         self.identify: Callable[[], Awaitable[None]] | None = None
         """Looks which model answers, and notes it in `identity`; None until the model was reached."""
 
     @property
     def supports_function_calling(self) -> bool:
         """Whether the model takes tools: by litellm's tables, or as an endpoint of one's own showed."""
-        return bool(self.record.takes_tools)
+        return self.record.takes_tools
 
     @property
     def supports_response_schema(self) -> bool:
@@ -136,11 +138,11 @@ class LiteLLMEngine(HostedEngine):
     @property
     def supported_params(self) -> frozenset[str]:
         """OpenAI's fields that reach the model; of an endpoint of one's own, tools and schemas only as it showed."""
-        unshown = {"seed": self.record.seeds, "stop": self.record.stops}
-        if self._address:
-            unshown |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
-            unshown |= {"response_format": self.supports_response_schema}
-        return frozenset(field for field in self.record.fields if unshown.get(field, True))
+        record = self.record
+        unshown = {"seed": record.seeds, "stop": record.stops}
+        if self.address:
+            unshown |= dict.fromkeys(TOOL_PARAMS, record.takes_tools) | {"response_format": record.takes_schema}
+        return frozenset(field for field in record.fields if unshown.get(field, True))
 
     @property
     def takes_seed(self) -> bool:
@@ -149,28 +151,24 @@ class LiteLLMEngine(HostedEngine):
 
     async def answer(self, dialogue: Dialogue) -> list[Generation]:
         """Return the reply to one dialogue, alone in a list."""
+        fields = chat_fields(dialogue)
+        if "max_tokens" in fields:
+            fields["max_completion_tokens"] = fields.pop("max_tokens")
         if dialogue.turns is not None:
-            return [await self.chat({**self._all_fields(dialogue), "messages": dialogue.turns})]
+            return [await self.chat({**fields, "messages": dialogue.turns})]
         messages = put_pictures(self.rules.fit(dialogue.messages), dialogue.pictures)
         if dialogue.plain:
             raise UnsupportedFeatureError(
-                f"engine {self.kind} cannot continue plain text", feature="config.extensions.plain"
+                "engine litellm cannot continue plain text", feature="config.extensions.plain"
             )
         if dialogue.choices is not None:
             return [await self._choose(messages, dialogue.opening, dialogue.choices, dialogue.sampling)]
         if dialogue.opening:
             raise UnsupportedFeatureError(
-                f"engine {self.kind} cannot make a provider continue given words; use engine vllm or embedded",
+                "engine litellm cannot make a provider continue given words; use engine vllm or embedded",
                 feature="messages",
             )
-        return [await self.chat({**self._all_fields(dialogue), "messages": messages})]
-
-    def _all_fields(self, dialogue: Dialogue) -> dict[str, Any]:
-        """Build the fields of a request, with a budget by the name that OpenAI has for it."""
-        fields = chat_fields(dialogue)
-        if "max_tokens" in fields:
-            fields["max_completion_tokens"] = fields.pop("max_tokens")
-        return fields
+        return [await self.chat({**fields, "messages": messages})]
 
     def note(self, **fields: Any) -> None:
         """Note in the record what the model itself showed."""
@@ -178,36 +176,41 @@ class LiteLLMEngine(HostedEngine):
 
     def info(self) -> EngineInfo:
         """Describe what really runs."""
+        guided_by = self.record.guided_by
         return EngineInfo(
-            engine=self.kind,
+            engine="litellm",
             model=self.model,
             identity=self.identity,
-            endpoints=(self._address,) if self._address else (),
+            endpoints=(self.address,) if self.address else (),
             system_turn=None if self.rules.system else "merged",
-            guided_by="structured_outputs" if self.record.guided_by in SCHEMA_FORMS else self.record.guided_by,
+            guided_by="structured_outputs" if guided_by in SCHEMA_FORMS else guided_by,
             details={
                 "litellm": version("litellm"),
                 **self.rules.details,
                 "warnings": self._warnings(),
-                **({"providers": dict(self.providers)} if self.providers else {}),
+                **({"providers": dict(self._providers)} if self._providers else {}),
                 "capabilities": self.record.model_dump(mode="json", exclude={"variables", "missing"}),
             },
         )
 
     def _warnings(self) -> list[str]:
         """List what a reader of the replies should know."""
-        unlimited = UNLIMITED.format(self._address) if self.record.unlimited else None
+        unlimited = UNLIMITED.format(self.address) if self.record.unlimited else None
         several = None
-        if len(self.providers) > 1:
-            counts = ", ".join(f"{name}: {count:,}" for name, count in self.providers.most_common())
+        if len(self._providers) > 1:
+            counts = ", ".join(f"{name}: {count:,}" for name, count in self._providers.most_common())
             several = (
                 f"several providers replied ({counts}), which may run the model in different ways; name one in "
                 "model.extra_body, such as provider: {order: [NAME], allow_fallbacks: false}"
             )
         return [warning for warning in (unlimited, several, self.cut_warning) if warning]
 
-    async def compare(self) -> list[str]:
-        """Look twice: a hosted model may reply otherwise once. One that is out of reach shows no difference."""
+    @on_background_loop
+    async def find_changes(self) -> list[str]:
+        """Look twice which model answers, as the contract says: a hosted model may reply otherwise once.
+
+        One that is out of reach shows no difference.
+        """
         before, differences, patience_s = self.identity, list[str](), self.patience_s
         self.patience_s = TIMING.probe_silence_s
         try:
@@ -222,10 +225,11 @@ class LiteLLMEngine(HostedEngine):
             self.identity, self.patience_s = before, patience_s
         return differences
 
-    async def close(self) -> None:
-        """Close the connections to an endpoint of one's own; litellm keeps and closes those to providers itself."""
-        for client in filter(None, (self._client, self._listener)):
-            await client.close()
+    @on_background_loop
+    async def aclose(self) -> None:
+        """Close the connections of its own client; litellm closes those that it opened itself."""
+        if self._client is not None:
+            await self._client.close()
 
     async def _choose(
         self, messages: list[dict[str, Any]], prefill: str, choices: Sequence[str], sampling: Sampling
@@ -251,9 +255,8 @@ class LiteLLMEngine(HostedEngine):
         `prefill`: the opening words of the reply; they are left out where the model refuses them.
         """
         sends_opening = bool(prefill.strip()) and self.record.prefills is not False
-        opening: list[dict[str, Any]] = [{"role": "assistant", "content": prefill}] if sends_opening else []
         fields = {
-            "messages": messages + opening,
+            "messages": [*messages, *([{"role": "assistant", "content": prefill}] if sends_opening else [])],
             "temperature": sampling.temperature,
             "seed": sampling.seed,
             "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS,
@@ -268,14 +271,11 @@ class LiteLLMEngine(HostedEngine):
         """Return the fields of a request without those that the model does not take, and with room to think."""
         support = {"seed": self.record.seeds, "stop": self.record.stops}
         call_fields = {name: value for name, value in fields.items() if support.get(name, True)}
-        if self._address:
+        if self.address:
             call_fields = rename_limit(call_fields, self.record.limit)
         elif "max_completion_tokens" in call_fields and not self.record.takes("max_completion_tokens"):
             call_fields["max_tokens"] = call_fields.pop("max_completion_tokens")
-        for name in ("max_tokens", "max_completion_tokens"):
-            if name in call_fields:
-                call_fields[name] += self.room
-        return call_fields
+        return call_fields | {name: call_fields[name] + self.room for name in LIMITS if name in call_fields}
 
     async def chat(
         self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
@@ -290,8 +290,7 @@ class LiteLLMEngine(HostedEngine):
             try:
                 return await self._call(call)
             except CURABLE as fault:
-                if is_refusal(fault):
-                    self.limit.record_refusal()
+                self.limit.note_fault(fault)
                 if fault.status in refusing:
                     raise ProviderError(fault.message, status=fault.status) from fault
                 raise
@@ -301,19 +300,18 @@ class LiteLLMEngine(HostedEngine):
         if self.patience_s is None:
             # Probes are short, and some providers count them alike.
             self.count_prompt(call["messages"], generation.prompt_tokens)
-        return self.cut(generation, fields)
+        return generation if self.record.stops else _cut(generation, fields.get("stop"))
 
     async def _call(self, fields: Mapping[str, Any]) -> Generation:
         """Ask for one reply, once; by a stream where the server gives no other."""
-        stream = {"stream": True, "stream_options": {"include_usage": True}}
         if self.streams:
-            return await self._send({**fields, **stream})
+            return await self._send({**fields, **_STREAM})
         try:
             return await self._send(fields)
         except InvalidRequestError as fault:
-            if not self._address or STREAM_ALONE.search(fault.message) is None:
+            if not self.address or not find_words("streams_alone", fault.message):
                 raise
-        generation = await self._send({**fields, **stream})
+        generation = await self._send({**fields, **_STREAM})
         self.streams = True
         return generation
 
@@ -321,17 +319,13 @@ class LiteLLMEngine(HostedEngine):
         if self.post is not None:
             reply = await self.post(fields)
         else:
-            call = {
-                **fields,
-                **(_TOOL_FIELDS if fields.get("tools") else {}),
-                **self.connection,
-                **await self._listen(),
-            }
-            own = self._client is not None
-            reply = await call_litellm("acompletion", self._asked_as, timeout_s=self.timeout_s, own=own, **call)
+            # With tools litellm would import a package for tools of another kind.
+            tools = {"_skip_mcp_handler": True} if fields.get("tools") else {}
+            call: Any = {"timeout_s": self.timeout_s, "own": bool(self.address), **fields, **tools, **self.connection}
+            reply = await call_litellm("acompletion", self._asked_as, **call)
         self.answered = True
         provider = str(reply["provider"]) if reply.get("provider") else None
-        self.providers.update(filter(None, [provider]))
+        self._providers.update(filter(None, [provider]))
         usage = reply.get("usage")
         cost = usage.get("cost") if isinstance(usage, Mapping) else None
         # Perplexity reports its parts too.
@@ -340,38 +334,15 @@ class LiteLLMEngine(HostedEngine):
         usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
         return replace(read_chat(reply, self.model)[0], provider=provider, cost_usd=usd)
 
-    async def _listen(self) -> dict[str, Any]:
-        """Return the client that keeps the replies of Anthropic's API, whose reasons of an end litellm rewrites."""
-        if self.record.provider != "anthropic":
-            return {}
-        if self._listener is None:
-            from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
-
-            self._listener = AsyncHTTPHandler(timeout=self.timeout_s, event_hooks={"response": [keep_reply]})
-        return {"client": self._listener}
-
-    def cut(self, generation: Generation, fields: Mapping[str, Any]) -> Generation:
-        """Return the reply up to the texts at which the request ends it, where the model takes no such texts."""
-        return generation if self.record.stops else _cut(generation, fields.get("stop"))
-
-    def lost(self, fault: CallError) -> EndpointUnreachableError:
+    def describe_loss(self, fault: CallError) -> EndpointUnreachableError:
         """Build the error to raise where asking again did not help."""
-        if self._address and self.answered and isinstance(fault, TransportError):
+        if self.address and self.answered and isinstance(fault, TransportError):
             return EndpointUnreachableError(
-                f"the server at {self._address} answered, then stopped answering ({fault.message}); look into "
+                f"the server at {self.address} answered, then stopped answering ({fault.message}); look into "
                 "its log, and start it again"
             )
         way_out = "; wait and ask again, or raise the account's quota" if isinstance(fault, RateLimitError) else ""
         return EndpointUnreachableError(f"{self.model} does not answer: {cite(fault)}{way_out}")
-
-    def _check_dialect(self, name: str, provider: str) -> None:
-        """Raise if litellm would ask the endpoint by another API than OpenAI's, and follow its redirects."""
-        if provider not in ("openai", "custom_openai", *get_litellm().openai_compatible_providers):
-            raise EngineError(
-                f"model.endpoints names {self._address} and {self.model!r} means provider {provider!r}, which "
-                "litellm asks with a client that follows redirects to any host; an own endpoint is asked only by "
-                f"OpenAI's API: write openai/{name}, or leave model.endpoints out to ask the provider"
-            )
 
 
 def cite(fault: Exception) -> str:
@@ -386,12 +357,10 @@ def read_reply_choice(generation: Generation, choices: Sequence[str]) -> str | N
 
 
 def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
-    """Cut the reply before the first of these texts."""
-    stops = [stop] if isinstance(stop, str) else list(stop or ())
-    text, stopped = cut_at_stop(generation.words, stops)
+    """Cut a reply at the texts at which the request ends it, where the model takes no such texts."""
+    text, stopped = cut_at_stop(generation.words, [stop] if isinstance(stop, str) else list(stop or ()))
     if not stopped:
         return generation
-    if generation.thinking is None:
-        return replace(generation, reply=text, text=None, finish_reason="stop", source=None)
-    reply = join_thinking(generation.thinking, text)
-    return replace(generation, reply=reply, text=text, finish_reason="stop", source=None)
+    thinking = generation.thinking
+    reply, text_alone = (text, None) if thinking is None else (join_thinking(thinking, text), text)
+    return replace(generation, reply=reply, text=text_alone, finish_reason="stop", source=None)

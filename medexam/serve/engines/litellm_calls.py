@@ -8,7 +8,6 @@ engine.
 import asyncio
 import logging
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -35,27 +34,21 @@ from medexam.model_calls import Ending, Generation, read_ending
 from medexam.serve.asking import note_discarded
 from medexam.serve.discovery.requests import is_count
 from medexam.serve.network.connections import causes, keep_replies
-from medexam.serve.network.http_calls import MISFORMED, http_error, read_pause, refine, status_error
+from medexam.serve.network.http_calls import (
+    MISFORMED,
+    find_words,
+    http_error,
+    read_message,
+    read_pause,
+    refine,
+    status_error,
+)
 from medexam.text import hide_secrets, writable
 
 _log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
-_FAULT_REASON = re.compile(r"error|abort|cancel|interrupt|overload|timeout|malformed|unavailable", re.IGNORECASE)
-"""What reasons say that end a reply in the middle."""
 _LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
-_NO_CREDENTIALS = re.compile(
-    r"credentials (were not found|could not be)|(missing|unable to locate|no) credentials"
-    r"|must provide one of|cannot configure default credentials",
-    re.IGNORECASE,
-)
-"""What the clients of Azure, Google's cloud and AWS say where the environment lacks a key or an address."""
-STREAM_ALONE = re.compile(
-    r"only supports? stream|non-?stream|stream(ing)? (mode|is required|must)|stream\S* (to|be) (set to )?true"
-    r"|enable (the )?stream",
-    re.IGNORECASE,
-)
-"""What servers say that answer by a stream alone."""
 LIST_COST = "list_cost_usd"
 """Key of a reply's object: its cost by litellm's list, where some of its prompt may have been cached."""
 _ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
@@ -87,8 +80,7 @@ def _is_shown(record: logging.LogRecord) -> bool:
     """Warn in one line of a callback of the user's that fails; hide the rest, which are errors that are raised too."""
     text = record.getMessage()
     if "LoggingError" in text:
-        lines = text.strip().splitlines()
-        _warn_of_callback(str(record.exc_info[1]) if record.exc_info else lines[-1])
+        _warn_of_callback(str(record.exc_info[1]) if record.exc_info else text.strip().splitlines()[-1])
     return False
 
 
@@ -124,18 +116,22 @@ async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool
                 quoted = any(hide_secrets(str(link)) != str(link) for link in causes(error))
                 raise fault from None if quoted or fault is error else error
             if not reply.is_success:
-                raise _shortened(http_error(reply)) from None
+                raise _shorten(http_error(reply)) from None
     if own and not streams:
         return _read_wire(replies[-1])
     # Fields of another type than the protocol's are read as they are, and judged there.
     document: dict[str, Any] = raw.model_dump(warnings=False)
-    if details := (document.get("usage") or {}).get("prompt_tokens_details"):
+    details = (document.get("usage") or {}).get("prompt_tokens_details") or {}
+    if details.get("cached_tokens") is not None:
         # Cached tokens are cheaper, and litellm knows by how much, unless its list lacks the model.
         with suppress(Exception):
-            is_told = details.get("cached_tokens") is not None
-            document[LIST_COST] = get_litellm().completion_cost(raw, model=model) if is_told else None
+            document[LIST_COST] = get_litellm().completion_cost(raw, model=model)
     if replies and not own:
-        _restore_reason(document, replies[-1])
+        # litellm's reason of an end may mean something else than the one that Anthropic gave.
+        with suppress(*MISFORMED, RecursionError):
+            reason, choice = load_json(replies[-1].content)["stop_reason"], document["choices"][0]
+            if read_ending(reason) is not read_ending(choice["finish_reason"]):
+                choice["provider_specific_fields"] = {"native_finish_reason": reason}
     return document
 
 
@@ -150,49 +146,59 @@ def _read_wire(reply: httpx.Response) -> dict[str, Any]:
             raise TypeError("it is not a JSON object")
     # DSPy's reader takes an empty error for one.
     fault = document.pop("error", None)
-    if isinstance(fault, Mapping):
-        message, code = fault.get("message"), fault.get("code")
-        if message or code is not None:
-            details = f" {fault['metadata']}" if fault.get("metadata") else ""
-            status: int = httpx.codes.UNPROCESSABLE_ENTITY if code is None else httpx.codes.INTERNAL_SERVER_ERROR
-            status = code if isinstance(code, int) and httpx.codes.is_error(code) else status
-            raise status_error(status, f"{message or 'an error without words'}{details}", code=str(code))
-    elif fault:
-        raise status_error(httpx.codes.UNPROCESSABLE_ENTITY, str(fault))
+    message, code = read_message({"error": fault}) if fault else ("", None)
+    number = fault.get("code") if isinstance(fault, Mapping) else None
+    if message or number is not None:
+        status: int = httpx.codes.UNPROCESSABLE_ENTITY if number is None else httpx.codes.INTERNAL_SERVER_ERROR
+        status = number if isinstance(number, int) and httpx.codes.is_error(number) else status
+        raise status_error(status, message or "an error without words", code=code)
     return document
-
-
-def _restore_reason(document: dict[str, Any], reply: httpx.Response) -> None:
-    """Write beside litellm's reason of an end the one that Anthropic gave, where they mean different things."""
-    with suppress(*MISFORMED, RecursionError):
-        reason, choice = load_json(reply.content)["stop_reason"], document["choices"][0]
-        if read_ending(reason) is not read_ending(choice["finish_reason"]):
-            choice["provider_specific_fields"] = {"native_finish_reason": reason}
 
 
 def _read_fault(error: Exception, model: str, timeout_s: float) -> Exception:
     """Return the `CallError` that one of litellm's is; any other means a reply that cannot be read."""
     if isinstance(error, CallError | Warning | ImportError):
         return error
-    words = [str(link) for link in causes(error)]
-    if lacking := next((message for message in words if _NO_CREDENTIALS.search(message)), None):
+    links = list(causes(error))
+    if lacking := next((str(link) for link in links if find_words("no_credentials", str(link))), None):
         # litellm calls it a lost connection or a server's fault.
-        return _shortened(AuthError(lacking))
-    fault = _transport_fault(error, timeout_s) or read_litellm_error(error, model)
+        return _shorten(AuthError(lacking))
+    fault = _find_transport_fault(links, timeout_s) or read_litellm_error(error, model)
     if fault is error:
         fault = ServerError(f"the reply cannot be read: {error}")
-    if isinstance(fault, CallError) and fault.retry_after is None:
+    if not isinstance(fault, CallError):
+        return fault
+    if fault.retry_after is None:
         # litellm drops the provider's `Retry-After`.
-        replies = (getattr(link, "response", None) for link in causes(error))
+        replies = (getattr(link, "response", None) for link in links)
         pauses = (read_pause(reply) for reply in replies if isinstance(reply, httpx.Response))
         fault.retry_after = next((pause for pause in pauses if pause is not None), None)
-    return _shortened(fault) if isinstance(fault, CallError) else fault
+    return _shorten(fault)
 
 
-def _shortened(fault: CallError) -> CallError:
+def _find_transport_fault(links: list[BaseException], timeout_s: float) -> CallError | None:
+    """Find a lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
+    import openai
+
+    timeouts, losses = (openai.APITimeoutError, TimeoutError), (openai.APIConnectionError, httpx.ConnectTimeout)
+    links = [link for link in links if isinstance(link, (*timeouts, *losses))]
+    # Over aiohttp a connection that is lost is a `ConnectTimeout` too, behind what openai calls a timeout.
+    link = next((link for link in links if isinstance(link, httpx.ConnectTimeout)), links[0] if links else None)
+    if isinstance(link, timeouts):
+        return CallTimeoutError(f"no reply within {timeout_s:g} s")
+    return None if link is None else TransportError(f"the connection failed: {link.__cause__ or link}")
+
+
+def _shorten(fault: CallError) -> CallError:
     """Return what a fault's words say that it is, in a line."""
     fault.message = _one_line(fault.message)
     return refine(fault)
+
+
+def _one_line(message: str) -> str:
+    """Shorten the message to a length that a table can show, without a traceback of litellm's."""
+    text = writable(message.partition("Traceback (most recent call last)")[0].strip())
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
 
 
 @contextmanager
@@ -202,12 +208,6 @@ def reading_reply() -> Iterator[None]:
         yield
     except (*MISFORMED, RecursionError) as error:
         raise ServerError(f"the reply cannot be read: {error}") from error
-
-
-def _one_line(message: str) -> str:
-    """Shorten the message to a length that a table can show, without a traceback of litellm's."""
-    text = writable(message.partition("Traceback (most recent call last)")[0].strip())
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]} [...]"
 
 
 class OneReplyError(UnsupportedFeatureError):
@@ -240,15 +240,14 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Gener
         except ServerError:
             note_discarded(usage.get("prompt_tokens"), usage.get("completion_tokens"))
             raise
-        parts = [{**body, "choices": [choice], "usage": None} for choice in choices]
-        parts[0]["usage"] = usage
-        first, *others = (read_generation(response_from_openai_chat(part, model=model)) for part in parts)
-        counted = 0 if usage else None
-        generations = [first, *(replace(other, prompt_tokens=0, completion_tokens=counted) for other in others)]
-        return [
-            generation if reason is None else replace(generation, finish_reason=reason)
-            for generation, reason in zip(generations, reasons, strict=True)
-        ]
+        generations: list[Generation] = []
+        for choice, reason in zip(choices, reasons, strict=True):
+            part = {**body, "choices": [choice], "usage": None if generations else usage}
+            one = read_generation(response_from_openai_chat(part, model=model))
+            if generations:
+                one = replace(one, prompt_tokens=0, completion_tokens=0 if usage else None)
+            generations.append(one if reason is None else replace(one, finish_reason=reason))
+        return generations
 
 
 def _tidy_message(choice: Mapping[str, Any]) -> None:
@@ -266,11 +265,14 @@ def _tidy_message(choice: Mapping[str, Any]) -> None:
         parts = [part for part in content if isinstance(part, Mapping)]
         thoughts = thoughts or "".join(_part_text(part.get("thinking")) for part in parts)
         message["content"] = "".join(_part_text(part.get("text")) for part in parts)
-    elif isinstance(content, str) and content.startswith("<") and "reasoning" not in message:
+    elif (
+        isinstance(content, str)
+        and content.startswith("<")
+        and message.keys().isdisjoint(("reasoning", "reasoning_content"))
+    ):
         from litellm.litellm_core_utils.prompt_templates.common_utils import parse_content_for_reasoning
 
-        if "reasoning_content" not in message:
-            thoughts, message["content"] = parse_content_for_reasoning(content)
+        thoughts, message["content"] = parse_content_for_reasoning(content)
     if thoughts:
         message["reasoning_content"] = thoughts
 
@@ -297,10 +299,9 @@ def _finish_reason(choice: Mapping[str, Any]) -> str | None:
     native = choice.get("native_finish_reason")
     if not isinstance(native, str) or not native:
         return check_ending(reason)
-    unknown = read_ending(native) is Ending.ABORTED
-    if unknown and _FAULT_REASON.search(native) is None and _has_words(choice["message"]):
-        return check_ending(reason)
-    return check_ending(native)
+    is_known = read_ending(native) is not Ending.ABORTED
+    counts = is_known or find_words("broken_off", native) or not _has_words(choice["message"])
+    return check_ending(native if counts else reason)
 
 
 def check_ending(reason: Any) -> str | None:
@@ -322,8 +323,7 @@ def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:
         return {}
     nested = {key: read_usage(value, wrote=False) for key, value in usage.items() if isinstance(value, Mapping)}
     counts = nested | {key: value for key, value in usage.items() if is_count(value)}
-    prompt = counts.get("prompt_tokens") or None
-    completion = counts.get("completion_tokens") or None
+    prompt, completion = counts.get("prompt_tokens") or None, counts.get("completion_tokens") or None
     total = counts.get("total_tokens") or 0
     if prompt is None and completion is not None and total > completion:
         prompt = total - completion
@@ -334,16 +334,3 @@ def read_usage(usage: Any, *, wrote: bool) -> dict[str, Any]:
     totals = {"prompt_tokens": prompt, "completion_tokens": completion}
     details = {key: value for key, value in counts.items() if key not in (*totals, "total_tokens")}
     return {**details, **{key: value for key, value in totals.items() if value is not None}}
-
-
-def _transport_fault(error: Exception, timeout_s: float) -> CallError | None:
-    """Recognise a lost connection or a timeout, which litellm may report as the server's own HTTP 500."""
-    import openai
-
-    timeouts, losses = (openai.APITimeoutError, TimeoutError), (openai.APIConnectionError, httpx.ConnectTimeout)
-    links = [link for link in causes(error) if isinstance(link, (*timeouts, *losses))]
-    # Over aiohttp a connection that is lost is a `ConnectTimeout` too, behind what openai calls a timeout.
-    link = next((link for link in links if isinstance(link, httpx.ConnectTimeout)), links[0] if links else None)
-    if isinstance(link, timeouts):
-        return CallTimeoutError(f"no reply within {timeout_s:g} s")
-    return None if link is None else TransportError(f"the connection failed: {link.__cause__ or link}")

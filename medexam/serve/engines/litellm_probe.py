@@ -5,10 +5,9 @@ with the way out where it cannot. This module knows what is asked; the engine as
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 
@@ -45,13 +44,10 @@ from medexam.serve.engines.hosted import check_needs
 from medexam.serve.engines.litellm import LiteLLMEngine, cite, read_reply_choice
 from medexam.serve.engines.litellm_calls import get_litellm
 from medexam.serve.network.retry import CURABLE
-from medexam.serve.request_settings import OFF_FIELDS, off_settings, still_thinks, thinking_room
+from medexam.serve.request_settings import OFF_FIELDS, still_thinks, switch_off, thinking_room
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
-E = TypeVar("E", bound=LiteLLMEngine)
-
-_REFUSED = "is refused"
 _REFUSALS = (500, 501)
 """What some servers answer to a field that they do not take; asking again would not help."""
 _PATIENCE_S = 2.5
@@ -65,15 +61,11 @@ _OPENING = "{Answer: "
 """The opening behind which an impossible choice is asked."""
 
 
-async def connect_litellm(spec: ModelSpec, needs: EngineNeeds, sharers: int) -> LiteLLMEngine:
+async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> LiteLLMEngine:
     """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     check_needs(spec, needs)
     await asyncio.to_thread(get_litellm)
-    return await look(LiteLLMEngine(spec, sharers), spec, needs)
-
-
-async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
-    """Find out what the model honours, and return its engine; the engine is closed if the model cannot be used."""
+    engine = LiteLLMEngine(spec)
     probe = HostedProbe(engine, spec)
     try:
         await probe.start()
@@ -82,12 +74,14 @@ async def look(engine: E, spec: ModelSpec, needs: EngineNeeds) -> E:
         if needs.pictures:
             await probe.check_sight()
         if needs.tools and spec.endpoints:
-            await probe.find_native_forms()
+            # No table says whether an endpoint of one's own takes tools and schemas.
+            forms = await find_native_forms(partial(probe.ask, refusing=_REFUSALS))
+            engine.note(takes_tools=forms.takes_tools, takes_schema=forms.takes_schema)
         await probe.identify()
         engine.identify = probe.identify
         await probe.find_rules()
     except BaseException as error:
-        await engine.close()
+        await engine.aclose()
         if isinstance(error, CallError | ImportError):
             raise EngineError(describe_refusal(engine.record, error)) from None
         raise
@@ -99,14 +93,14 @@ class HostedProbe:
     """Asks one model; what it finds out, it notes in the engine."""
 
     def __init__(self, engine: LiteLLMEngine, spec: ModelSpec) -> None:
-        self._engine = engine
-        self._spec = spec
+        self._engine, self._spec = engine, spec
         self._own = bool(spec.endpoints)
         self._temperature = 0.0
         """The temperature of all requests but the first."""
-        thinks = engine.record.thinks and not self._own
-        self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if thinks else HOSTED_TOKENS
+        self._budget = HOSTED_TOKENS
         """Tokens of a reply; the spec's own may have to hold the thinking too."""
+        if engine.record.thinks and not self._own:
+            self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0)
         self.room = engine.room
         """Tokens that replies of the run may think beside their budget."""
         self._refusal = CallError()
@@ -122,7 +116,7 @@ class HostedProbe:
         try:
             return await self._engine.chat(fields, refusing, patience_s)
         except CURABLE as error:
-            raise self._engine.lost(error) from error
+            raise self._engine.describe_loss(error) from error
         except (AuthError, BillingError):
             raise
         except (UnsupportedFeatureError, ProviderError) as error:
@@ -131,82 +125,74 @@ class HostedProbe:
             self._refusal = error
             return None
 
-    async def _ask(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> dict[str, Any]:
+    async def ask(self, fields: dict[str, Any], refusing: tuple[int, ...] = ()) -> dict[str, Any]:
         """Ask for a reply as the chat endpoint's object, as far as probes read it; empty if it is refused."""
         generation = await self._try(fields, refusing)
         return {} if generation is None else _read(generation)
 
-    def _dialogue(self, temperature: float | None) -> dict[str, Any]:
-        """Build the fields of a request for a short reply to the fixed dialogue; None: the provider's temperature."""
-        sampling = {} if temperature is None else {"temperature": temperature}
-        return {"messages": DIALOGUE, **sampling, "max_tokens": self._budget}
+    def _dialogue(self, **fields: Any) -> dict[str, Any]:
+        """Build the fields of a request for a short reply to the fixed dialogue."""
+        return {"messages": DIALOGUE, "temperature": self._temperature, "max_tokens": self._budget, **fields}
 
     async def start(self) -> None:
-        """Look for the key, wait for a first reply, and send the spec's settings once; raises as these do."""
+        """Look for the key, wait for a first reply, and send the spec's settings once; raises as these do.
+
+        A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a key.
+        """
         engine, spec = self._engine, self._spec
-        self.check_key()
+        if "api_key" not in engine.connection and engine.record.needs_key:
+            raise EngineError(engine.record.key_request)
         if self._own:
             await self._wait_for_first()
         # A reply that thinks takes longer, and all others are short.
         silence_s = TIMING.probe_silence_s * (2 if engine.record.thinks else 1)
         engine.timeout_s, engine.patience_s = min(spec.timeout_s, silence_s), silence_s
-        await self._check_settings()
-
-    def check_key(self) -> None:
-        """Raise `EngineError` where a provider's key is in no variable that litellm reads.
-
-        A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a check.
-        """
-        if not self._engine.connection and self._engine.record.needs_key:
-            raise EngineError(self._engine.record.key_request)
-
-    async def _check_settings(self) -> None:
-        """Send the spec's own settings once, with a short request, and note what of them the model does not take.
-
-        Raises `EngineError` for a setting that litellm cannot pass on to this model, or that the model refuses.
-        """
         self._check_passable()
-        spec = self._spec
         if self._own and spec.thinking == "off":
             await self._switch_thinking_off()
         if self._own:
-            limit = await find_limit(self._ask)
-            self._engine.note(limit=limit, unlimited=limit is None)
-        seed = {} if spec.seed is None else {"seed": spec.seed}
-        fields: dict[str, Any] = {**self._dialogue(spec.temperature), **seed}
-        sampling = {name: value for name in ("top_p", "top_k") if (value := getattr(spec, name)) is not None}
-        fields |= {**sampling, "stop": list(spec.stop) or [_STOP]}
-        generation = await self._try(fields, patience_s=None if self._own else _PATIENCE_S)
-        if generation is None:
-            generation = await self._ask_with_less(fields, [*sampling, *spec.request_settings], self._refusal)
-        await self._note_thinking(generation)
-        if spec.temperature and await self._try(self._dialogue(0.0)) is None:
+            limit = await find_limit(self.ask)
+            engine.note(limit=limit, unlimited=limit is None)
+        generation = await self._send_settings()
+        thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
+        if thinks and spec.thinking == "off":
+            raise still_thinks(engine.model)
+        by_tables = engine.record.thinks and spec.thinking != "off" and not self._own
+        engine.note(thinks=thinks or by_tables)
+        self.room = thinking_room(spec, thinks=engine.record.thinks)
+        if not self._own:
+            engine.room = self.room
+        elif thinks:
+            self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0)
+            engine.timeout_s = engine.patience_s = spec.timeout_s
+            # A server's context may be small.
+            greeting = {"messages": [_HELLO], "temperature": self._temperature}
+            while self.room and await self._try({**greeting, "max_tokens": self._budget + self.room}) is None:
+                self.room //= 2
+        if spec.temperature and await self._try(self._dialogue(temperature=0.0)) is None:
             self._temperature = spec.temperature
-            self._engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
+            engine.note(fixed_temperature=1.0 if spec.temperature == 1 else None)
 
     async def _wait_for_first(self) -> None:
         """Wait for the first reply of an endpoint of one's own, which may load its model for it, and say so.
 
         What it replies is not read. Raises `EndpointUnreachableError` if none comes within `model.wait_s`.
         """
-        engine, spec = self._engine, self._spec
-        engine.timeout_s = engine.patience_s = max(TIMING.probe_silence_s, spec.wait_s)
-        place, loop = spec.endpoints[0], asyncio.get_running_loop()
-        notice = loop.call_later(TIMING.notice_s, tell_of_wait, place, engine.timeout_s)
+        engine, loop = self._engine, asyncio.get_running_loop()
+        engine.timeout_s = engine.patience_s = max(TIMING.probe_silence_s, self._spec.wait_s)
+        notice = loop.call_later(TIMING.notice_s, tell_of_wait, self._spec.endpoints[0], engine.timeout_s)
         deadline = loop.time() + engine.timeout_s
         try:
             while True:
                 try:
                     await engine.chat({"messages": DIALOGUE[-1:], "max_tokens": HOSTED_TOKENS})
-                except ServerError as fault:
+                except CURABLE as fault:
                     loads = fault.status in LOADING and "load" in fault.message.lower()
-                    if loads and loop.time() < deadline:
+                    if isinstance(fault, ServerError) and loads and loop.time() < deadline:
                         await asyncio.sleep(TIMING.poll_s)
                         continue
                     if fault.status not in _REFUSALS:
-                        raise engine.lost(fault) from fault
-                except CURABLE as fault:
-                    raise engine.lost(fault) from fault
+                        raise engine.describe_loss(fault) from fault
                 except CallError:
                     # What it refuses is found out by the requests that follow.
                     pass
@@ -223,7 +209,8 @@ class HostedProbe:
         answered = False
         while pending:
             fields = pending.pop(0)
-            engine.settings, engine.streams = off_settings(fields, settings), False
+            engine.settings = {**settings, "extra_body": switch_off(settings["extra_body"], fields)}
+            engine.streams = False
             for limit in LIMITS:
                 generation = await self._try({"messages": DIALOGUE, "temperature": 0, limit: HOSTED_TOKENS})
                 if generation is None:
@@ -235,7 +222,7 @@ class HostedProbe:
                 break
         engine.settings = settings
         if answered:
-            raise EngineError(still_thinks(engine.model))
+            raise still_thinks(engine.model)
 
     def _check_passable(self) -> None:
         """Raise `EngineError` for a setting that litellm's tables say cannot be passed on."""
@@ -256,106 +243,81 @@ class HostedProbe:
                 "or name the server's own field in model.extra_body"
             )
 
-    async def _ask_with_less(
-        self,
-        fields: Mapping[str, Any],
-        settings: Sequence[str],
-        refusal: CallError,
-    ) -> Generation:
-        """Ask without what may be refused; raises `EngineError` with the setting's name where it must stay."""
+    async def _send_settings(self) -> Generation:
+        """Send the spec's own settings once, with a short request, and note what of them the model does not take.
+
+        Raises `EngineError` with the setting's name where it must stay.
+        """
+        engine, spec = self._engine, self._spec
+        names = ("temperature", "seed", "top_p", "top_k")
+        own = {name: value for name in names if (value := getattr(spec, name)) is not None}
+        fields = {"messages": DIALOGUE, "max_tokens": self._budget, **own, "stop": list(spec.stop) or [_STOP]}
+        generation = await self._try(fields, patience_s=None if self._own else _PATIENCE_S)
+        if generation is not None:
+            return generation
+        refusal, call_fields = self._refusal, engine.fit(fields)
         if isinstance(refusal, UnsupportedModelError):
             raise refusal
-        engine, temperature, call_fields = self._engine, fields["temperature"], self._engine.fit(fields)
-        for names in _DISPENSABLE:
-            fewer_fields = {name: value for name, value in fields.items() if name not in names}
-            if call_fields.keys() >= {*names} and (generation := await self._try(fewer_fields)) is not None:
-                refusals = {**engine.record.refusals, **dict.fromkeys(names, cite(refusal))}
-                engine.note(refusals=refusals, **{f"{name}s": False for name in names})
+        for dropped in _DISPENSABLE:
+            fewer = {name: value for name, value in fields.items() if name not in dropped}
+            if call_fields.keys() >= {*dropped} and (generation := await self._try(fewer)) is not None:
+                refusals = {**engine.record.refusals, **dict.fromkeys(dropped, cite(refusal))}
+                engine.note(refusals=refusals, **{f"{name}s": False for name in dropped})
                 return generation
         unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
         named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
-        if temperature != 1 and (named_by_tables or await self._try({**unseeded, "temperature": 1.0})):
+        if spec.temperature != 1 and (named_by_tables or await self._try({**unseeded, "temperature": 1.0})):
             engine.note(fixed_temperature=1.0)
             raise EngineError(
-                f"{engine.model} takes no temperature of {temperature:g}: set model.temperature: 1 ({cite(refusal)})"
+                f"{engine.model} takes no temperature of {spec.temperature:g}: set model.temperature: 1 "
+                f"({cite(refusal)})"
             ) from refusal
+        settings = [name for name in ("top_p", "top_k") if name in own] + [*spec.request_settings]
         if not settings:
             raise refusal
         keys = ", ".join(f"model.{name}" for name in settings)
         raise EngineError(f"{engine.model} refuses {keys}: {cite(refusal)}") from refusal
-
-    async def _note_thinking(self, generation: Generation) -> None:
-        """Note whether the model thinks, and the room that its replies need; raises `EngineError` if it shall not."""
-        spec, engine = self._spec, self._engine
-        thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
-        if thinks and spec.thinking == "off":
-            raise EngineError(still_thinks(engine.model))
-        by_tables = engine.record.thinks and spec.thinking != "off" and not self._own
-        engine.note(thinks=thinks or by_tables)
-        self.room = thinking_room(spec, thinks=engine.record.thinks)
-        if not self._own:
-            engine.room = self.room
-        elif thinks:
-            self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0)
-            engine.timeout_s = engine.patience_s = spec.timeout_s
-            await self._fit_room()
-
-    async def _fit_room(self) -> None:
-        """Lessen the room until a server takes it, whose context may be small."""
-        greeting = {"messages": [_HELLO], "temperature": self._temperature}
-        while self.room and await self._try({**greeting, "max_tokens": self._budget + self.room}) is None:
-            self.room //= 2
 
     async def check_guided(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back.
 
         Raises `EndpointUnreachableError` for an endpoint that redirects, or that answers nothing else either.
         """
-        engine, verdicts = self._engine, {}
-        refuses_openings = engine.record.prefills is False
+        engine, verdicts = self._engine, list[str]()
+        openings = [""] if engine.record.prefills is False else [_OPENING, ""]
         for form in CHOICE_FORMS:
-            verdict = await self._try_form(form, "" if refuses_openings else _OPENING)
-            if verdict.startswith(_REFUSED) and not refuses_openings:
-                verdict = await self._try_form(form, "")
-            if engine.record.guided_by is not None:
+            for opening in openings:
+                generation = await self._choose(form, opening)
+                if generation is not None:
+                    break
+            if generation is not None and read_reply_choice(generation, IMPOSSIBLE) is not None:
+                engine.note(guided_by=form, prefills=bool(opening))
                 return
-            verdicts[form] = verdict
+            replied = None if generation is None else f"is ignored: it replied {generation.words[:80]!r}"
+            verdicts.append(f"{form} {replied or f'is refused: {cite(self._refusal)}'}")
         if not engine.answered:
             await self.identify()
-        listed = "; ".join(f"{form} {verdict}" for form, verdict in verdicts.items())
         raise AnswerFormatError(
-            f"{engine.model}: this model cannot be held to an answer format ({listed}); "
+            f"{engine.model}: this model cannot be held to an answer format ({'; '.join(verdicts)}); "
             "set program.answer_format to free, or serve an open model with engine vllm"
         )
 
-    async def _try_form(self, form: ChoiceForm, opening: str) -> str:
-        """Ask for an impossible choice and say in words what came of it; note it if the choice came back."""
+    async def _choose(self, form: ChoiceForm, opening: str) -> Generation | None:
+        engine = self._engine
         sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
-        messages: list[dict[str, Any]] = [_HELLO]
-        fields = self._engine.choice_request(messages, opening, IMPOSSIBLE, sampling, form)
-        room, self._engine.room = self._engine.room, self.room
+        fields = engine.choice_request([dict(_HELLO)], opening, IMPOSSIBLE, sampling, form)
+        room, engine.room = engine.room, self.room
         try:
-            generation = await self._try(fields, _REFUSALS)
+            return await self._try(fields, _REFUSALS)
         finally:
-            self._engine.room = room
-        if generation is None:
-            return f"{_REFUSED}: {cite(self._refusal)}"
-        if read_reply_choice(generation, IMPOSSIBLE) is None:
-            return f"is ignored: it replied {generation.words[:80]!r}"
-        self._engine.note(guided_by=form, prefills=bool(opening))
-        return "is honoured"
+            engine.room = room
 
     async def check_sight(self) -> None:
         """Show a tiny picture; raises `EngineError` unless it is taken and read."""
-        sees = await reads_pictures(self._ask)
+        sees = await reads_pictures(self.ask)
         self._engine.note(sees=sees)
         if not sees:
-            raise EngineError(f"engine {self._engine.kind} asks {no_sight(self._engine.model)}")
-
-    async def find_native_forms(self) -> None:
-        """Note whether an endpoint of one's own takes tools and schemas, which no table says."""
-        forms = await find_native_forms(partial(self._ask, refusing=_REFUSALS))
-        self._engine.note(takes_tools=forms.takes_tools, takes_schema=forms.takes_schema)
+            raise EngineError(f"engine litellm asks {no_sight(self._engine.model)}")
 
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
@@ -363,31 +325,31 @@ class HostedProbe:
         A model that refuses the dialogue is known by its name alone. Raises `EndpointUnreachableError` if nothing
         answers, or if the endpoint redirects.
         """
-        engine = self._engine
-        first, second = await asyncio.gather(*(self._try(self._dialogue(self._temperature)) for _ in range(2)))
+        first, second = await asyncio.gather(*(self._try(self._dialogue()) for _ in "12"))
         if first is None or second is None:
             return
         replies = [generation.words or generation.thinking or "" for generation in (first, second)]
         behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
-        engine.identity = ModelIdentity(engine=engine.kind, name=first.model, behaviour=behaviour)
+        self._engine.identity = ModelIdentity(engine="litellm", name=first.model, behaviour=behaviour)
 
     async def find_rules(self) -> None:
         """Find out whether the model takes an empty system message and two user messages in a row.
 
         A model that refuses even the dialogue that `identify` asks is taken to accept both.
         """
-        empty, first, second = {"role": "system", "content": ""}, DIALOGUE[0], DIALOGUE[-1]
-        engine = self._engine
-        if engine.identity.behaviour is not None:
-            engine.rules = replace(engine.rules, system=await keeps_system(self._ask))
-            engine.note(system_turn=engine.rules.system)
-        if engine.identity.behaviour is None or await self._takes([empty, first, second]):
+        engine, first, second = self._engine, DIALOGUE[0], DIALOGUE[-1]
+        empty = {"role": "system", "content": ""}
+        if engine.identity.behaviour is None:
             return
-        repeats, takes_empty = await asyncio.gather(self._takes([first, second]), self._takes([empty, second]))
-        engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
+        engine.rules = replace(engine.rules, system=await keeps_system(self.ask))
+        engine.note(system_turn=engine.rules.system)
 
-    async def _takes(self, messages: list[ChatMessage]) -> bool:
-        return await self._try({**self._dialogue(self._temperature), "messages": messages}) is not None
+        async def takes(messages: list[ChatMessage]) -> bool:
+            return await self._try(self._dialogue(messages=messages)) is not None
+
+        if not await takes([empty, first, second]):
+            repeats, takes_empty = await asyncio.gather(takes([first, second]), takes([empty, second]))
+            engine.rules = replace(engine.rules, repeats=repeats, empty_system=takes_empty)
 
 
 def _read(generation: Generation) -> dict[str, Any]:
@@ -402,12 +364,10 @@ def describe_refusal(record: HostedCapabilities, error: Exception) -> str:
     """Say why a model cannot be asked at all, in one line with the way out."""
     if isinstance(error, ImportError):
         return f"{record.model}: litellm lacks a package that this provider needs: {cite(error)}"
-    match error:
-        case AuthError():
-            variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
-            way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
-        case BillingError():
-            way_out = "raise the account's quota, or ask another provider"
-        case _:
-            way_out = "check the model's name, the account, and the provider's settings in the environment"
+    way_out = "check the model's name, the account, and the provider's settings in the environment"
+    if isinstance(error, AuthError):
+        variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
+        way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
+    elif isinstance(error, BillingError):
+        way_out = "raise the account's quota, or ask another provider"
     return f"{record.model} takes no request: {cite(error)}; {way_out}"

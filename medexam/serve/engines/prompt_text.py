@@ -2,18 +2,17 @@
 
 One request takes many prompts only as rendered text, and only to rendered text can the opening words of a reply be
 appended exactly. The model's own tokenizer renders fastest, if it is on this machine; else the server is asked. Both
-must give the server's tokens, which is checked before either is used. This module knows no requests.
+must give the server's tokens, which is checked before either is used.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from medexam.errors import InvalidRequestError
 from medexam.model_calls import ChatMessage
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.local_model.template import LocalTemplate, load_template
-from medexam.serve.logprobs.vllm import Tokenizer
 from medexam.serve.network.http_calls import reply_object
 from medexam.serve.pool import Server, ServerPool
 from medexam.serve.timing import TIMING
@@ -38,19 +37,6 @@ _CHECKED_TEXT = "Hello: 1. ¿qué?\n2. two"
 """Plain text, before which a tokenizer adds its own opening tokens."""
 
 
-class Renderer(Tokenizer, Protocol):
-    """Renders and tokenises as one server does."""
-
-    template: str | None
-    """SHA-256 of the chat template; None if it cannot be seen."""
-    may_reason: bool
-    """Whether the model may write thoughts before its reply, as far as the template tells."""
-
-    async def render(self, messages: Sequence[ChatMessage]) -> str:
-        """Render the dialogue's text, open for the assistant's reply; raises `CallError`s."""
-        ...
-
-
 class ServerRenderer:
     """Asks the servers of a pool, with two short calls for each dialogue."""
 
@@ -63,33 +49,28 @@ class ServerRenderer:
 
     async def render(self, messages: Sequence[ChatMessage]) -> str:
         """Put the server's tokens of a dialogue back into text."""
-        ids = await self.dialogue_tokens(messages)
+        ids = await self.dialogue_tokens(messages, self.settings)
         return str((await self._post("/detokenize", {"tokens": ids}))["prompt"])
 
     async def tokens(self, text: str, *, special: bool = False) -> list[int]:
-        """Tokenise a text as the server does."""
+        """Tokenise a text; `special` adds the tokens that open every text, which the template writes itself."""
         return list((await self._post("/tokenize", {"prompt": text, "add_special_tokens": special}))["tokens"])
 
-    async def dialogue_tokens(
-        self, messages: Sequence[ChatMessage], settings: Mapping[str, Any] | None = None
-    ) -> list[int]:
-        """Return the tokens that the server's chat endpoint would read; `settings` None: as the template is always
-        told.
-        """
-        settings = self.settings if settings is None else settings
-        fields = {"chat_template_kwargs": dict(settings)} if settings else {}
-        return list((await self._post("/tokenize", {"messages": list(messages), **fields}))["tokens"])
-
-    async def aclose(self) -> None:
-        """Do nothing: the connections are the pool's."""
+    async def dialogue_tokens(self, messages: Sequence[ChatMessage], settings: Mapping[str, Any]) -> list[int]:
+        """Return the tokens that the server's chat endpoint would read if its template is told `settings`."""
+        fields = {"chat_template_kwargs": settings} if settings else {}
+        return list((await self._post("/tokenize", {"messages": messages, **fields}))["tokens"])
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         async def send(server: Server) -> dict[str, Any]:
-            endpoint, timeout_s = server.endpoint, min(TIMING.probe_silence_s, self._pool.timeout_s)
-            address, whole = f"{endpoint.root}{path}", {"model": self._model, **body}
+            timeout_s = min(TIMING.probe_silence_s, self._pool.timeout_s)
+            address, whole = f"{server.endpoint.root}{path}", {"model": self._model, **body}
             return await reply_object(server.http.post(address, json=whole, timeout=timeout_s), path)
 
         return await self._pool.call(send, weight=0)
+
+
+Renderer = ServerRenderer | LocalTemplate
 
 
 async def build_renderer(server: ServerRenderer, capabilities: Capabilities) -> Renderer | None:
@@ -97,17 +78,16 @@ async def build_renderer(server: ServerRenderer, capabilities: Capabilities) -> 
     if not capabilities.renders:
         return None
     local = await asyncio.to_thread(load_template, capabilities.source or capabilities.model, server.settings)
-    return local if local is not None and await _agree(local, server, capabilities) else server
+    if local is None:
+        return server
 
-
-async def _agree(local: LocalTemplate, server: ServerRenderer, capabilities: Capabilities) -> bool:
-    async def same(messages: Sequence[ChatMessage]) -> bool:
+    async def agree(messages: Sequence[ChatMessage]) -> bool:
         try:
-            return await local.tokens(await local.render(messages)) == await server.dialogue_tokens(messages)
+            ours = await local.tokens(await local.render(messages))
         except InvalidRequestError:
             return False
+        return ours == await server.dialogue_tokens(messages, server.settings)
 
     plain = await asyncio.gather(*(renderer.tokens(_CHECKED_TEXT, special=True) for renderer in (local, server)))
-    return plain[0] == plain[1] and all(
-        await asyncio.gather(*(same(capabilities.rules.fit(messages)) for messages in _CHECKED))
-    )
+    verdicts = await asyncio.gather(*(agree(capabilities.rules.fit(messages)) for messages in _CHECKED))
+    return local if plain[0] == plain[1] and all(verdicts) else server

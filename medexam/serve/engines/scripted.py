@@ -28,11 +28,11 @@ from medexam.errors import (
 )
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import UnreadableError, decode, read_regular
-from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ReadBy, ToolCall
+from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ToolCall
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.contract import EngineInfo
-from medexam.serve.logprobs.tokens import Candidates, build_logprobs, build_reading
+from medexam.serve.logprobs import Candidates, build_logprobs
 from medexam.specs import parse_yaml
 
 ANY = "*"
@@ -106,54 +106,43 @@ class ScriptedEngine:
     @classmethod
     def from_file(cls, path: Path) -> Self:
         """Read the table from a YAML file; raises `SpecError` if it is not one."""
-        table = _read_table(path)
         try:
-            return cls(table, revision=_digest(table))
+            return cls(_read_table(path), revision=script_digest(path))
         except SpecError as error:
-            raise SpecError(f"{path}: {error}") from error
+            raise SpecError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
 
     async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the scripted reply to one dialogue, alone in a list."""
-        reply = self._reply_to(dialogue)
-        if reply.wait_s:
-            await asyncio.sleep(reply.wait_s)
-        return self._send(reply, dialogue)
-
-    def _send(self, reply: ScriptedReply, dialogue: Dialogue) -> list[Generation]:
+        self.dialogues.append(dialogue)
+        del self.dialogues[:-_KEPT]
+        messages = dialogue.turns or dialogue.messages
+        reply = self._find_reply(_last_words(messages), dialogue)
+        await asyncio.sleep(reply.wait_s)
         if reply.error is not None:
             raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
         if dialogue.continuations is not None:
-            return [self._read(dialogue.continuations, reply)]
-        messages = _turns(dialogue)
+            return [_read(dialogue.continuations, reply)]
         text = reply.text.removeprefix(dialogue.opening)
         finish_reason: str = reply.finish_reason
         if dialogue.choices:
-            text, finish_reason = _choose(text, dialogue.choices), "stop"
+            # The longest choice that the text begins with, else the first one.
+            opening, text, finish_reason = text.strip(), dialogue.choices[0], "stop"
+            begun = (choice for choice in dialogue.choices if opening.startswith(choice.strip()))
+            text = max(begun, key=len, default=text)
         text, stopped = cut_at_stop(text, dialogue.sampling.stop)
-        calls = [ToolCall(id=f"call_{i}", name=call.name, args=call.args) for i, call in enumerate(reply.tool_calls)]
         generation = Generation(
             reply=text,
             finish_reason="stop" if stopped else finish_reason,
             model="scripted",
-            prompt_tokens=_count_words(*(message["content"] for message in messages), dialogue.opening),
-            completion_tokens=_count_words(text),
-            tool_calls=tuple(calls),
+            prompt_tokens=sum(len(_words(turn["content"]).split()) for turn in messages)
+            + len(dialogue.opening.split()),
+            completion_tokens=len(text.split()),
+            tool_calls=tuple(
+                ToolCall(id=f"call_{place}", name=call.name, args=call.args)
+                for place, call in enumerate(reply.tool_calls)
+            ),
         )
         return [generation]
-
-    def _read(self, continuations: ContinuationRequest, reply: ScriptedReply) -> Generation:
-        if reply.logprobs is None or len(reply.logprobs) != len(continuations.texts):
-            raise LogprobsUnavailableError(
-                f"the script has no logprobs for {len(continuations.texts)} continuations; give one row for each"
-            )
-        # A token is its word's place in the order of first use, behind a prompt of one token.
-        words = {
-            word: place for place, word in enumerate(dict.fromkeys(" ".join(continuations.texts).split()), start=1)
-        }
-        paths = tuple(tuple(words[word] for word in text.split()) for text in continuations.texts)
-        method: ReadBy = "echo" if continuations.read_by == "auto" else continuations.read_by
-        reading = build_logprobs(Candidates((0,), paths), reply.logprobs, method, "scripted", computed=1)
-        return build_reading(reading, continuations.texts, "scripted")
 
     def info(self) -> EngineInfo:
         """Describe what really runs: a table."""
@@ -168,10 +157,7 @@ class ScriptedEngine:
     async def aclose(self) -> None:
         """Do nothing: there is nothing to release."""
 
-    def _reply_to(self, dialogue: Dialogue) -> ScriptedReply:
-        self.dialogues.append(dialogue)
-        del self.dialogues[:-_KEPT]
-        question = _last_words(_turns(dialogue))
+    def _find_reply(self, question: str, dialogue: Dialogue) -> ScriptedReply:
         if callable(self._replies):
             return _check_replies(question, self._replies(question, dialogue))[0]
         key = next((key for key in self._replies if key != ANY and key in question), ANY)
@@ -182,12 +168,18 @@ class ScriptedEngine:
         return next(self._replies[key])
 
 
-def _count_words(*texts: Any) -> int:
-    return sum(len(_words(text).split()) for text in texts)
-
-
-def _turns(dialogue: Dialogue) -> Sequence[Mapping[str, Any]]:
-    return dialogue.turns or dialogue.messages
+def _read(request: ContinuationRequest, reply: ScriptedReply) -> Generation:
+    if reply.logprobs is None or len(reply.logprobs) != len(request.texts):
+        raise LogprobsUnavailableError(
+            f"the script has no logprobs for {len(request.texts)} continuations; give one row for each"
+        )
+    # A token is its word's place in the order of first use, behind a prompt of one token.
+    words = {word: place for place, word in enumerate(dict.fromkeys(" ".join(request.texts).split()), start=1)}
+    paths = tuple(tuple(words[word] for word in text.split()) for text in request.texts)
+    method = "echo" if request.read_by == "auto" else request.read_by
+    return build_logprobs(
+        Candidates((0,), paths), reply.logprobs, method, "scripted", request.texts, "scripted", computed=1
+    )
 
 
 def _words(content: Any) -> str:
@@ -198,11 +190,11 @@ def _words(content: Any) -> str:
 
 def _last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the last user message; behind calls of tools, their results with what follows them."""
-    dialogue: list[tuple[str, str]] = [(message["role"], _words(message["content"])) for message in messages]
-    replies = [place for place, (role, _) in enumerate(dialogue) if role == "assistant"]
-    if not any(role == "tool" for role, _ in dialogue):
-        return next(words for role, words in reversed(dialogue) if role == "user")
-    return "\n".join(words for _, words in dialogue[replies[-1] :])
+    roles = [message["role"] for message in messages]
+    if "tool" not in roles:
+        return _words(next(message["content"] for message in reversed(messages) if message["role"] == "user"))
+    last_reply = max(place for place, role in enumerate(roles) if role == "assistant")
+    return "\n".join(_words(message["content"]) for message in messages[last_reply:])
 
 
 def _check_replies(key: str, replies: Any) -> list[ScriptedReply]:
@@ -215,33 +207,24 @@ def _check_replies(key: str, replies: Any) -> list[ScriptedReply]:
         raise SpecError(f"reply to {key[:80]!r}{f', {field}' if field else ''}: {fault['msg']}") from error
 
 
-def _choose(text: str, choices: Sequence[str]) -> str:
-    """Choose the longest choice that the text begins with, else the first one."""
-    words = text.strip()
-    return max((choice for choice in choices if words.startswith(choice.strip())), key=len, default=choices[0])
-
-
 def script_digest(path: Path) -> str:
-    """Hash what the script in a file says to 12 hexadecimal digits; raises `SpecError` if it cannot be read."""
-    return _digest(_read_table(path))
+    """Hash what the script in a file says to 12 hexadecimal digits; raises `SpecError` if it cannot be read.
 
-
-def _digest(table: Mapping[str, Any]) -> str:
+    Waits, and failures that may be over next time, are left out: answers do not depend on them.
+    """
+    lasting = {}
+    for key, replies in _read_table(path).items():
+        turns: list[Any] = []
+        for reply in replies if isinstance(replies, list) else [replies]:
+            if not isinstance(reply, dict):
+                turns.append(reply)
+            elif reply.get("error") in (None, "context"):
+                fields = {name: value for name, value in reply.items() if name != "wait_s"}
+                turns.append(fields["text"] if fields.keys() == {"text"} else fields)
+        if turns:
+            lasting[key] = turns[0] if len(turns) == 1 else turns
     # The order counts, so keys are not sorted: the first one that matches gives the reply.
-    lasting = {key: turns[0] if len(turns) == 1 else turns for key, one in table.items() if (turns := _lasting(one))}
     return hashlib.sha256(json.dumps(lasting, default=str).encode()).hexdigest()[:12]
-
-
-def _lasting(replies: Any) -> list[Any]:
-    """Leave out waits, and failures that may be over next time: answers do not depend on them."""
-    turns: list[Any] = []
-    for reply in replies if isinstance(replies, list) else [replies]:
-        if not isinstance(reply, dict):
-            turns.append(reply)
-        elif reply.get("error") in (None, "context"):
-            fields = {name: value for name, value in reply.items() if name != "wait_s"}
-            turns.append(fields["text"] if fields.keys() == {"text"} else fields)
-    return turns
 
 
 def _read_table(path: Path) -> dict[str, Any]:

@@ -12,10 +12,10 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
 from medexam.errors import (
     EndpointSilentError,
@@ -26,11 +26,12 @@ from medexam.errors import (
     UnsupportedFeatureError,
 )
 from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut
-from medexam.serve.chat_messages import TemplateRules, chat_fields, plain_text, put_pictures
+from medexam.model_identity import ModelIdentity
+from medexam.serve.chat_messages import chat_fields, plain_text, put_pictures
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
-from medexam.serve.engines.hosted import HostedEngine
+from medexam.serve.engines.hosted import HostedEngine, on_background_loop
 from medexam.serve.engines.litellm_calls import (
     OneReplyError,
     call_litellm,
@@ -41,10 +42,9 @@ from medexam.serve.engines.litellm_calls import (
     reading_reply,
 )
 from medexam.serve.engines.prompt_text import Renderer
-from medexam.serve.logprobs.tokens import TokenPath, build_reading
-from medexam.serve.logprobs.vllm import Tokenizer, read_continuations
+from medexam.serve.logprobs import read_continuations
 from medexam.serve.pool import Batcher, Server, ServerPool
-from medexam.serve.request_settings import RequestSettings
+from medexam.serve.request_settings import CHAT_ONLY, completion_fields
 from medexam.serve.thinking import CLOSED, CLOSING, append, find_thinking, whole_reply
 from medexam.text import writable
 
@@ -58,6 +58,8 @@ _SHORT = 128
 """Tokens of a short reply; longer ones differ so much in length that each is asked alone."""
 _GRAMMAR_TOKENS = 64
 """Room for a choice of several tokens; the grammar ends the reply."""
+_LENGTHS = ("min_tokens", "ignore_eos", "stop_token_ids")
+"""Fields that say how long a reply may be; a choice is as long as it is."""
 _TAIL = 24
 """Characters of a prompt that decide a choice's tokens if the opening words end with a line: more than any merge
 spans."""
@@ -69,10 +71,6 @@ _PLAIN_FIELDS = (
 )
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
 
-T = TypeVar("T")
-_Written = tuple[Generation, tuple[int, ...] | None]
-"""A completion and its tokens; None if the server does not return them."""
-
 
 class VLLMEngine(HostedEngine):
     """An engine of one model on its servers."""
@@ -80,62 +78,56 @@ class VLLMEngine(HostedEngine):
     def __init__(
         self,
         pool: ServerPool,
-        capabilities: Sequence[Capabilities],
-        renderer: Renderer | None,
-        tokenizer: Tokenizer | None = None,
-        settings: RequestSettings | None = None,
-        room: int = 0,
-        opens_thinking: bool = False,
+        honoured: Capabilities,
+        identity: ModelIdentity,
+        tokenizer: Renderer | None,
+        fields: Mapping[str, Any],
+        *,
+        thinks: bool | None,
+        room: int,
+        opens_thinking: bool,
     ) -> None:
-        """Ask the servers of a pool; `capabilities` is what was seen of each, and servers that join honour the same.
+        """Ask the servers of a pool; `honoured` is what all of them do, and servers that join honour the same.
 
-        `renderer` and `tokenizer` are None if the servers do not render or tokenise, `settings` are fields of every
-        request, `room` the tokens that a free reply may think beside its own budget. `opens_thinking`: the chat
-        template leaves a block of thinking open, which the reply fills.
+        `tokenizer` is None if the servers do not tokenise; it renders dialogues if they do. `fields` are those of every
+        request to the chat endpoint. `thinks`: whether the spec has the model think, and `room` are the tokens that a
+        free reply may think beside its own budget. `opens_thinking`: the chat template leaves a block of thinking open,
+        which the reply fills.
         """
         super().__init__(pool.limit)
-        self.pool, self.capabilities, self.renderer, self.tokenizer = pool, capabilities, renderer, tokenizer
-        self.settings = settings = settings or RequestSettings()
-        self.room, self.opens_thinking = room, opens_thinking
-        first = capabilities[0]
-        self.model = first.model
-        self._rules = TemplateRules(
-            system=all(server.system_turn for server in capabilities),
-            repeats=all(server.repeated_turns for server in capabilities),
-            empty_system=all(server.empty_system_turn for server in capabilities),
-        )
-        self._next_token = renderer is not None and all(server.guided_by == "prefill" for server in capabilities)
-        self._grammar = all(server.structured_outputs for server in capabilities)
-        thinks = renderer is not None and renderer.may_reason and settings.thinks is not False
-        self._writes_plainly = renderer is not None and not thinks and not settings.chat_only
+        self.pool, self.model, self._honoured, self._identity = pool, honoured.model, honoured, identity
+        self._tokenizer, self._renderer = tokenizer, tokenizer if honoured.renders else None
+        self._chat_settings, self._settings = dict(fields), completion_fields(fields)
+        self._room, self._opens_thinking = room, opens_thinking
+        reasons = self._renderer is None or (self._renderer.may_reason and thinks is not False)
+        self._writes_plainly = not reasons and not fields.keys() & CHAT_ONLY
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
         self._ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = {}
         """The end of a prompt and choices -> a token of each choice; None where they are no single tokens."""
         self._enforced, self._read = Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
-        self._lists = self._gives_several = all(server.is_vllm for server in capabilities)
+        self.shares_prompts = honoured.is_vllm
+        """Whether a request may hold several prompts and bring several replies to each."""
         batcher: Any = partial(Batcher, busy_at=lambda: pool.limit.value // 2)
-        self._choices: Batcher[str, list[_Written]] = batcher(self._complete, self._most_prompts)
-        self._replies: Batcher[str, list[_Written]] = batcher(
-            self._complete, lambda: min(self._most_prompts(), _MOST_REPLIES)
-        )
-        self._readings: Batcher[TokenPath, Any] = batcher(self._complete_tokens, self._most_prompts)
+        self._choices = batcher(self._complete, partial(self._most_prompts, _MOST_PROMPTS))
+        self._replies = batcher(self._complete, partial(self._most_prompts, _MOST_REPLIES))
+        self._readings = batcher(partial(self._complete, raw=True), partial(self._most_prompts, _MOST_PROMPTS))
 
-    def _most_prompts(self) -> int:
+    def _most_prompts(self, most: int) -> int:
         """Return how many prompts one request may hold."""
-        share = self.pool.limit.value // (_BATCHES * max(len(self.pool.active), 1))
-        return min(share, _MOST_PROMPTS) if self._lists else 1
+        share = self.pool.limit.value // (_BATCHES * max(len(self.pool.servers), 1))
+        return min(share, most) if self.shares_prompts else 1
 
     @property
     def supports_function_calling(self) -> bool:
-        """Whether all servers take tools, and say what their model calls."""
-        return all(server.takes_tools for server in self.capabilities)
+        """Whether the servers take tools, and say what their model calls."""
+        return bool(self._honoured.takes_tools)
 
     @property
     def supports_response_schema(self) -> bool:
-        """Whether all servers hold a reply to a JSON schema."""
-        return all(server.takes_schema for server in self.capabilities)
+        """Whether the servers hold a reply to a JSON schema."""
+        return bool(self._honoured.takes_schema)
 
     @property
     def supported_params(self) -> frozenset[str]:
@@ -143,51 +135,44 @@ class VLLMEngine(HostedEngine):
         formed = ("response_format",) if self.supports_response_schema else ()
         return frozenset((*_PLAIN_FIELDS, *formed, *(TOOL_PARAMS if self.supports_function_calling else ())))
 
-    @property
-    def shares_prompts(self) -> bool:
-        """Whether one request brings several replies to its prompt."""
-        return self._gives_several
-
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""
-        first = self.capabilities[0]
-        able = "prefill" if self._next_token else "structured_outputs" if self._grammar else None
-        contexts = [server.max_context for server in self.capabilities if server.max_context is not None]
-        versions = {server.server_version for server in self.capabilities if server.server_version}
-        unlimited = None if first.limit else UNLIMITED.format(first.endpoint)
+        honoured = self._honoured
+        unlimited = None if honoured.limit else UNLIMITED.format(honoured.endpoint)
         return EngineInfo(
             engine="vllm",
             model=self.model,
-            identity=first.identity,
-            endpoints=tuple(dict.fromkeys(server.endpoint.base for server in self.pool.ever)),
-            server_version=", ".join(sorted(versions)) or None,
-            max_context=min(contexts, default=None),
-            chat_template=self.renderer.template if self.renderer else None,
-            system_turn="kept" if self._rules.system else "merged",
-            guided_by=self._enforced.most_common(1)[0][0] if self._enforced else able,
+            identity=self._identity,
+            endpoints=tuple(self.pool.clients),
+            server_version=honoured.server_version,
+            max_context=honoured.max_context,
+            chat_template=self._renderer.template if self._renderer else None,
+            system_turn="kept" if honoured.system_turn else "merged",
+            guided_by=self._enforced.most_common(1)[0][0] if self._enforced else honoured.guided_by,
             details={
-                "source": first.source,
-                "sampling": first.sampling,
+                "source": honoured.source,
+                "sampling": honoured.sampling,
                 "warnings": [warning for warning in (unlimited, self.cut_warning) if warning],
-                **self._rules.details,
-                **({"open_thinking": CLOSED} if self.opens_thinking else {}),
+                **honoured.rules.details,
+                **({"open_thinking": CLOSED} if self._opens_thinking else {}),
                 **({"read_by": dict(self._read)} if self._read else {}),
             },
         )
 
-    async def compare(self) -> list[str]:
-        """Look again at each server; one that is silent shows no difference."""
-        for server in self.pool.active:
+    @on_background_loop
+    async def find_changes(self) -> list[str]:
+        """Look again at each server, as the contract says; one that is silent shows no difference."""
+        for base, server in list(self.pool.servers.items()):
             try:
-                if self.pool.check is not None:
-                    await self.pool.check(server.endpoint)
+                await self.pool.check(server.endpoint)
             except EndpointSilentError:
                 continue
             except EndpointUnreachableError as error:
-                return [f"{server.endpoint.base}: {error}"]
+                return [f"{base}: {error}"]
         return []
 
-    async def close(self) -> None:
+    @on_background_loop
+    async def aclose(self) -> None:
         """Close the connections."""
         await self.pool.close()
 
@@ -197,15 +182,13 @@ class VLLMEngine(HostedEngine):
             return await self._answer(dialogue)
         except OneReplyError:
             # A gateway that drops `n`: each reply is asked for by itself, under the seed that vLLM gives it.
-            self._gives_several = False
+            self.shares_prompts = False
         singles = (self._answer(dialogue.with_samples(1, number)) for number in range(dialogue.sampling.samples))
         return [reply for (reply,) in await asyncio.gather(*singles)]
 
     async def _answer(self, dialogue: Dialogue) -> list[Generation]:
-        sampling = dialogue.sampling
+        sampling, opening, choices = dialogue.sampling, dialogue.opening, dialogue.choices
         if dialogue.continuations is not None:
-            if dialogue.pictures or dialogue.turns is not None:
-                raise UnsupportedFeatureError("log-probabilities are read behind texts alone", feature="messages")
             return [await self._score(dialogue, dialogue.continuations)]
         if dialogue.plain:
             # The tokenizer writes what opens every text.
@@ -213,84 +196,85 @@ class VLLMEngine(HostedEngine):
             return await self._write(plain_text(dialogue), json.dumps(fields, sort_keys=True), sampling.max_tokens)
         if dialogue.turns is not None:
             return await self._chat(dialogue.turns, self._chat_fields(dialogue))
-        messages = self._rules.fit(dialogue.messages)
-        if dialogue.choices is not None and (dialogue.pictures or self.renderer is None):
-            return await self._choose_in_chat(
-                put_pictures(messages, dialogue.pictures), dialogue.opening, dialogue.choices, sampling
+        messages = self._honoured.rules.fit(dialogue.messages)
+        if choices is not None and (dialogue.pictures or self._renderer is None):
+            return await self._choose_in_chat(put_pictures(messages, dialogue.pictures), opening, choices, sampling)
+        if choices is not None:
+            return await self._choose(messages, opening, choices, sampling)
+        if dialogue.pictures and opening:
+            raise UnsupportedFeatureError(
+                "a reply to a picture cannot be made to continue given words, except by a choice", feature="messages"
             )
-        if dialogue.choices is not None:
-            return await self._choose(messages, dialogue.opening, dialogue.choices, sampling)
-        if dialogue.pictures:
-            if dialogue.opening:
-                raise UnsupportedFeatureError(
-                    "a reply to a picture cannot be made to continue given words, except by a choice",
-                    feature="messages",
-                )
-            return await self._chat(put_pictures(messages, dialogue.pictures), self._chat_fields(dialogue))
-        if dialogue.opening or (self._writes_plainly and not dialogue.fields):
-            prompt = await self._render(messages, dialogue.opening)
+        if opening or (self._writes_plainly and not dialogue.fields and not dialogue.pictures):
+            prompt = await self._render(messages, opening)
             others = json.dumps(self._chat_fields(dialogue), sort_keys=True) if dialogue.fields else None
             return await self._write(prompt, others or self._fields(sampling), sampling.max_tokens)
-        return await self._chat(messages, self._chat_fields(dialogue))
+        return await self._chat(put_pictures(messages, dialogue.pictures), self._chat_fields(dialogue))
 
     def _build_fields(self, sampling: Sampling, *, choosing: bool = False) -> str:
         """Build the fields of a completions request as JSON; those of a choice say nothing of its length."""
-        settings = self.settings
-        fields = {**sampling.drawing(), **settings.choosing} if choosing else {**sampling.fields(), **settings.sampling}
-        return json.dumps({**self.capabilities[0].neutral, **fields, **_several(sampling)}, sort_keys=True)
+        own = {name: value for name, value in self._settings.items() if not choosing or name not in _LENGTHS}
+        fields = {**(sampling.drawing() if choosing else sampling.fields()), **own, **_several(sampling)}
+        return json.dumps({**self._honoured.neutral, **fields}, sort_keys=True)
 
     def _chat_fields(self, dialogue: Dialogue) -> dict[str, Any]:
         """Build the fields of a request to the chat endpoint."""
-        fields = chat_fields(dialogue) | self.settings.sampling | _several(dialogue.sampling)
-        fields = self.capabilities[0].neutral | fields
-        return fields | {name: fields[name] + self.room for name in LIMITS if self.room and name in fields}
+        fields = chat_fields(dialogue) | self._settings | _several(dialogue.sampling)
+        fields = self._honoured.neutral | fields
+        return fields | {name: fields[name] + self._room for name in LIMITS if self._room and name in fields}
 
     async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
         """Render the prompt's text; `choosing`: something is chosen or read behind it, so no thought is left open.
 
         A template would trim the opening words, so they are appended.
         """
-        if self.renderer is None:
+        if self._renderer is None:
             raise UnsupportedFeatureError(
                 "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
                 feature="messages",
             )
-        return append(await self.renderer.render(messages), prefill, choosing=choosing)
+        return append(await self._renderer.render(messages), prefill, choosing=choosing)
 
     async def _score(self, dialogue: Dialogue, request: ContinuationRequest) -> Generation:
-        if self.tokenizer is None:
+        if dialogue.pictures or dialogue.turns is not None:
+            raise UnsupportedFeatureError("log-probabilities are read behind texts alone", feature="messages")
+        if self._tokenizer is None:
             raise LogprobsUnavailableError(
                 "the server does not tokenise, so it is unknown which tokens its log-probabilities belong to; "
                 "serve the model with vLLM, or use the embedded engine"
             )
-        if request.template and self.renderer is None:
+        if request.template and self._renderer is None:
             raise LogprobsUnavailableError(
                 "the server does not render its chat template exactly; set program.chat_template to false"
             )
-        messages = self._rules.fit(dialogue.messages)
-        rendered = request.template
-        prompt = await self._render(messages, dialogue.opening, choosing=True) if rendered else plain_text(dialogue)
-        methods = frozenset.intersection(*(server.reads for server in self.capabilities))
-        echo = max(server.echo_logprobs or 0 for server in self.capabilities)
-        reading = await read_continuations(self._readings.submit, self.tokenizer, methods, prompt, request, echo)
-        self._read[reading.read_by] += 1
-        return build_reading(reading, request.texts, self.model)
+        messages = self._honoured.rules.fit(dialogue.messages)
+        rendered = await self._render(messages, dialogue.opening, choosing=True) if request.template else None
+        prompt = plain_text(dialogue) if rendered is None else rendered
+        methods, alternatives = self._honoured.reads, self._honoured.echo_logprobs or 0
+        submit, tokens = self._readings.submit, self._tokenizer.tokens
+        reply = await read_continuations(submit, tokens, methods, prompt, request, alternatives, self.model)
+        assert reply.reading is not None  # noqa: S101 - it is what was asked for
+        self._read[reply.reading.read_by] += 1
+        return reply
 
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], sampling: Sampling
     ) -> list[Generation]:
         """Ask for replies that are choices behind `prefill`: the next token, or else by a grammar."""
         prompt = await self._render(messages, prefill, choosing=True)
-        ids = await self._find_ids(prompt, prefill, choices) if self._next_token else None
+        ids = await self._find_ids(prompt, prefill, choices) if self._honoured.guided_by == "prefill" else None
         if ids is None:
             self._check_grammar(choices)
         body = self._choice_body(self._fields(sampling, choosing=True), choices, ids)
         replies = await self._choices.submit(body, prompt)
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
-        return [
-            replace(_read_choice(generation, tokens, choices, ids), finish_reason="stop")
-            for generation, tokens in replies
-        ]
+        by_token, chosen = dict(zip(ids or (), choices, strict=False)), []
+        for generation, tokens in replies:
+            is_told = bool(by_token and tokens)
+            choice = by_token.get(tokens[0]) if is_told else None
+            one = become_choice(generation, choice) if choice else _strip(generation, "", () if is_told else choices)
+            chosen.append(replace(one, finish_reason="stop"))
+        return chosen
 
     # A run has as many bodies as numbers of options.
     def _build_choice_body(self, fields: str, choices: tuple[str, ...], ids: tuple[int, ...] | None) -> str:
@@ -306,19 +290,17 @@ class VLLMEngine(HostedEngine):
 
         It depends on the last characters of the prompt alone, so each ending is looked at once.
         """
-        assert self.renderer is not None  # noqa: S101
+        assert self._renderer is not None  # noqa: S101
         ending = prefill.rpartition("\n")[2] or prompt[-_TAIL:]
         if (ending, choices) not in self._ids:
-            prefix, ids = await self.renderer.tokens(ending), list[int]()
-            for choice in choices:
-                tokens = await self.renderer.tokens(ending + choice)
-                # Other tokens before the last one: the choice has merged with the end of the prompt, which as it is
-                # sent ends in other tokens.
-                if tokens[:-1] == prefix and tokens[-1] not in ids:
-                    ids.append(tokens[-1])
+            prefix = await self._renderer.tokens(ending)
+            wholes = [await self._renderer.tokens(ending + choice) for choice in choices]
+            # Other tokens before the last one: the choice has merged with the end of the prompt, which as it is sent
+            # ends in other tokens.
+            ids = tuple(dict.fromkeys(tokens[-1] for tokens in wholes if tokens[:-1] == prefix))
             if len(self._ids) >= _MOST_ENDINGS:
                 self._ids.clear()
-            self._ids[ending, choices] = tuple(ids) if len(ids) == len(choices) else None
+            self._ids[ending, choices] = ids if len(ids) == len(choices) else None
         return self._ids[ending, choices]
 
     async def _choose_in_chat(
@@ -330,14 +312,11 @@ class VLLMEngine(HostedEngine):
         fields = {**json.loads(self._fields(sampling, choosing=True)), "structured_outputs": {"regex": pattern}}
         generations = await self._chat(messages, fields)
         self._enforced["structured_outputs"] += 1
-        return [
-            generation if generation.withheld else _strip(generation, prefill, choices) for generation in generations
-        ]
+        return [one if one.withheld else _strip(one, prefill, choices) for one in generations]
 
     def _check_grammar(self, choices: Sequence[str]) -> None:
-        if not self._grammar:
-            refusals = (server.refusals.get("structured_outputs") for server in self.capabilities)
-            refusal = next(filter(None, refusals), None)
+        if not self._honoured.structured_outputs:
+            refusal = self._honoured.refusals.get("structured_outputs")
             behaviour = "ignores structured_outputs" if refusal is None else f"refuses structured_outputs: {refusal}"
             raise UnsupportedFeatureError(
                 f"the choices {list(choices)} are not single tokens, and the server {behaviour}",
@@ -345,7 +324,7 @@ class VLLMEngine(HostedEngine):
             )
 
     async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Generation]:
-        body = rename_limit({**self.settings.chat, **fields}, self.capabilities[0].limit)
+        body = rename_limit({**self._chat_settings, **fields}, self._honoured.limit)
         samples = body.get("n", 1)
 
         async def send(server: Server) -> list[Generation]:
@@ -366,16 +345,16 @@ class VLLMEngine(HostedEngine):
         if thinking is None:
             text = generation.words
             # A parser that found nothing to tell apart leaves an answer, which is neither cut nor closes a block.
-            opened = self.opens_thinking and (is_cut(generation.finish_reason) or CLOSING in text)
+            opened = self._opens_thinking and (is_cut(generation.finish_reason) or CLOSING in text)
             block = find_thinking(text, opened=opened)
             if block is None:
                 return generation
             thinking, reply = block[0], whole_reply(text, opened=opened)
             source = generation.source if reply == text else None
             generation = replace(generation, reply=reply, text=None, source=source)
-        if generation.thinking_tokens or self.tokenizer is None:
+        if generation.thinking_tokens or self._tokenizer is None:
             return generation
-        return replace(generation, thinking_tokens=len(await self.tokenizer.tokens(thinking)))
+        return replace(generation, thinking_tokens=len(await self._tokenizer.tokens(thinking)))
 
     async def _write(self, prompt: str, fields: str, max_tokens: int | None) -> list[Generation]:
         """Write free replies to a prompt; `fields` is JSON."""
@@ -385,49 +364,40 @@ class VLLMEngine(HostedEngine):
             (replies,) = await self._complete(fields, [prompt])
         return [generation for generation, _ in replies]
 
-    async def _complete(self, body: str, prompts: list[str]) -> list[list[_Written]]:
-        """Send one request for the replies to all of these prompts; `body` is JSON."""
-        fields = {"add_special_tokens": False, **json.loads(body)}
-        samples = fields.get("n", 1)
-        try:
-            raw = await self._post(prompts, fields, len(prompts) * samples)
-        except OneReplyError:
-            return await self._apart(partial(self._complete, body), prompts)
-        return [raw[start : start + samples] for start in range(0, len(raw), samples)]
+    async def _complete(self, body: str, prompts: list[Any], *, raw: bool = False) -> list[Any]:
+        """Ask for completions of all of these prompts in one request, and return those of each; `body` is JSON.
 
-    async def _complete_tokens(self, body: str, prompts: list[TokenPath]) -> list[dict[str, Any]]:
-        """Read what is told of prompts of token ids, in their order."""
-        fields = {"return_tokens_as_token_ids": True, **json.loads(body)}
-        try:
-            return await self._post([list(prompt) for prompt in prompts], fields, len(prompts), raw=True)
-        except OneReplyError:
-            return await self._apart(partial(self._complete_tokens, body), prompts)
-
-    async def _apart(self, complete: Callable[[list[Any]], Awaitable[list[T]]], prompts: list[Any]) -> list[T]:
-        """Complete each of several prompts by itself, as behind a gateway that drops all prompts but the first."""
-        if len(prompts) == 1:
-            raise OneReplyError("the server ignores n", feature="n")
-        # Of two prompts one reply may have been lost on its way.
-        self._lists = self._lists and len(prompts) == 2
-        return [reply for (reply,) in await asyncio.gather(*(complete([prompt]) for prompt in prompts))]
-
-    async def _post(self, prompts: list[Any], fields: dict[str, Any], expected: int, *, raw: bool = False) -> list[Any]:
-        """Ask for completions, whose choices are returned as they came if `raw`; a reply that lacks some is asked for
-        again.
+        A completion is a reply and its tokens, None if the server does not return them. With `raw`, prompts are tokens,
+        and each has one completion, as it came. A reply that lacks some is asked for again.
         """
-        model, body = f"text-completion-openai/{self.model}", {"return_token_ids": True, **fields}
+        options = {"return_tokens_as_token_ids": True} if raw else {"add_special_tokens": False}
+        fields = {"return_token_ids": True, **options, **json.loads(body)}
+        samples = fields.get("n", 1)
+        expected = len(prompts) * samples
         # Servers that take no list of prompts take one as it is.
-        prompt = prompts[0] if len(prompts) == 1 and isinstance(prompts[0], str) else prompts
+        prompt = prompts[0] if len(prompts) == 1 and not raw else [list(one) if raw else one for one in prompts]
 
         async def send(server: Server) -> list[Any]:
-            call: Any = {"prompt": prompt, "extra_body": body, "timeout_s": self.pool.timeout_s}
+            model = f"text-completion-openai/{self.model}"
+            call: Any = {"prompt": prompt, "extra_body": fields, "timeout_s": self.pool.timeout_s}
             reply = await call_litellm("atext_completion", model, own=True, **call, **server.connection)
             with reading_reply():
                 check_several(reply, len(prompts), expected)
                 choices = _order_choices(reply, expected)
                 return choices if raw else _read_completions(reply, choices, self.model, len(prompts))
 
-        return await self.pool.call(send, weight=expected)
+        try:
+            completions = await self.pool.call(send, weight=expected)
+        except OneReplyError:
+            if len(prompts) == 1:
+                raise
+            # A gateway that drops all prompts but the first. Of two prompts one reply may have been lost on its way.
+            self.shares_prompts = self.shares_prompts and len(prompts) == 2
+            singles = (self._complete(body, [prompt], raw=raw) for prompt in prompts)
+            return [completion for (completion,) in await asyncio.gather(*singles)]
+        if raw:
+            return completions
+        return [completions[start : start + samples] for start in range(0, expected, samples)]
 
 
 def _several(sampling: Sampling) -> dict[str, int]:
@@ -446,51 +416,32 @@ def _order_choices(raw: Mapping[str, Any], expected: int) -> list[dict[str, Any]
 
 def _read_completions(
     raw: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], model: str, prompts: int
-) -> list[_Written]:
-    """Read the replies to `prompts` prompts, as many to each; raises `TypeError` for a part of another type than the
-    protocol's.
+) -> list[tuple[Generation, list[int] | None]]:
+    """Read the replies to `prompts` prompts, as many to each, and their tokens; raises `TypeError` for a part of
+    another type than the protocol's.
 
     Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. What is
     counted for several replies to one prompt is counted with the first.
     """
-    samples, replies = len(choices) // prompts, list[_Written]()
-    totals = read_usage(raw.get("usage"), wrote=any(map(_text, choices))) if prompts == 1 else {}
+    samples, replies = len(choices) // prompts, list[tuple[Generation, list[int] | None]]()
+    totals = read_usage(raw.get("usage"), wrote=any(choice["text"] for choice in choices)) if prompts == 1 else {}
+    name = writable(str(raw.get("model") or model))
     for place, choice in enumerate(choices):
-        text, tokens, prompt = _text(choice), _listed(choice, "token_ids"), _listed(choice, "prompt_token_ids")
-        first = place % samples == 0
+        text, tokens, prompt = choice["text"], choice.get("token_ids"), choice.get("prompt_token_ids")
+        for ids in (tokens, prompt):
+            if ids is not None and not (isinstance(ids, list) and {*map(type, ids)} <= {int}):
+                raise TypeError("token ids that are no list of whole numbers")
+        if not isinstance(text, str):
+            raise TypeError(f"a text of type {type(text).__name__}")
+        is_first = place % samples == 0
+        counts: tuple[int | None, int | None] = (0, 0) if totals else (None, None)
         if tokens is not None and prompt is not None:
-            counts: tuple[int | None, int | None] = (len(prompt) if first else 0, len(tokens))
-        elif first:
+            counts = (len(prompt) if is_first else 0, len(tokens))
+        elif is_first:
             counts = totals.get("prompt_tokens"), totals.get("completion_tokens")
-        else:
-            counts = (0, 0) if totals else (None, None)
-        name, reason = writable(str(raw.get("model") or model)), check_ending(choice.get("finish_reason")) or "stop"
-        replies.append((Generation(writable(text), reason, name, *counts), None if tokens is None else tuple(tokens)))
+        reason = check_ending(choice.get("finish_reason")) or "stop"
+        replies.append((Generation(writable(text), reason, name, *counts), tokens))
     return replies
-
-
-def _text(choice: Mapping[str, Any]) -> str:
-    text = choice["text"]
-    if not isinstance(text, str):
-        raise TypeError(f"a text of type {type(text).__name__}")
-    return text
-
-
-def _listed(choice: Mapping[str, Any], name: str) -> list[int] | None:
-    ids = choice.get(name)
-    if ids is not None and not (isinstance(ids, list) and {*map(type, ids)} <= {int}):
-        raise TypeError(f"{name} that is no list of whole numbers")
-    return ids
-
-
-def _read_choice(
-    generation: Generation, tokens: Sequence[int] | None, choices: Sequence[str], ids: Sequence[int] | None
-) -> Generation:
-    """Return the reply as the choice that it is; `ids` are the choices' tokens, None if one of them is several."""
-    if ids is None or not tokens:
-        return _strip(generation, "", choices)
-    choice = dict(zip(ids, choices, strict=True)).get(tokens[0])
-    return become_choice(generation, choice) if choice else _strip(generation, "", ())
 
 
 def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Generation:
@@ -498,12 +449,12 @@ def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Gene
     none.
     """
     text = generation.words
-    if text.startswith(prefill):
-        text = text[len(prefill) :]
-        matches = [choice for choice in choices if choice == text] or [c for c in choices if c.strip() == text.strip()]
-        if matches:
-            return become_choice(generation, matches[0])
-    raise ProviderError(f"the server replied {generation.words!r}, which is not {prefill!r} and one of {list(choices)}")
+    rest = text.removeprefix(prefill) if text.startswith(prefill) else None
+    matches = [choice for choice in choices if rest is not None and choice.strip() == rest.strip()]
+    choice = rest if rest in choices else next(iter(matches), None)
+    if choice is None:
+        raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
+    return become_choice(generation, choice)
 
 
 def become_choice(generation: Generation, choice: str) -> Generation:

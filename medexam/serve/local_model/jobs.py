@@ -18,14 +18,12 @@ from medexam.errors import ContextLengthError, InvalidRequestError
 from medexam.model_calls import ContinuationRequest, Generation, Sampling
 from medexam.serve.chat_messages import cut_at_stop
 from medexam.serve.local_model.model import LocalModel
-from medexam.serve.logprobs.tokens import (
+from medexam.serve.logprobs import (
     Candidates,
     TokenPath,
     build_logprobs,
-    build_reading,
     choose_method,
     common_opening,
-    count_computed,
     split_tokens,
 )
 from medexam.serve.thinking import find_thinking, is_open, whole_reply
@@ -115,9 +113,8 @@ def score_texts(model: LocalModel, text: str, request: ContinuationRequest) -> R
         for (place, tokens), row in zip(candidates.forks.items(), logits, strict=True):
             logprobs = row[list(tokens)].double() - row.logsumexp(-1).double()
             values[place] = dict(zip(tokens, logprobs.tolist(), strict=True))
-        computed = count_computed(candidates, method)
-        reading = build_logprobs(candidates, candidates.spell(values), method, why, computed)
-        return [build_reading(reading, request.texts, model.label)]
+        rows = [[values[path[:depth]][token] for depth, token in enumerate(path)] for path in candidates.paths]
+        return [build_logprobs(candidates, rows, method, why, request.texts, model.label)]
 
     return ReadJob(candidates, candidates.forks, finish)
 

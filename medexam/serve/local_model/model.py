@@ -17,7 +17,7 @@ from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import Weights, pick_device, pick_dtype, smollm2_folder
-from medexam.serve.request_settings import check_switches, other_settings, template_settings
+from medexam.serve.request_settings import check_switches, switch_variants, template_settings
 from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
 
@@ -150,11 +150,11 @@ class LocalModel:
 
     def _check_settings(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that the chat template has no words for."""
-        changes = {}
-        for name, other_key in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
-            settings = template_settings(spec.model_copy(update={other_key: None}))
-            hello = [{"role": "user", "content": "Hello"}]
-            changes[name] = self._render(hello, settings) != self._render(hello, other_settings(settings))
+        turns = [{"role": "user", "content": "Hello"}]
+        changes = {
+            name: self._render(turns, settings) != self._render(turns, turned)
+            for name, (settings, turned) in switch_variants(spec).items()
+        }
         check_switches(spec, self.label, changes=changes, may_reason=may_reason(self.tokenizer.chat_template))
 
     def _render(self, messages: list[ChatMessage], settings: Mapping[str, Any] | None = None) -> str:

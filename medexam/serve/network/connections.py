@@ -14,13 +14,14 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import httpx
+from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
 
 from medexam.errors import SpecError
 from medexam.event_loop import background_loop
@@ -36,11 +37,6 @@ _MOST_BYTES = 64 * 2**20
 """What one reply may hold: log-probabilities of several hundred prompts are a tenth of it."""
 _LOST_S = 30
 """Seconds after which a connection to a machine that says nothing counts as lost."""
-_LIMITS = httpx.Limits(
-    max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S
-)
-_UNCOMPRESSED = {"Accept-Encoding": "identity"}
-"""A compressed reply can be a thousand times as large as what is received of it."""
 _CAUSES = 10
 """How many causes of an error are looked at."""
 _REPLIES: ContextVar[list[httpx.Response] | None] = ContextVar("replies", default=None)
@@ -64,41 +60,11 @@ async def keep_reply(response: httpx.Response) -> None:
         replies.append(response)
 
 
-def _open_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Open a socket whose connection ends `_LOST_S` after the other machine lost its power or network.
-
-    Such a machine says nothing, and a call would wait for its timeout, ten minutes by default.
-    """
-    opened = socket.socket(*address[:3])
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if sys.platform == "linux":
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _LOST_S // 3)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _LOST_S // 6)
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _LOST_S * 1000)
-    return opened
-
-
-class _PatientClient(httpx.AsyncClient):
-    """A client whose timeout for reading holds for a whole reply too, however steadily its bytes drip in."""
-
-    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; raises `httpx.ReadTimeout` where the reply is not whole in time."""
-        try:
-            async with asyncio.timeout(request.extensions["timeout"]["read"]):
-                return await super().send(request, **options)
-        except TimeoutError:
-            raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
-        except aiohttp.ClientError as error:
-            # The transport below httpx has errors of its own for replies that are no HTTP.
-            raise httpx.RemoteProtocolError(str(error), request=request) from error
-
-
 class _BoundedStream(httpx.AsyncByteStream):
     """The bytes of a reply, up to `_MOST_BYTES`."""
 
     def __init__(self, stream: httpx.AsyncByteStream, request: httpx.Request) -> None:
-        self._stream = stream
-        self._request = request
+        self._stream, self._request = stream, request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         received = 0
@@ -113,62 +79,89 @@ class _BoundedStream(httpx.AsyncByteStream):
         await self._stream.aclose()
 
 
-def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
-    """Open a plain HTTP client that sends the endpoint's key.
+async def _bound(response: httpx.Response) -> None:
+    """Limit what is read of a reply; raises `httpx.RemoteProtocolError` if it is compressed.
 
-    It carries a thousand calls at a time, and the time of one does not grow with those that are under way. Raises
-    `SpecError` for a CA bundle that cannot be read.
+    A compressed reply can be a thousand times as large as what is received of it.
     """
-    from aiohttp import ClientSession, TCPConnector
-    from httpx_aiohttp import AiohttpTransport, HttpxAiohttpClient
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise httpx.RemoteProtocolError(
+            f"the reply is compressed ({encoding}), which was not asked for", request=response.request
+        )
+    response.stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), response.request)
 
-    class Client(_PatientClient, HttpxAiohttpClient):
-        """The connections of aiohttp, with a timeout for the whole reply."""
 
-        def _init_transport(self, *_: Any, **settings: Any) -> httpx.AsyncBaseTransport:
-            def open_session() -> ClientSession:
-                return ClientSession(
-                    connector=TCPConnector(
-                        limit=MOST_CONNECTIONS,
-                        keepalive_timeout=_KEEP_ALIVE_S,
-                        ssl=settings["verify"],
-                        socket_factory=_open_socket,
-                    )
-                )
+class _Client(HttpxAiohttpClient):
+    """The connections of aiohttp: a thousand calls at a time, and the time of one does not grow with the others.
 
-            return AiohttpTransport(settings["verify"], client=open_session)
+    Its timeout for reading holds for a whole reply too, however steadily the bytes drip in.
+    """
 
-    return Client(
-        headers={**endpoint.headers, **_UNCOMPRESSED},
+    def _init_transport(self, *_: Any, **settings: Any) -> httpx.AsyncBaseTransport:
+        # A session belongs to the loop that first asks.
+        def open_session() -> aiohttp.ClientSession:
+            connector = aiohttp.TCPConnector(
+                limit=MOST_CONNECTIONS,
+                keepalive_timeout=_KEEP_ALIVE_S,
+                ssl=settings["verify"],
+                socket_factory=_open_socket,
+            )
+            return aiohttp.ClientSession(connector=connector)
+
+        return AiohttpTransport(settings["verify"], client=open_session)
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request; raises `httpx.ReadTimeout` where the reply is not whole in time."""
+        try:
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                return await super().send(request, **options)
+        except TimeoutError:
+            raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
+        except aiohttp.ClientError as error:
+            # The transport below httpx has errors of its own for replies that are no HTTP.
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
+
+
+def _open_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Open a socket whose connection ends `_LOST_S` after the other machine lost its power or network.
+
+    Such a machine says nothing, and a call would wait for its timeout, ten minutes by default.
+    """
+    opened = socket.socket(*address[:3])
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        set_option = partial(opened.setsockopt, socket.IPPROTO_TCP)
+        set_option(socket.TCP_KEEPIDLE, _LOST_S // 3)
+        set_option(socket.TCP_KEEPINTVL, _LOST_S // 6)
+        set_option(socket.TCP_USER_TIMEOUT, _LOST_S * 1000)
+    return opened
+
+
+def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
+    """Open a plain HTTP client that sends the endpoint's key; raises `SpecError` for a CA bundle that cannot be
+    read.
+    """
+    return _Client(
+        headers={"Authorization": f"Bearer {endpoint.key}", "Accept-Encoding": "identity"},
         # Waiting for one of this client's own connections is no fault of the server's.
         timeout=httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
         verify=_trust(endpoint.ca_bundle),
-        limits=_LIMITS,
         follow_redirects=False,
         trust_env=not _is_loopback(endpoint),
         event_hooks={"response": [_bound, keep_reply]},
     )
 
 
-def open_model_client(endpoint: Endpoint, timeout_s: float) -> tuple[Any, httpx.AsyncClient]:
-    """Open an `AsyncOpenAI` for one endpoint, which litellm uses instead of its own, and return also its connections.
-
-    It belongs to the network loop.
-
-    Raises `SpecError` for a CA bundle that cannot be read.
-    """
+def open_model_client(endpoint: Endpoint, http: httpx.AsyncClient) -> Any:
+    """Open an `AsyncOpenAI` over these connections, which litellm uses instead of its own, on the network loop."""
     from openai import AsyncOpenAI
 
-    http_client = open_client(endpoint, timeout_s)
     client = AsyncOpenAI(
-        base_url=endpoint.base,
-        api_key=endpoint.key,
-        max_retries=0,
-        timeout=http_client.timeout,
-        http_client=http_client,
+        base_url=endpoint.base, api_key=endpoint.key, max_retries=0, timeout=http.timeout, http_client=http
     )
     background_loop().close_at_exit(client)
-    return client, http_client
+    return client
 
 
 @cache
@@ -192,14 +185,15 @@ def _trust(ca_bundle: Path | None) -> ssl.SSLContext:
 
 
 def redirect_fault(response: httpx.Response) -> str | None:
-    """Describe a reply that points elsewhere; None for any other."""
+    """Describe a reply that points elsewhere, without what could be secret in an address; None for any other."""
     if not response.has_redirect_location:
         return None
     address = str(response.request.url)
-    target = urljoin(address, response.headers["location"])
-    place = "" if urlsplit(address).netloc == urlsplit(target).netloc else " on another host"
+    here, there = urlsplit(address), urlsplit(urljoin(address, response.headers["location"]))
+    place = "" if here.netloc == there.netloc else " on another host"
+    bare = [f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" for parts in (here, there)]
     return (
-        f"{_bare(address)} redirects to {_bare(target)}{place}, and redirects are not followed; "
+        f"{bare[0]} redirects to {bare[1]}{place}, and redirects are not followed; "
         "write the address that is meant in model.endpoints"
     )
 
@@ -227,19 +221,3 @@ def _is_loopback(endpoint: Endpoint) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-async def _bound(response: httpx.Response) -> None:
-    """Limit what is read of a reply; raises `httpx.RemoteProtocolError` if it is compressed."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise httpx.RemoteProtocolError(
-            f"the reply is compressed ({encoding}), which was not asked for", request=response.request
-        )
-    response.stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), response.request)
-
-
-def _bare(address: str) -> str:
-    """Strip an address of what could be secret in it: user, password and query."""
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

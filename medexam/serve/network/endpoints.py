@@ -7,7 +7,7 @@ addresses and keys; it opens no connection.
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from medexam.errors import SpecError
 from medexam.serve.network.keys import read_key_file, read_key_variable
@@ -17,6 +17,7 @@ NO_KEY = "EMPTY"
 
 _VERSION = re.compile(r"v\d+(alpha|beta)?\d*")
 """A part of a path that names a version of an API."""
+_TAILS = ("/chat/completions", "/completions", "/models")
 _EXAMPLE = "write it as http://127.0.0.1:8000/v1"
 
 
@@ -36,11 +37,6 @@ class Endpoint:
         """The server itself, where `/version` and `/tokenize` are."""
         return self.base.removesuffix("/v1")
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers that a plain HTTP client sends."""
-        return {"Authorization": f"Bearer {self.key}"}
-
 
 def normalise_address(address: str) -> str:
     """Complete an address: `host:8000`, `http://host:8000/` and `http://host:8000/v1` all become the last; raises
@@ -49,8 +45,18 @@ def normalise_address(address: str) -> str:
     A path of one's own before `/v1`, as gateways have, is kept. So is a path with another version, such as
     `/v1beta/openai` or `/api/paas/v4`, as it is.
     """
+    import httpx
+
     text = address.strip()
-    parts = _split(text if "://" in text else f"http://{text}", address)
+    text = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(text)
+        _ = parts.port, httpx.URL(text)
+    except (ValueError, httpx.InvalidURL):
+        # Not repeated: the text after the colon may be a password.
+        raise SpecError(f"an endpoint is not an address, or its port is not a number; {_EXAMPLE}") from None
+    if not parts.hostname or any(c.isspace() for c in text):
+        raise SpecError(f"endpoint {address!r} is not the address of a server; {_EXAMPLE}")
     if parts.scheme not in ("http", "https"):
         raise SpecError(f"endpoint {address!r}: only http and https are supported; {_EXAMPLE}")
     if "@" in parts.netloc:
@@ -61,7 +67,7 @@ def normalise_address(address: str) -> str:
     if parts.query or parts.fragment:
         raise SpecError(f"endpoint {address!r}: an address has no '?' or '#'; {_EXAMPLE}")
     path = parts.path.rstrip("/")
-    for tail in ("/chat/completions", "/completions", "/models"):
+    for tail in _TAILS:
         path = path.removesuffix(tail)
     if not any(_VERSION.fullmatch(part) for part in path.split("/")):
         path += "/v1"
@@ -74,26 +80,11 @@ def read_api_key(variable: str | None, usual: str | None = None, *, file: Path |
     Raises `SpecError` if the spec names one that cannot be used.
     """
     if file is not None:
-        return read_key_file(file.expanduser())
+        return read_key_file(file)
     if variable is None:
         return read_key_variable(usual) if usual else None
-    key = read_key_variable(variable)
-    if key is None:
+    if (key := read_key_variable(variable)) is None:
         # A key that was written instead of a name is not shown: names are in capitals, as a rule.
         name = variable if variable.isupper() else "an environment variable"
         raise SpecError(f"model.api_key_env names {name}, and that environment variable is not set")
     return key
-
-
-def _split(text: str, address: str) -> SplitResult:
-    import httpx
-
-    try:
-        parts = urlsplit(text)
-        _ = parts.port, httpx.URL(text)
-    except (ValueError, httpx.InvalidURL):
-        # Not repeated: the text after the colon may be a password.
-        raise SpecError(f"an endpoint is not an address, or its port is not a number; {_EXAMPLE}") from None
-    if not parts.hostname or any(c.isspace() for c in text):
-        raise SpecError(f"endpoint {address!r} is not the address of a server; {_EXAMPLE}")
-    return parts

@@ -1,18 +1,16 @@
-"""What an HTTP reply of a server says: its JSON object, or its fault.
-
-Statuses alone do not tell: the same HTTP 400 means a wrong key at one provider and a filter at another. Each wording
-below is from the named API's documentation or its users' reports. This module knows HTTP, errors and words; what is
-asked is its callers' business.
-"""
+"""What an HTTP reply of a server says: its JSON object, or its fault. What is asked is its callers' business."""
 
 import math
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import httpx
+import yaml
 
 from medexam.errors import (
     AuthError,
@@ -40,45 +38,21 @@ _BY_STATUS: dict[int, type[CallError]] = {
     429: RateLimitError,
 }
 """HTTP status -> error; of the others, those from 500 on are server errors."""
-_TOO_LONG = re.compile(
-    r"context[_ ]length[_ ]exceeded|maximum (context|model) length|max_model_len"  # OpenAI, vLLM
-    r"|too large for model with \d+ maximum context"  # Mistral
-    r"|when context the overflows|number of tokens to keep from the initial prompt"  # LM Studio
-    r"|exceeds? (the (available|model'?s?) )?context|context (size|window) (has been )?exceeded"  # llama.cpp, LM Studio
-    r"|prompt is too long: \d+ tokens|input is too long for requested model"  # Anthropic, Bedrock
-    r"|input token count .{0,20}exceeds the maximum"  # Gemini
-    r"|too many tokens: total",  # Cohere
-    re.IGNORECASE,
-)
-_FILTERED = re.compile(
-    r"\bcontent_filter(ed)?\b|ResponsibleAIPolicyViolation|content management policy"  # Azure, OpenAI
-    r"|\binvalid_prompt\b|content_policy_violation|violating (our|the) usage policy"  # OpenAI
-    r"|blocked by content filtering policy|guardrail_intervened"  # Anthropic, Bedrock
-    r"|[\"']flagged_input[\"']|[\"']reasons[\"']: \[|(input|prompt|request) (was|were|has been) flagged"  # OpenRouter
-    r"|data_?inspection_?failed|content exists risk|violates usage guidelines"  # DashScope, DeepSeek, xAI
-    r"|\bcontentFilter\b|considered high risk|PROHIBITED_CONTENT",  # Zhipu, Moonshot, Gemini
-    re.IGNORECASE,
-)
-"""No provider says it by a status of its own: it comes as 400, 403, 422, 451 and 500."""
-_NO_MONEY = re.compile(
-    r"insufficient_quota|exceeded your current quota"  # OpenAI, Gemini
-    r"|credit balance is too low|insufficient (balance|credits|funds)"  # Anthropic, DeepSeek, OpenRouter
-    r"|billing hard limit|used all available credits|monthly spending limit",  # OpenAI, xAI, Fireworks
-    re.IGNORECASE,
-)
-_LATER = re.compile(r"retry in (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
-"""What Gemini adds where a quota of the minute is used up."""
-_WRONG_KEY = re.compile(
-    r"api key not valid|API_KEY_INVALID|api key expired"  # Gemini
-    r"|security token included in the request is (invalid|expired)|UnrecognizedClientException"  # Bedrock
-    r"|invalid (x-)?api[ -]?key|incorrect api key|invalid api token"  # Anthropic, OpenAI, Cohere
-    r"|signature we calculated does not match",  # AWS
-    re.IGNORECASE,
-)
 _LONGEST_TEXT = 2000
 """Characters of an error in plain text that are kept."""
 MISFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """What is raised where a part of a reply is of another type than the protocol's."""
+
+
+@cache
+def _patterns() -> Mapping[str, re.Pattern[str]]:
+    lists = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text(encoding="utf-8"))
+    return {name: re.compile("|".join(patterns), re.IGNORECASE) for name, patterns in lists.items()}
+
+
+def find_words(kind: str, text: str) -> re.Match[str] | None:
+    """Search a text for what servers say in a case of `refusals.yaml`."""
+    return _patterns()[kind].search(text)
 
 
 async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[str, Any]:
@@ -103,7 +77,11 @@ async def reply_object(sending: Awaitable[httpx.Response], source: str) -> dict[
 
 def http_error(reply: httpx.Response) -> CallError:
     """Build the error that a reply of another status than 200 is."""
-    message, code = _read_message(reply)
+    try:
+        message, code = read_message(parse_json(reply.content))
+    except UnreadableError:
+        plain = reply.headers.get("content-type", "").startswith("text/plain")
+        message, code = (" ".join(reply.text.split())[:_LONGEST_TEXT] if plain else ""), None
     message = redirect_fault(reply) or message or f"HTTP {reply.status_code}"
     return status_error(reply.status_code, message, read_pause(reply), code)
 
@@ -120,18 +98,19 @@ def refine(fault: CallError) -> CallError:
     """Return the fault as what its words say that it is, or as it is."""
     status, message = fault.status, fault.message
     words = f"{message} {fault.provider_code or ''}"
-    if isinstance(fault, FilteredError) or _FILTERED.search(words):
+    if isinstance(fault, FilteredError) or find_words("filtered", words):
         return FilteredError(message, status=status)
     if isinstance(fault, AuthError | BillingError | ContextLengthError):
         return fault
-    if _TOO_LONG.search(words):
+    if find_words("too_long", words):
         return ContextLengthError(message, status=status)
-    if status == httpx.codes.UNAUTHORIZED or _WRONG_KEY.search(words):
+    if status == httpx.codes.UNAUTHORIZED or find_words("wrong_key", words):
         return AuthError(message, status=status)
-    if fault.retry_after is None and (later := _LATER.search(words)):
+    later = find_words("later", words)
+    if fault.retry_after is None and later:
         fault.retry_after = float(later[1])
-    passes = isinstance(fault, RateLimitError) and _LATER.search(words)
-    if status == httpx.codes.PAYMENT_REQUIRED or (_NO_MONEY.search(words) and not passes):
+    passes = isinstance(fault, RateLimitError) and later
+    if status == httpx.codes.PAYMENT_REQUIRED or (find_words("no_money", words) and not passes):
         return BillingError(message, status=status)
     return fault
 
@@ -150,29 +129,22 @@ def read_pause(reply: httpx.Response) -> float | None:
         return None
 
 
-def _read_message(reply: httpx.Response) -> tuple[str, str | None]:
-    """Read what an error says, as OpenAI's API, FastAPI or TGI write it, or as plain text, and its code; empty if it
-    says nothing.
-    """
-    try:
-        body = parse_json(reply.content)
-    except UnreadableError:
-        plain = reply.headers.get("content-type", "").startswith("text/plain")
-        return (" ".join(reply.text.split())[:_LONGEST_TEXT] if plain else ""), None
+def read_message(body: Any) -> tuple[str, str | None]:
+    """Read what an error says, as OpenAI's API, FastAPI or TGI write it, and its code; empty if it says nothing."""
     detail = next((body[key] for key in ("error", "detail") if body.get(key)), body) if isinstance(body, dict) else None
     code = None
     if isinstance(detail, dict):
+        # What a gateway writes of the provider behind it.
         metadata = f" {detail['metadata']}" if detail.get("metadata") else ""
-        code = f"{detail.get('code')} {detail.get('type')} {detail.get('innererror') or ''}{metadata}"
-        detail = detail.get("message")
+        code = f"{detail.get('code')} {detail.get('type')} {detail.get('innererror') or ''}"
+        detail = detail.get("message") or ("an error without words" if metadata else None)
+        detail = f"{detail}{metadata}" if isinstance(detail, str) else detail
     if isinstance(detail, list):
-        detail = "; ".join(_problem(problem) for problem in detail)
+        # FastAPI's problems: where, and what.
+        problems = [problem if isinstance(problem, dict) else {"msg": problem} for problem in detail]
+        places = [problem["loc"] if isinstance(problem.get("loc"), list) else [] for problem in problems]
+        pairs = zip(places, problems, strict=True)
+        detail = "; ".join(
+            f"{'.'.join(map(str, loc))}{': ' if loc else ''}{problem.get('msg')}" for loc, problem in pairs
+        )
     return (detail if isinstance(detail, str) else ""), code
-
-
-def _problem(problem: Any) -> str:
-    """Write one of the problems that FastAPI lists: where, and what."""
-    if not isinstance(problem, dict):
-        return str(problem)
-    field = ".".join(map(str, problem["loc"])) if isinstance(problem.get("loc"), list) else ""
-    return f"{field}: {problem.get('msg')}" if field else str(problem.get("msg"))

@@ -1,7 +1,6 @@
-"""API keys of servers: making one, and keeping it in a file that only its owner may read.
+"""API keys of servers: made, and kept in a file that only its owner may read.
 
-A key in a file is on no command line, in no spec and in no script. This module knows files; who sends the key is
-another's business.
+A key in a file is on no command line, in no spec and in no script.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ from medexam.files import write_whole
 from medexam.inputs import read_regular
 from medexam.text import remember_secret
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHER_FILE = "name another with api_key_file"
 
 
 def make_key() -> str:
@@ -60,11 +59,11 @@ def read_key_file(path: Path) -> str:
     path = path.expanduser()
     try:
         mode = path.stat().st_mode
-        if mode & _OTHERS:
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise SpecError(
                 f"{path}: others may read this key (mode {mode & 0o777:o}); close it with `chmod 600 {path}`"
             )
-        key = read_regular(path).decode()
+        key = read_regular(path).decode(errors="replace")
     except FileNotFoundError:
         # A key that was written instead of a file is not shown.
         name = path if len(path.parts) > 1 or path.suffix else "api_key_file"
@@ -72,22 +71,20 @@ def read_key_file(path: Path) -> str:
             f"{name}: no such key file; name the right one with api_key_file, or a variable with api_key_env"
         ) from None
     except OSError as error:
-        raise SpecError(f"{path}: the key cannot be read: {error.strerror}; name another with api_key_file") from None
-    except UnicodeDecodeError:
-        raise SpecError(f"{path}: not a key file; name another with api_key_file") from None
+        raise SpecError(f"{path}: the key cannot be read: {error.strerror}; {_OTHER_FILE}") from None
     if not key.strip():
-        raise SpecError(f"{path}: the key file is empty; write the key into it, or name another with api_key_file")
-    return check_key(key, f"{path}: not a key file", "name another with api_key_file")
+        raise SpecError(f"{path}: the key file is empty; write the key into it, or {_OTHER_FILE}")
+    return _check_key(key, f"{path}: not a key file", _OTHER_FILE)
 
 
 def read_key_variable(variable: str) -> str | None:
     """Read the key in an environment variable, None if it is not set; raises `SpecError` if it holds no key."""
     key = os.environ.get(variable, "")
-    return check_key(key, f"the environment variable {variable}", "set it again") if key.strip() else None
+    return _check_key(key, f"the environment variable {variable}", "set it again") if key.strip() else None
 
 
-def check_key(text: str, source: str, way_out: str) -> str:
-    """Check a text's key, which no message shows from here on; raises `SpecError` where a header cannot hold it."""
+def _check_key(text: str, source: str, way_out: str) -> str:
+    """Return a text's key, which no message shows from here on; raises `SpecError` where a header cannot hold it."""
     key = text.strip()
     remember_secret(key)
     if not key.isascii() or not key.isprintable() or " " in key:

@@ -1,25 +1,14 @@
 """Asking again: which faults that may cure, how long to wait between attempts, and when it is enough.
 
-The only place where a call is repeated: DSPy, litellm and the clients below them each try once. This module knows
-faults and time, no servers.
+The only place where a call is repeated: DSPy, litellm and the clients below them each try once.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_after_delay,
-    stop_any,
-    stop_before_delay,
-    wait_exponential,
-    wait_random_exponential,
-)
+import tenacity
 
-from medexam.errors import CallError, CallTimeoutError, RateLimitError, ServerError, TransportError
+from medexam.errors import CallTimeoutError, RateLimitError, ServerError, TransportError
 from medexam.serve.asking import is_too_long
 from medexam.serve.timing import TIMING
 
@@ -28,14 +17,13 @@ T = TypeVar("T")
 CURABLE = (TransportError, CallTimeoutError, ServerError, RateLimitError)
 """Faults of the moment: lost connections, timeouts, HTTP 429 and 5xx, replies that are cut off or incomplete. A refusal
 of what was asked, such as another HTTP 4xx, would be the same again."""
-_OVERLOADED = 503
 
 
 async def ask_again(
     attempt: Callable[[], Awaitable[T]],
     *,
     timeout_s: float,
-    elsewhere: Callable[[], bool] | None = None,
+    elsewhere: Callable[[], bool] = lambda: False,
     patience_s: float | None = None,
 ) -> T:
     """Return the result of the first attempt that succeeds; raises the last fault, or the first that cannot be cured.
@@ -45,27 +33,24 @@ async def ask_again(
     time of the run.
     """
     half: dict[str, float] = {"multiplier": TIMING.first_wait_s / 2, "max": TIMING.longest_wait_s / 2}
-    backoff = wait_exponential(**half) + wait_random_exponential(**half)
+    backoff = tenacity.wait_exponential(**half) + tenacity.wait_random_exponential(**half)
 
-    def wait(state: RetryCallState) -> float:
-        if elsewhere is not None and elsewhere():
+    def wait(state: tenacity.RetryCallState) -> float:
+        if elsewhere():
             return 0.0
         pause = getattr(state.outcome.exception() if state.outcome else None, "retry_after", None)
         return backoff(state) if pause is None else min(max(float(pause), 0.0), TIMING.longest_hint_s)
 
     patience = (
-        stop_after_delay(TIMING.patience_s + 2 * timeout_s) if patience_s is None else stop_before_delay(patience_s)
+        tenacity.stop_after_delay(TIMING.patience_s + 2 * timeout_s)
+        if patience_s is None
+        else tenacity.stop_before_delay(patience_s)
     )
-    is_enough = stop_any(stop_after_attempt(TIMING.attempts), patience)
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type(CURABLE),
+    is_enough = tenacity.stop_any(tenacity.stop_after_attempt(TIMING.attempts), patience)
+    retrying = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(CURABLE),
         stop=lambda state: is_enough(state) or is_too_long(state.upcoming_sleep),
         wait=wait,
         reraise=True,
     )
     return await retrying(attempt)
-
-
-def is_refusal(fault: CallError) -> bool:
-    """Return whether a server said that it has too much to do."""
-    return isinstance(fault, RateLimitError) or fault.status == _OVERLOADED

@@ -60,8 +60,6 @@ def test_where_continuations_begin(prompt, whole, given, read, paths) -> None:
 def test_one_option_may_begin_another_and_two_may_be_equal() -> None:
     found = split_tokens([0], [[0, 1], [0, 1, 2], [0, 1, 2], [0, 3]])
     assert found.forks == {(): (1, 3), (1,): (2,)}
-    spelled = found.spell({(): {1: -0.5, 3: -2.0}, (1,): {2: -0.25}})
-    assert spelled == [[-0.5], [-0.5, -0.25], [-0.5, -0.25], [-2.0]]
 
 
 @pytest.mark.parametrize(*read_table("refused_continuations"))

@@ -1,1 +1,0 @@
-"""Reading log-probabilities of continuations."""
