@@ -111,7 +111,8 @@ def build_logprobs(
 ) -> Generation:
     """Pack the log-probabilities of all candidates, as a reply that is the likeliest of their texts.
 
-    `computed` are the tokens that the model had to compute; None: as many as the method takes. Raises `LogprobsUnavailableError` for numbers that can be none.
+    `computed` are the tokens that the model had to compute; None: as many as the method takes. Raises
+    `LogprobsUnavailableError` for numbers that can be none.
     """
     if computed is None:
         length = len(candidates.prompt)
