@@ -294,12 +294,8 @@ def send_copy(
     olds = [run for run in olds if run.data.tags.get(_STARTED, started_at) == started_at]
     copy = next((run.info for run in olds if run.data.tags.get(_SENT) == digest), None)
     if copy is None:
-        own = {
-            "mlflow.source.name": "medexam",
-            "mlflow.source.type": "LOCAL",
-            "mlflow.user": os.environ.get("USER", ""),
-        }
-        own |= {**tags, _KEY: key, _STARTED: started_at}
+        own = {"mlflow.source.name": "medexam", "mlflow.source.type": "LOCAL", **tags, _KEY: key, _STARTED: started_at}
+        own["mlflow.user"] = os.environ.get("USER", "")
         begun = round(1000 * (datetime.fromisoformat(started_at).timestamp() if started_at else time.time()))
         ended = begun + round(1000 * seconds)
         copy = client.create_run(experiment_id, begun, {tag: own[tag][:8_000] for tag in own if own[tag]}, name).info
