@@ -12,10 +12,11 @@ from medexam.errors import SpecError
 from medexam.experiments import StoredRun, find_runs, run_paths
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason, Status
+from medexam.specs import DatasetSpec
 from medexam.tables import NONE, Table, percent
 from medexam_companions.cliniqlink.container import output_paths
 from medexam_companions.cliniqlink.reading import FILES
-from medexam_companions.harnesses import ImportSettings, take_files
+from medexam_companions.harnesses import take_files
 
 BENCHMARK = "cliniqlink"
 Missing = Literal["leave-out", "zero"]
@@ -51,8 +52,7 @@ def read_submissions(paths: Sequence[Path], data: Path | None, runs_dir: Path, m
     folders = [folder for inside in by_path.values() for folder in inside]
     runs: list[tuple[str, StoredRun]] = []
     if folders:
-        settings = ImportSettings(dataset=BENCHMARK, overrides=None if data is None else [f"path={data}"])
-        imports = take_files(folders, settings, runs_dir)
+        imports = take_files(folders, DatasetSpec(name=BENCHMARK, path=data), runs_dir)
         runs += [(folder.resolve().name, run) for folder, (run,) in zip(folders, imports, strict=True)]
     if others := [path for path, inside in by_path.items() if not inside]:
         runs += [(_name_run(run), run) for run in read_current(find_runs(run_paths(others, runs_dir)))]

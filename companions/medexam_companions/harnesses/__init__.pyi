@@ -2,5 +2,4 @@ from .exports.formats import export_runs as export_runs
 from .imports.importing import Importer as Importer
 from .imports.reading import read_results as read_results
 from .imports.samples import ResultsError as ResultsError
-from .result_files import ImportSettings as ImportSettings
 from .result_files import take_files as take_files

@@ -2,15 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from medexam.cli import JsonOption, RunsDirOption, settings_as_flags
-from medexam_companions.harnesses.result_files import ImportSettings, take_files
+from medexam.cli import JsonOption, OverridesOption, RunsDirOption
+from medexam.errors import SpecError
 
 
-@settings_as_flags
 def import_results(
     files: Annotated[
         list[Path],
@@ -21,7 +20,20 @@ def import_results(
             "simple-evals, or a table of question and answer.",
         ),
     ],
-    settings: ImportSettings,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|SPEC", help="The data set whose questions they answer, or a spec with it."),
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="Its language; en by default.")] = None,
+    overrides: OverridesOption = None,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="The measure, such as acc_norm, or the table's column with a model's answers."),
+    ] = None,
+    most_unmatched: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="The share of samples that may fit no question or option (0 to 1)."),
+    ] = 0.01,
     runs_dir: RunsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -33,8 +45,11 @@ def import_results(
     from medexam.cli import print_json, print_notice
     from medexam.experiments import Terminal, default_runs_dir, print_blocks
     from medexam.tables import NONE, Table, percent
+    from medexam_companions.harnesses.result_files import take_files
 
-    imports = [run for runs in take_files(files, settings, runs_dir or default_runs_dir()) for run in runs]
+    spec = _read_dataset(dataset, language, overrides)
+    by_file = take_files(files, spec, runs_dir or default_runs_dir(), measure, most_unmatched)
+    imports = [run for runs in by_file for run in runs]
     # An importer of another package need not say how it matched.
     accounts = [run.environment.get("imported", {}) for run in imports]
     if as_json:
@@ -62,6 +77,29 @@ def import_results(
         print_blocks(Terminal(), [Table("Imported", headers, rows, text_columns=4, caption=caption)])
     for run in imports:
         print_notice(f"{run.folder.path}")
+
+
+def _read_dataset(name: str | None, language: str | None, overrides: list[str] | None) -> Any:
+    """Read the data set that is named, or that of a spec, with the keys that are set."""
+    from medexam.specs import DatasetSpec, load_document, parse_overrides, validate
+
+    dataset: Any = name or {}
+    if name is not None and name.endswith((".yaml", ".yml")):
+        dataset = load_document(name).get("dataset", {})
+    tree: dict[str, Any] = {"name": dataset} if isinstance(dataset, str) else {**dataset}
+    tree |= {"language": language} if language else {}
+    for path, value in parse_overrides(overrides or ()).items():
+        *parents, key = path.removeprefix("dataset.").split(".")
+        place = tree
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[key] = value
+    if not {"name", "kind"} & tree.keys():
+        raise SpecError(
+            "name the data set whose questions the files answer, such as --dataset NAME --language en, or a spec of "
+            "your own questions: --dataset SPEC.yaml"
+        )
+    return validate(DatasetSpec, tree)
 
 
 def export(
