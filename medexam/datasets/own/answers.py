@@ -123,7 +123,7 @@ def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None
         yield places_by_key[key]
 
 
-def _items(value: Any) -> Sequence[Any]:
+def items_of(value: Any) -> Sequence[Any]:
     """List the answers of a list, or of a text like `A,C`."""
     value = unpack(value)
     return value if isinstance(value, (list, tuple)) else [*filter(None, _SEVERAL.split(str(value).strip()))]
@@ -145,7 +145,7 @@ def _read_names(value: Any, options: ReadOptions, way: str) -> list[int | None]:
             name = (pattern("called", _CALLED).sub("", name) if way == "letter" else name).translate(_BARE)
         return names.index(name) + 1 if name in names else None
 
-    whole, items = find(value), _items(value)
+    whole, items = find(value), items_of(value)
     if way == "letter" and len(items) == 1 and str(items[0]).isascii() and str(items[0]).isalpha():
         items = [*str(items[0])]
     return [whole] if whole else [find(item) for item in items]
@@ -186,7 +186,7 @@ def _by_text(value: Any, options: ReadOptions) -> int | None:
 
 def _read_marks(value: Any, options: ReadOptions, _way: str) -> list[int | None]:
     """Read a mark for each option, and perhaps for options that the row lacks."""
-    marks = [_MARKS.get(str(mark).strip().casefold()) for mark in _items(value)]
+    marks = [_MARKS.get(str(mark).strip().casefold()) for mark in items_of(value)]
     right: list[int | None] = [place for place, mark in enumerate(marks, start=1) if mark]
     is_whole = len(marks) >= len(options.texts) and None not in marks
     return right if is_whole and right and right[-1] <= len(options.texts) else []  # type: ignore[operator]

@@ -7,52 +7,41 @@ spec as a line to fill in. A run never guesses: it reads what its spec says.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.answers import WAYS
+from medexam.datasets.own.answers import WAYS, items_of
 from medexam.datasets.own.audit import audit
 from medexam.datasets.own.columns import KEYED, STANDARD, add_key, advise_on_rows, columns_in, describe_faults
 from medexam.datasets.own.documents import SPLITS
-from medexam.datasets.own.names import find_groups, find_language, find_named, plain_name, rank, word_lists
-from medexam.datasets.own.options import OpenFieldError, split_marked
-from medexam.datasets.own.proposal import Proposal, is_labelled
+from medexam.datasets.own.names import find_groups, find_language, find_named, pattern, plain_name, rank, word_lists
+from medexam.datasets.own.options import OpenFieldError, read_options
+from medexam.datasets.own.proposal import Proposal
 from medexam.datasets.own.questions import NO_PICTURE, parse_choice, parse_words
 from medexam.datasets.own.tables import CellError, SourceTable, read_file, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row, RowFault, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Language
-from medexam.specs.columns import KeySpec
+from medexam.specs.columns import ColumnsSpec, KeySpec
 from medexam.specs.dataset import OwnKind
 
 _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""
 _BETWEEN = ("\n", "|", ";", " / ", ",")
 """What stands between the options of one cell that have no letters."""
-_MARK = re.compile(r"[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?", re.IGNORECASE)
-_BETWEEN_MARKS = re.compile(r"\s*[,;/|&\s]\s*(?:(?:and|y|e|und|et|or)\s)?|^(?:option|choice)\s", re.IGNORECASE)
-"""A letter or a number alone, and what stands between several."""
+_MARK = re.compile(r"\s*(?:option|choice|[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?)\s*", re.IGNORECASE)
+"""A letter or a number alone."""
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
 _FEW_WORDS, _TOPIC_WORDS = 5, 6
 """Words of a context on average, at least; and of a topic, at most."""
-_ORDER = (
-    *("stem", "options", "between", "marks", "shuffled", "choices", "answer", "right_mark", "answer_as", "numbering"),
-    *("several", "context", "explanation", "image", "subject", "year", "exam", "id", "split", "start"),
-    *("leave_out", "as_above", "ignored", "accepted"),
-)
-"""Fields in the order in which a spec shows them."""
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
-_SAYS = re.compile(
-    r"(?:answer|correct|right|key|respuesta|resposta|réponse|antwort|risposta|gabarito|答案|正解)(?:\W|is|es|è|est|ist)+(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
+_SAYS = r"{}(?:\W|is|es|è|est|ist)+((?s:.*))"
 """What says which option is right, before its letter or text."""
 
 
@@ -98,7 +87,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
             if draft.kind == "spans" and not find_named("context", draft.names):
                 draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
         _propose_others(draft)
-    names = chain.from_iterable(columns_in(draft.columns.get(name)) for name in ("stem", "options", "context"))
+    names = (name for field in ("stem", "options", "context") for name in draft.read_from(field))
     language = find_language(str(value) for name in names for value in draft.sample.filled(name))
     note = "en, since the texts do not tell" if language is None else f"{language}, for which prompts are in English"
     if language in get_args(Language):
@@ -107,7 +96,7 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     draft.notes.append(f"language: {note}")
     _read(draft)
     audit(draft)
-    draft.columns = {name: draft.columns[name] for name in _ORDER if name in draft.columns}
+    draft.columns = {name: draft.columns[name] for name in ColumnsSpec.model_fields if name in draft.columns}
     return draft
 
 
@@ -115,15 +104,32 @@ def _share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:
     return sum(bool(is_so(value)) for value in values) / len(values) if values else 0.0
 
 
+def _share_read(draft: Proposal, stem: str, columns: Any = None, **settings: Any) -> float:
+    """Return the share of the rows that have options in `columns`, or behind the text in the column `stem`."""
+    spec = ColumnsSpec(**settings)
+
+    def read(record: Any) -> bool:
+        try:
+            options = read_options(str(value_of(record, stem) or ""), columns, record, spec)
+        except CellError as error:
+            return "not in order" in error.detail
+        return len(options.texts) > 1
+
+    records = [row.record for row in draft.sample.rows if not isinstance(row.record, str)]
+    filled = columns_in(columns) or [stem]
+    return _share(read, [record for record in records if any(value_of(record, name) is not None for name in filled)])
+
+
 def _find_stem(draft: Proposal) -> str | None:
     """Find the column of the questions by its name, or because it alone holds texts that ask."""
     grouped = {column for group in find_groups(draft.names) if len(group.columns) > 2 for column in group.columns}
     cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
-    texts = [name for name, values in cells.items() if _share(_NUMBERED.fullmatch, values or "1") < _HALF]
-    whole = [name for name in texts if _hold_options(cells[name], False) is None]
-    asking = [name for name in whole if _share(lambda cell: _ASKS.search(cell) or _splits(cell), cells[name]) >= _HALF]
-    named = find_named("stem", [name for name in texts if name not in grouped])
-    return named[0] if named else asking[0] if len(asking) == 1 else None
+    texts = [name for name in cells if _share(_NUMBERED.fullmatch, cells[name] or "1") < _HALF]
+    if named := find_named("stem", [name for name in texts if name not in grouped]):
+        return named[0]
+    whole = [name for name in texts if _share_read(draft, "", name) < _MOST]
+    asking = [name for name in whole if max(_share(_ASKS.search, cells[name]), _share_read(draft, name)) >= _HALF]
+    return asking[0] if len(asking) == 1 else None
 
 
 def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
@@ -131,7 +137,7 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
     named = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
     likely: list[_Fit] = []
     for options, is_certain in _find_sources(draft):
-        fits = list(_find_fits(draft, options, named, is_certain=is_certain))
+        fits = _find_fits(draft, options, named, is_certain=is_certain)
         if fits and max(fit.share for fit in fits) >= (_HALF if is_certain else 1):
             likely = fits
             break
@@ -145,6 +151,7 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
     fits = [fit for fit in likely if fit.share >= _HALF] or likely[:1]
     if len(fits) > 1:
         fits = [_fit(draft, fit.columns, draft.table) for fit in fits]
+        draft.agreeing += [name for fit in fits for name in columns_in(fit.columns.get("answer"))]
     best = next((fit for fit in fits if fit.asks is None and fit.golds), fits[0])
     draft.columns |= {name: value for name, value in best.columns.items() if value != KEYED}
     if best.asks is not None:
@@ -166,7 +173,6 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
                 f"{len(draft.table.rows):,} rows, such as {draft.table.rows[number - 1].place}, where {best.answer} "
                 f"says option {best.golds[number][0]} and {fit.answer} says option {gold[0]}",
             )
-    draft.agreeing += [name for fit in fits if len(fits) > 1 for name in columns_in(fit.columns.get("answer"))]
 
 
 def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
@@ -175,23 +181,22 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
     named = find_named("options", columns)
-    single = {
-        name: how for name in (*named, *columns) if (how := _hold_options(filled(name), name in named)) is not None
-    }
-    groups = [
-        group
-        for group in find_groups(columns)
-        if all(_share(_is_flat, values) > _HALF for values in map(filled, group.columns) if values)
-        and 2 * len(filled(group.columns[0])) >= len(draft.sample.rows)
-    ]
+    single: dict[str, Mapping[str, Any]] = {name: {} for name in columns if _share_read(draft, "", name) >= _MOST}
+    for name in (name for name in named if name not in single):
+        # Texts without letters are only taken apart in a column that is called as options are.
+        for between in _BETWEEN if all(isinstance(value, str) for value in filled(name)) else ():
+            counts = [len(text.split(between)) for text in filled(name)]
+            if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
+                single.setdefault(name, {"between": between})
+    groups = [group for group in find_groups(columns) if _share_read(draft, "", group.columns) >= _HALF]
     for name in filter(single.__contains__, named):
         yield {"options": name, **single[name]}, plain_name(name) not in word_lists("within")["weak"]
     yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
     wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns) if column not in wrong]
-    if wrong and right and all(map(_is_flat, filled(right[0]))):
+    if wrong and right and not any(isinstance(unpack(value), (list, Mapping)) for value in filled(right[0])):
         yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}, True
-    if _share(_splits, filled(stem)) >= _MOST:
+    if _share_read(draft, stem) >= _MOST:
         yield {}, True
     for name, how in single.items():
         if name not in named and not any(rank(field, name) for field in ("context", "wrong", "image")):
@@ -205,53 +210,10 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
             yield fitting[0], True
 
 
-def _is_flat(value: object) -> bool:
-    return not isinstance(unpack(value), (list, tuple, Mapping, bytes))
-
-
-def _splits(value: object, *, bare: bool = False) -> bool:
-    """Return whether a text ends in options behind letters or numbers; `bare`: and holds nothing but them."""
-    try:
-        options = split_marked(str(value), bare=bare)
-    except CellError:
-        return True
-    return options is not None and not (bare and options.stem)
-
-
-def _hold_options(values: Sequence[Any], is_named: bool) -> Mapping[str, Any] | None:
-    """Return what of `columns` reads options from one column: nothing more, or what stands between; None if it holds
-    none.
-
-    Texts without letters are only taken apart in a column that `is_named` as options are.
-    """
-
-    def are_options(value: object) -> bool:
-        value = unpack(value)
-        if isinstance(value, str):
-            return _splits(value, bare=True)
-        if isinstance(value, Mapping):
-            return is_labelled(value)
-        if not isinstance(value, (list, tuple)) or len(value) < 2:
-            return False
-        return not any(isinstance(entry, list) and len(entry) != 2 for entry in value)
-
-    if _share(are_options, values) >= _MOST:
-        return {}
-    texts = [value for value in values if isinstance(value, str)]
-    for between in _BETWEEN if is_named and len(texts) == len(values) else ():
-        counts = [len(text.split(between)) for text in texts]
-        if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
-            return {"between": between}
-    return None
-
-
-def _find_fits(
-    draft: Proposal, options: Mapping[str, Any], named: Sequence[str], *, is_certain: bool
-) -> Iterator[_Fit]:
+def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str], *, is_certain: bool) -> list[_Fit]:
     """Find how the questions may be answered: by columns of known names, by marks, else by one that fits all rows."""
     if "answer" in options:
-        yield _fit(draft, options)
-        return
+        return [_fit(draft, options)]
     used = (draft.columns["stem"], *columns_in(options.get("options")))
     columns = [name for name in draft.names if name not in used]
     marks: list[Any] = [list(group.columns) for group in find_groups(columns)]
@@ -262,13 +224,14 @@ def _find_fits(
     by_mark = (_fit(draft, {**options, "answer": mark, "answer_as": "one_hot"}) for mark in marks)
     fits += [fit for fit in by_mark if fit.share >= _MOST]
     if any(fit.share >= _HALF or (is_certain and draft.sample.filled(fit.answer)) for fit in fits):
-        yield from sorted(fits, key=lambda fit: -fit.share)
-        return
+        return sorted(fits, key=lambda fit: -fit.share)
+    fits = []
     for name in () if KEYED in named else columns:
         fit = _fit(draft, {**options, "answer": name, "answer_as": "text"})
         letters = _fit(draft, {**options, "answer": name, "answer_as": "letter"}) if fit.share < 1 else fit
         if fit.share == 1 or (letters.share == 1 and len({*letters.golds.values()}) > 2):
-            yield _fit(draft, {**options, "answer": name})
+            fits.append(_fit(draft, {**options, "answer": name}))
+    return fits
 
 
 def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None = None) -> _Fit:
@@ -308,14 +271,10 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     sources = [columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each]
     lists = list(dict.fromkeys([*find_named("options", others), *sources]))
     lists = [name for name in lists if name != named[0] or len(named) > 1]
-
-    def is_mark(value: Any) -> bool:
-        """Return whether an answer holds letters or numbers alone, however they are listed."""
-        value = unpack(value)
-        items = value if isinstance(value, (list, tuple)) else filter(None, _BETWEEN_MARKS.split(str(value).strip()))
-        return all(_MARK.fullmatch(str(item).strip()) for item in items)
-
-    are_words = _share(is_mark, values) < _HALF
+    # Letters or numbers alone, however they are listed, are no words.
+    are_words = (
+        _share(lambda value: all(_MARK.fullmatch(str(item).strip()) for item in items_of(value)), values) < _HALF
+    )
     if are_words and len(answers) <= min(_FEW_ANSWERS, len(values) // 2):
         draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; or set kind: short_answer")
     elif are_words and not lists and not is_stated:
@@ -337,9 +296,9 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
 
 def _propose_others(draft: Proposal) -> None:
     """Put the columns of the other fields, and switch off those that only have a field's name."""
-    fields: tuple[str, ...] = ("context", "explanation", "image", "subject", "year", "exam", "id", "split")
+    fields = ["context", "explanation", "image", "subject", "year", "exam", "id", "split"]
     if draft.kind != "choice":
-        fields = ("context", "subject", "id", "split", *(("start",) if draft.kind == "spans" else ()))
+        fields = ["context", "subject", "id", "split", *(["start"] if draft.kind == "spans" else [])]
     for name in fields:
         for column in filter(draft.sample.filled, find_named(name, draft.unused())):
             is_checked = draft.kind == "choice" or name in ("id", "split")
@@ -360,7 +319,6 @@ def _check(draft: Proposal, field: str, column: str) -> str | None:
     plain = {text.strip().casefold() for text in texts}
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
     yes = {"true", "1", "yes", "1.0"}
-    bad: Iterator[Any] = iter(())
     if field == "context":
         few = f"holds a few words, such as {texts[0]!r:.40}" if words < _FEW_WORDS else None
         return _check_context(draft, column) or few
@@ -372,11 +330,9 @@ def _check(draft: Proposal, field: str, column: str) -> str | None:
         return f"holds sentences, such as {texts[0]!r:.40}"
     if field == "id" and len({*texts}) != rows:
         return f"is empty or repeated in {rows - len({*texts}):,} rows"
-    if field == "year":
-        bad = (value for value in values if parse_whole_number(value) is None)
-    elif field == "split":
-        bad = (text for text in texts if text.strip().lower() not in SPLITS)
-    return next((f"holds {value!r:.40}, no {field}" for value in bad), None)
+    bad = [value for value in values if field == "year" and parse_whole_number(value) is None]
+    bad += [text for text in texts if field == "split" and text.strip().lower() not in SPLITS]
+    return f"holds {bad[0]!r:.40}, no {field}" if bad else None
 
 
 def _check_context(draft: Proposal, column: str) -> str | None:
@@ -390,10 +346,8 @@ def _check_context(draft: Proposal, column: str) -> str | None:
     for row in rows:
         text, options = texts.get(row.question.number, ""), row.question.options
         right = {option.text.casefold() for option in options if option.number in (row.gold, *row.others)}
-        behind = [match[1] for match in _SAYS.finditer(text)]
-        says += text in right or any(
-            passage.startswith(tuple(right)) or re.match(r"[a-j\d]\b", passage) for passage in behind
-        )
+        behind = [match[1] for match in pattern("says", _SAYS).finditer(text)]
+        says += text in right or any(each.startswith(tuple(right)) or re.match(r"[a-j\d]\b", each) for each in behind)
         only += {option.text.casefold() for option in options if option.text.casefold() in text} == right
     if rows and says >= _MOST * len(texts):
         draft.agreeing.append(column)
@@ -412,7 +366,7 @@ def _read(draft: Proposal) -> None:
     if not {*draft.open} <= {"columns.context"}:
         return
     spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
-    answer = ", ".join(columns_in(columns.get("answer"))) or "the key"
+    answer = ", ".join(draft.read_from("answer")) or "the key"
     faults: Sequence[RowFault]
     try:
         if draft.kind == "choice":
