@@ -35,8 +35,8 @@ _NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N",
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
 _NONE_OR_DASH = _NONE | {"-", "--", "–", "—"}  # noqa: RUF001 - dashes of texts
 """The same where no option is a sign."""
-_LABELLED = 0.95
-"""The share of rows through which labels run where they are labels."""
+_LABELLED, _FEW = 0.95, 3
+"""The share of rows through which labels run where they are labels; and rows that have letters by chance."""
 
 T = TypeVar("T")
 Numbers = tuple[int, ...]
@@ -234,6 +234,14 @@ def settle_options(
 
     settled = of_each(lambda row: _without_sign(read(row), spec.right_mark), rows)
     labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
+    firsts = [tuple(text.split(" ")[0] for text in row.texts) for row in settled if isinstance(row, ReadOptions)]
+    are_bare = all(is_run(each) and "".join(each).isalpha() and [*each] == in_order(each) for each in firsts)
+    if len(firsts) >= _FEW and are_bare and not any(map(any, labels)):
+        # All rows have letters without a sign behind them.
+        settled = of_each(
+            lambda row: replace(row, texts=tuple(re.sub(" +", ") ", each, count=1) for each in row.texts)), settled
+        )
+        labels = firsts
     runs = [each for each in labels if is_run(each)]
     bare_count = sum(not any(each) for each in labels)
     if spec.marks == "labels" or (spec.marks is None and 2 * len(runs) > len(labels)):

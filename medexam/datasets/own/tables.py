@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 from medexam import inputs
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import Cells, rows_of_document, split_case
-from medexam.datasets.own.names import rank
+from medexam.datasets.own.names import in_order, rank
 from medexam.datasets.own.texts import clean_row, normalise
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
@@ -109,6 +109,12 @@ def value_of(record: Cells, column: str) -> Any:
     if column not in record and "." in column:
         outer, _, inner = column.partition(".")
         value = record.get(outer)
+        if (
+            isinstance(value, Mapping)
+            and inner not in value
+            and all(isinstance(value[name], Mapping) for name in value)
+        ):
+            value = [value[name] for name in in_order(value)]
         if isinstance(value, Mapping):
             return value_of(value, inner)
         records = value if isinstance(value, list) else []
@@ -317,7 +323,9 @@ def _read_excel(path: Path) -> RawTable:
     try:
         inputs.check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in book.worksheets}
+        hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
+        shown = [sheet for sheet in book.worksheets if sheet.title not in hidden]
+        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in shown}
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         reason = inputs.first_line(error)
@@ -328,11 +336,12 @@ def _read_excel(path: Path) -> RawTable:
     }
     filled = [name for name in lines if lines[name]]
     if len(filled) != 1:
-        shown = ", ".join(filled) or "none"
-        raise UnreadableError(f"has {len(filled)} filled sheets ({shown}): keep one, or save it as CSV")
+        names = ", ".join(filled) or "none"
+        raise UnreadableError(f"has {len(filled)} filled sheets ({names}): keep one, or save it as CSV")
+    form = "; ".join([f"Excel, sheet {filled[0]}", *(f"sheet {title} is hidden" for title in hidden)])
     places, cells = zip(*lines[filled[0]], strict=True)
     columns = [column for column in zip_longest(*cells) if any(cell is not None for cell in column)]
-    return _make_grid(f"Excel, sheet {filled[0]}", zip(places, map(list, zip(*columns, strict=True)), strict=True))
+    return _make_grid(form, zip(places, map(list, zip(*columns, strict=True)), strict=True))
 
 
 _READERS: Mapping[str, Callable[[Path], RawTable]] = {
