@@ -218,9 +218,8 @@ def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str]
     columns = [name for name in draft.names if name not in used]
     marks: list[Any] = [list(group.columns) for group in find_groups(columns)]
     if isinstance(column := options.get("options"), str):
-        cells = [[*cell.values()] if isinstance(cell, Mapping) else cell for cell in draft.sample.filled(column)]
-        records = [each for cell in cells if isinstance(cell, list) for each in cell if isinstance(each, Mapping)]
-        marks += [f"{column}.{name}" for name in dict.fromkeys(name for each in records for name in each)]
+        records = [each for row in draft.sample.filled(column) if isinstance(row, list) for each in row]
+        marks += [f"{column}.{name}" for name in {n: 0 for each in records if isinstance(each, Mapping) for n in each}]
     fits = [_fit(draft, {**options, "answer": name}) for name in named if name not in used]
     by_mark = (_fit(draft, {**options, "answer": mark, "answer_as": "one_hot"}) for mark in marks)
     fits += [fit for fit in by_mark if fit.share >= _MOST]

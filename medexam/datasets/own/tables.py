@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TextIO
 from medexam import inputs
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import Cells, rows_of_document, split_case
-from medexam.datasets.own.names import in_order, rank
+from medexam.datasets.own.names import rank
 from medexam.datasets.own.texts import clean_row, normalise
 from medexam.datasets.rows import RowFault
 from medexam.errors import DatasetError
@@ -31,6 +31,8 @@ Record = Mapping[str, Any]
 _DELIMITERS = (",", ";", "\t", "|")
 _SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
 """A number as Excel shows it."""
+_BEHIND = r"\}\s*\n\s*\{"
+"""Between records of several lines that stand in no list."""
 _SAMPLE, _LOOKED_AT = 1 << 22, 20
 """Characters of a CSV file that tell its delimiter, and filled rows that say what the columns are."""
 _LONGEST_NAME, _LONGEST_WORDS = 6, 3
@@ -109,12 +111,6 @@ def value_of(record: Cells, column: str) -> Any:
     if column not in record and "." in column:
         outer, _, inner = column.partition(".")
         value = record.get(outer)
-        if (
-            isinstance(value, Mapping)
-            and inner not in value
-            and all(isinstance(value[name], Mapping) for name in value)
-        ):
-            value = [value[name] for name in in_order(value)]
         if isinstance(value, Mapping):
             return value_of(value, inner)
         records = value if isinstance(value, list) else []
@@ -195,7 +191,10 @@ def _read_json(path: Path) -> RawTable:
     parts = first.values() if isinstance(first, dict) else first
     is_document = ".json" in path.suffixes or all(isinstance(part, (list, dict)) for part in parts)
     if isinstance(first, str) or (is_document and not has_more):
-        document = parse(stream.read())
+        text = stream.read()
+        document = parse(text)
+        if isinstance(document, str) and re.search(_BEHIND, text):
+            document = parse(f"[{re.sub(_BEHIND, '},{', text)}]")
         if isinstance(document, str):
             raise UnreadableError(f"{document}: copy it again")
         return RawTable("JSON", (), ((f"row {n}", row) for n, row in enumerate(rows_of_document(document), start=1)))
