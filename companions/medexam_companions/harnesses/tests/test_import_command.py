@@ -7,6 +7,24 @@ LOGS = Path(__file__).parent / "imports" / "logs"
 SAMPLES = next(LOGS.glob("samples_headqa_en_2*.jsonl"))
 INSPECT = LOGS / "inspect_headqa.eval"
 SPEC = "{name: own, dataset: headqa_sample, program: {kind: random}}"
+CODE = """
+import json
+from medexam.datasets import load_exam_set
+from medexam.experiments import current_run
+from stored_runs import write_run
+
+class Importer:
+    recognises = staticmethod(lambda path: path.suffix == ".numbers")
+
+    def __init__(self, dataset, runs_dir, *, most_unmatched):
+        self.dataset, self.runs_dir = dataset, runs_dir
+
+    def take(self, path, say, measure):
+        numbers = json.loads(path.read_text())
+        says = lambda question, gold: {"status": "answered", "answer": numbers[str(question.number)]}
+        program = {"kind": "blind", "option": 2}
+        yield current_run(write_run(self.runs_dir / path.stem, load_exam_set(self.dataset), program, says), say)
+"""
 PROGRAM = {"kind": "imported", "harness": "table", "task": "a", "measure": "b", "sha256": "c", "file": "d"}
 
 
@@ -74,3 +92,13 @@ def test_any_key_of_the_data_set_is_set_and_a_spec_names_it(medexam) -> None:
     assert json.loads(out)[0]["metrics"] == first["metrics"]
     code, _, err = medexam(*spec, "--set", "dataset.columns.nmbering=one")
     assert (code, "did you mean 'numbering'?" in err) == (2, True)
+
+
+def test_a_packages_importer_reads_the_files_that_it_recognises(medexam, install, caplog) -> None:
+    points = {"broken": "own_broken:Importer", "zebra": "own_importers:Importer"}
+    install("medexam.importers", points, {"own_broken": "import no_such_library\n", "own_importers": CODE})
+    Path("ones.numbers").write_text(json.dumps(dict.fromkeys(range(300), 1)))
+    code, out, err = medexam("import", "ones.numbers", "--dataset", "headqa_sample", "--json")
+    assert code == 0, err
+    assert json.loads(out)[0]["metrics"]["n"] == 120
+    assert "own_broken failed: ModuleNotFoundError: No module named 'no_such_library'; it is left out" in caplog.text
