@@ -9,14 +9,17 @@ import json
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
+
+from pydantic import TypeAdapter
 
 from medexam.specs.base import Spec
 from medexam.specs.columns import ColumnsSpec
 from medexam.specs.experiment import ExperimentSpec
 from medexam.specs.matrix import SHORT_FORMS
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kinds import KINDS
+from medexam.specs.programs.kinds import KINDS, SETTINGS
+from medexam.specs.programs.own import OwnSpec
 
 SCHEMA = Path(__file__).parents[1] / "medexam" / "specs" / "spec.schema.json"
 
@@ -25,7 +28,8 @@ def build_schema() -> dict[str, Any]:
     """Build the schema of an experiment's YAML file."""
     schema = ExperimentSpec.model_json_schema()
     models = {model.__name__: model for model in _subclasses(Spec)}
-    parts: dict[str, Any] = schema.pop("$defs")
+    programs = TypeAdapter(Union[(*KINDS.values(), OwnSpec)]).json_schema(ref_template="#/$defs/{model}")
+    parts: dict[str, Any] = {**schema.pop("$defs"), **programs["$defs"]}
     for name, part in {**parts, ExperimentSpec.__name__: schema}.items():
         if name in models:
             _describe(part, models[name])
@@ -36,7 +40,14 @@ def build_schema() -> dict[str, Any]:
             part["required"] = sorted({*part.get("required", ()), "kind"})
         elif name == "OwnSpec":
             kind["not"] = {"enum": sorted(KINDS)}
-    _shorten_steps(parts)
+    added = {
+        "type": "object",
+        "description": "A kind that an installed package adds.",
+        "properties": {"kind": {"type": "string", "not": {"enum": sorted(KINDS)}, "pattern": r"^[^:.]+$"}},
+        "required": ["kind"],
+    }
+    schema["properties"]["program"]["anyOf"] = [*programs["anyOf"], added]
+    _shorten_steps(parts, schema["properties"]["program"]["anyOf"])
     parts["RetrieverSpec"] = {"anyOf": [{"type": "string"}, parts["RetrieverSpec"]]}
     columns = parts["ColumnsSpec"]["properties"]
     columns |= {other: columns[field] for other, field in ColumnsSpec.other_names.items()}
@@ -44,16 +55,16 @@ def build_schema() -> dict[str, Any]:
     for name in SHORT_FORMS:
         notes = {key: fields[name].pop(key) for key in ("description", "default") if key in fields[name]}
         # Of the kinds of programs `anyOf`: an editor that fails to match says what is near, not that several match.
-        choices = fields[name].pop("oneOf", None) or [fields[name]]
+        choices = fields[name].pop("anyOf", None) or [fields[name]]
         words = [{"enum": sorted(KINDS)}] if name == "program" else []
         fields[name] = {**notes, "anyOf": [*words, {"type": "string"}, *choices]}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "$defs": parts}
 
 
-def _shorten_steps(parts: dict[str, Any]) -> None:
+def _shorten_steps(parts: dict[str, Any], programs: list[Any]) -> None:
     """Let the kind of a program stand for it in `use`, and one step for a branch."""
     use = parts["UseStep"]["properties"]["use"]
-    use["anyOf"] = [{"enum": sorted(KINDS)}, {"type": "string"}, *use.pop("oneOf")]
+    use["anyOf"] = [{"enum": sorted(KINDS)}, {"type": "string"}, *programs]
     (branches,) = (
         choice for choice in parts["AllStep"]["properties"]["all"]["anyOf"] if choice["items"].get("type") == "array"
     )
@@ -69,11 +80,13 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
-    docs = {name: doc for base in reversed(model.__mro__) if issubclass(base, Spec) for name, doc in _field_docs(base)}
+    sources = (model, *SETTINGS.get(getattr(model, "template", {}).get("asks"), ()))
+    bases = [base for source in sources for base in reversed(source.__mro__) if issubclass(base, Spec)]
+    docs = {name: doc for base in bases for name, doc in _field_docs(base)}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}
     for name, field in part.get("properties", {}).items():
         field.pop("title", None)
-        if name in docs:
+        if name in docs and "description" not in field:
             field["description"] = docs[name]
         for choices in (field, *field.get("anyOf", ())):
             if choices.get("type") == "array" and "type" in choices.get("items", {}):

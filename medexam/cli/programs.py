@@ -8,8 +8,7 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
-from medexam.specs.programs.kind_files import KindSpec
-from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
+from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram, KindSpec
 from medexam.specs.validation import validate
 from medexam.text import nearest
 

@@ -1,4 +1,4 @@
-"""From a program's spec to the live program: one builder for each kind."""
+"""From a program's spec to the live program."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,27 +17,21 @@ from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module
 from medexam.programs.retrieving import PassageFinder, PassageSearch, SupportReader, TextReader, most_relevant
-from medexam.programs.steps.asides import AskedAside, BehindField, ReadAside
-from medexam.programs.steps.asked_signature import AskedSignature, instruct, make_asking_module
-from medexam.programs.steps.course import repeated
-from medexam.programs.steps.flow import StepProgram
+from medexam.programs.steps import parts
+from medexam.programs.steps.flow import StepProgram, repeated
 from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
 from medexam.programs.wrapping import WithPassages
 from medexam.questions import Language, Question
 from medexam.signatures.adapter import ExamAdapter
-from medexam.signatures.word_files import Words, load_words
+from medexam.signatures.word_files import load_words
 from medexam.specs import ProgramSpec
 from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.asides import AsideSpec
-from medexam.specs.programs.asking_steps import AskStep, CiteSpec, UseStep
 from medexam.specs.programs.controls import ImportedSpec
-from medexam.specs.programs.flows import StepPart, StepsSpec
-from medexam.specs.programs.likelihood import LikelihoodSpec
+from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
-from medexam.specs.programs.replies import ReplySpec
-from medexam.specs.programs.steps import RetrieveStep, walk_steps
-from medexam.specs.programs.tasks import TaskSpec
+from medexam.specs.programs.steps import AskStep, RetrieveStep, walk_steps
+from medexam.specs.programs.words import AsideSpec, LikelihoodSpec, ReplySpec, TaskSpec
 
 T = TypeVar("T")
 
@@ -53,7 +47,7 @@ class ProgramContext:
     search: PassageSearch | None = None
     """Looks up any text: what the model writes, and what modules of the user's own find with `dspy.Retrieve`."""
     nearest: Nearest | None = None
-    """Makes what chooses a question's demonstrations; only loaded programs may need it."""
+    """Makes what chooses a question's demonstrations; only programs that choose them need it."""
     reader: TextReader | None = None
     """Has texts read by a local model; only programs that have some read need one."""
     supports: SupportReader | None = None
@@ -77,8 +71,8 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     Raises `SpecError` when a prompt file has no words for the program, or what it loads is not such a program, and
     `ValueError` where `context` lacks what the program needs.
     """
-    if isinstance(spec, StepsSpec):
-        program = _build_steps(spec, language, context)
+    if spec.flow is not None:
+        program = _build_flow(spec.flow, language, context)
     else:
         build: Builder = load_object(spec.builder, PROGRAMS) if spec.builder else _CODE.get(spec.kind, _build_own)
         program = build(spec, language, context)
@@ -87,114 +81,96 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
     return program
 
 
-def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
-    raise SpecError(
-        f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam report` "
-        "shows the run"
-    )
+def _build_flow(flow: FlowSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    finder = None if flow.look_up is None else _needed(context.finder, "a finder of passages")
+    if (sole := flow.sole) is not None:
+        context = replace(context, fields=flow.fields_at[sole.place])
+        only: Any = _build_part(sole, language, context, finder, looks_up=False)
+        return repeated(sole.step, only if flow.load is None else load_program(only, flow, language, context.nearest))
+    retrieves = any(isinstance(step, RetrieveStep) and step is not flow.look_up for _, step in walk_steps(flow.steps))
+    search = _needed(context.search, "a search of passages") if retrieves else context.search
+    programs = {}
+    for place, part in flow.parts.items():
+        try:
+            programs[place] = _build_part(part, language, replace(context, fields=flow.fields_at[place]))
+        except SpecError as error:
+            raise SpecError(f"program.{place}: {error}") from None
+    rules = {name: load_object(name, PROGRAMS) for name in flow.combining_code}
+    program = StepProgram(flow, programs, search, rules, finder)
+    return program if flow.load is None else load_program(program, flow, language)
 
 
-def _build_sole(spec: StepsSpec, part: StepPart, language: Language, context: ProgramContext) -> dspy.Module:
-    """Build what answers by itself, behind passages where it is asked behind a look-up."""
-    step = part.step
-    assert isinstance(step, AskStep)  # noqa: S101 - no other step is sole
-    finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
+def _build_part(
+    part: StepPart,
+    language: Language,
+    context: ProgramContext,
+    finder: PassageFinder | None = None,
+    *,
+    looks_up: bool = True,
+) -> dspy.Module:
+    """Build what a step asks; `finder` finds its passages where it stands alone behind a look-up."""
+    step, spec = part.step, part.program
+    if step.model is not None:
+        context = replace(context, max_tokens=context.budgets.get(step.model))
+    if not isinstance(step, AskStep):
+        used = build_program(spec, language, context)
+        if step.instructions is not None:
+            parts.instruct(used, step, language)
+        return used
     if step.words is None:
-        asking = cast("ModuleSpec", part.program)
-        module = make_asking_module(step, language, looks_up=False)
-        program: AskingProgram = OwnProgram(module, asking, context.max_tokens, finder, context.search, context.fields)
-    else:
-        program = _build_words(part.program, language, context)
-        if step.cite is not None:
-            program = _build_citing(program, step.cite, finder, language, context)
-        elif finder is not None:
-            program = WithPassages(program, finder)
-    if spec.loads is not None:
-        program = load_program(program, spec, language, context.nearest)
-    return repeated(step, program)
+        module = parts.make_module(step, language, looks_up=looks_up and context.search is not None)
+        asked = parts.AskedSignature(
+            module, cast("ModuleSpec", spec), context.max_tokens, finder, context.search, context.fields
+        )
+        if step.nearest is not None:
+            asked.choose_nearest(_needed(context.nearest, "a selector of demonstrations"), step.nearest)
+        return asked
+    if isinstance(spec, AsideSpec):
+        if (words := spec.asking.words) is None:
+            return parts.ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
+        return parts.AskedAside(spec, step.signature, load_words(words, language))
+    program = _build_words(spec, language, context.max_tokens)
+    if step.cite is not None:
+        note = load_words(step.cite.files, language).parts["cite"]
+        reader = None if step.cite.reader is None else _needed(context.supports, "a reader of passages")
+        return CitingPassages(
+            cast("AnsweringProgram", program), finder or cast("Any", parts.PassagesField()), note, reader
+        )
+    if finder is not None:
+        return WithPassages(program, finder)
+    return parts.BehindField(program, step.texts[0]) if step.texts else program
 
 
-def _build_words(spec: ProgramSpec, language: Language, context: ProgramContext) -> AskingProgram:
+def _build_words(spec: ProgramSpec, language: Language, max_tokens: int | None) -> AskingProgram:
     """Build what asks for an answer in words that ship, whatever stands before the question."""
     words = load_words(_needed(spec.asking.words, "words"), language)
     if isinstance(spec, LikelihoodSpec):
         return OptionLikelihood(spec, words)
     if isinstance(spec, TaskSpec):
-        return _IN_WORDS[spec.kind](spec, words, context.max_tokens)
+        task_program = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(spec.kind, ExtractExplanation)
+        return task_program(spec, words, max_tokens)
     reply = cast("ReplySpec", spec)
     adapter = ExamAdapter(reply.answer_format, reply.answer_form, words.turn)
-    budget = cast("int", reply.budget(context.max_tokens))
-    return AnsweringProgram(words, adapter, budget, reasons=reply.reasons, closes=reply.answer_after_budget)
-
-
-def _build_citing(
-    program: AskingProgram, cite: CiteSpec, finder: PassageFinder | None, language: Language, context: ProgramContext
-) -> CitingPassages:
-    note = load_words(cite.words, language).parts["cite"]
-    reader = None if cite.reader is None else _needed(context.supports, "a reader of passages")
-    return CitingPassages(cast("AnsweringProgram", program), finder, note, reader)
-
-
-_IN_WORDS: Mapping[str, Callable[[TaskSpec, Words, int | None], AskingProgram]] = MappingProxyType(
-    {
-        "by_format": AnswerByFormat,
-        "short_answer": ShortAnswer,
-        "extract_explanation": ExtractExplanation,
-        "quote": ExtractExplanation,
-    }
-)
+    return AnsweringProgram(
+        words, adapter, reply.budget(max_tokens), reasons=reply.reasons, closes=reply.answer_after_budget
+    )
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:
     module = make_module(spec)
-    # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
-    return module if ships(spec.kind, PROGRAMS) else _build_module(module, spec, language, context)
-
-
-def _build_module(module: dspy.Module, spec: ModuleSpec, language: Language, context: ProgramContext) -> dspy.Module:
+    if ships(spec.kind, PROGRAMS):
+        # Only what ships is built on our base class on purpose; a user's module may hold or be one by the way.
+        return module
     finder = None if spec.asking.retrieval is None else context.finder
-    program = OwnProgram(module, spec, context.max_tokens, finder, context.search, context.fields)
+    program: OwnProgram = parts.GivenModule(module, spec, context.max_tokens, finder, context.search, context.fields)
     return program if spec.load is None else load_program(program, spec, language)
 
 
-def _build_steps(spec: StepsSpec, language: Language, context: ProgramContext) -> dspy.Module:
-    if (sole := spec.sole) is not None:
-        return _build_sole(spec, sole, language, replace(context, fields=spec.fields_at[sole.place]))
-    retrieves = any(isinstance(step, RetrieveStep) and step is not spec.look_up for _, step in walk_steps(spec.steps))
-    search = _needed(context.search, "a search of passages") if retrieves else context.search
-    programs = {}
-    for place, part in spec.parts.items():
-        try:
-            programs[place] = _build_part(part, language, replace(context, fields=spec.fields_at[place]))
-        except SpecError as error:
-            raise SpecError(f"program.{place}: {error}") from None
-    finder = None if spec.look_up is None else _needed(context.finder, "a finder of passages")
-    rules = {name: load_object(name, PROGRAMS) for name in spec.combining_code}
-    program = StepProgram(spec, programs, search, rules, finder)
-    return program if spec.loads is None else load_program(program, spec, language)
-
-
-def _build_part(part: StepPart, language: Language, context: ProgramContext) -> dspy.Module:
-    """Build what a step asks."""
-    step, spec = part.step, part.program
-    if step.model is not None:
-        context = replace(context, max_tokens=context.budgets.get(step.model))
-    if not isinstance(step, AskStep):
-        program = build_program(spec, language, context)
-        if isinstance(step, UseStep) and step.instructions is not None:
-            instruct(program, step, language)
-        return program
-    if step.words is None:
-        module, spec = make_asking_module(step, language, looks_up=context.search is not None), cast("ModuleSpec", spec)
-        return AskedSignature(module, spec, context.max_tokens, None, context.search, context.fields)
-    if isinstance(spec, AsideSpec):
-        if (words := spec.asking.words) is None:
-            return ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
-        return AskedAside(spec, step.signature, load_words(words, language))
-    asking = _build_words(spec, language, context)
-    if step.cite is not None:
-        return _build_citing(asking, step.cite, None, language, context)
-    return BehindField(asking, step.texts[0]) if step.texts else asking
+def _refuse_imported(spec: ImportedSpec, *_: object) -> dspy.Module:
+    raise SpecError(
+        f"program.kind imported: its answers come from {spec.file}, so there is no model to ask; `medexam report` "
+        "shows the run"
+    )
 
 
 _CODE: Mapping[str, Builder] = MappingProxyType(

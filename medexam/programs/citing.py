@@ -1,7 +1,6 @@
 """Citations: the reply names the passage that supports its answer."""
 
 import math
-from collections.abc import Sequence
 
 import dspy
 
@@ -11,7 +10,6 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder, SupportReader, read_supports
 from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Question
-from medexam.retrievers.base import Hit
 from medexam.signatures import render_answer
 from medexam.signatures.adapter import CitePassage, behind_passages
 from medexam.signatures.citations import count_numbered, number_passages, read_citation
@@ -26,13 +24,11 @@ class CitingPassages(BehindText):
     """
 
     def __init__(
-        self, program: AnsweringProgram, finder: PassageFinder | None, note: str, reader: SupportReader | None
+        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: SupportReader | None
     ) -> None:
-        """Make the program: `note` asks for the citation, and stands behind the passages; without `finder` it is called
-        with these.
-        """
+        """Make the program: `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)
-        self.finder = finder
+        self._finder = finder
         self._note = note
         self._reader = reader
         self.cite = None
@@ -46,12 +42,8 @@ class CitingPassages(BehindText):
         return self.program.calls_for(question) + (self.cite is not None)
 
     async def answer(self, question: Question) -> ProgramOutput:
-        """Ask behind the passages that are found."""
-        assert self.finder is not None  # noqa: S101 - the builder has looked
-        return await self.answer_citing(question, self.finder.find(question))
-
-    async def answer_citing(self, question: Question, hits: Sequence[Hit]) -> ProgramOutput:
         """Ask the program behind the passages; then for the citation."""
+        hits = self._finder.find(question)
         passages_text = number_passages([hit.passage.text for hit in hits])
         outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = list(hits)

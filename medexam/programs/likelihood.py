@@ -16,7 +16,7 @@ from medexam.programs.wrapping import Order, orders_of, shown_in
 from medexam.questions import Question
 from medexam.signatures.adapter import LikelihoodAdapter, WeighOptions
 from medexam.signatures.word_files import Words
-from medexam.specs.programs.likelihood import LikelihoodSpec, ScoreNorm
+from medexam.specs.programs.words import LikelihoodSpec, ScoreNorm
 
 _MIN_K = 0.2
 """Share of an option's tokens that `min_k` looks at, rounded up."""

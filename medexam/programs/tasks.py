@@ -14,7 +14,7 @@ from medexam.signatures import find_span, split_thinking
 from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.span_alignment import FoundSpan
 from medexam.signatures.word_files import Words
-from medexam.specs.programs.tasks import TaskSpec
+from medexam.specs.programs.words import TaskSpec
 from medexam.text import option_letters, split_sentences
 
 _END = "."

@@ -22,7 +22,7 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder, join_passages
 from medexam.questions import Option, Question, Task
 from medexam.signatures.adapter import behind_passages
-from medexam.specs.programs.orders import Orders, RandomOrders
+from medexam.specs.programs.words import Orders, RandomOrders
 
 NO_VOTE = math.log(1e-9)
 """The score of an option without a vote: its share of the probability is 0 to nine decimals."""
@@ -129,11 +129,10 @@ class WithNearest(WrappingProgram):
 
 
 def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:
-    """Find what chooses the demonstrations of a program, also of one asked several times; None if nothing does."""
-    while isinstance(program, WrappingProgram):
-        if isinstance(program, WithNearest):
-            return program.finder
-        program = program.program
+    """Find what chooses the demonstrations of a program, or of one in it; None if nothing does."""
+    for part in (program, *(part for _, part in program.named_sub_modules())):
+        if (finder := part.finder if isinstance(part, WithNearest) else vars(part).get("nearest")) is not None:
+            return finder
     return None
 
 

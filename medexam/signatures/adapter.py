@@ -39,8 +39,8 @@ from medexam.signatures.citations import CLOSING, OPENING, drop_citations, read_
 from medexam.signatures.lenient import read_leniently
 from medexam.signatures.thinking import end_turn, split_thinking
 from medexam.signatures.word_files import Turn, fill_task
-from medexam.specs.programs.likelihood import LikelihoodSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat
+from medexam.specs.programs.words import LikelihoodSpec
 
 Signature = type[dspy.Signature]
 Fields = dict[str, Any]

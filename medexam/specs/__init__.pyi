@@ -17,12 +17,12 @@ from .loading import parse_overrides as parse_overrides
 from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec
+from .programs.base import RetrievingSpec as RetrievingSpec
 from .programs.controls import ImportedSpec as ImportedSpec
 from .programs.needs import Asking as Asking
 from .programs.needs import EngineNeeds as EngineNeeds
 from .programs.needs import Query as Query
 from .programs.needs import ReaderSettings as ReaderSettings
-from .programs.retrieving import RetrievingSpec as RetrievingSpec
 from .retriever import RetrieverSpec as RetrieverSpec
 from .schema import spec_schema as spec_schema
 from .strict_yaml import parse_yaml as parse_yaml

@@ -11,7 +11,7 @@ from medexam.specs.dataset import DatasetSpec, OwnKind
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_name, short_name
 from medexam.specs.optimizer import OptimizerSpec
-from medexam.specs.programs.flows import FlowSpec, StepsSpec
+from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
 from medexam.specs.validation import PlacedError
 
@@ -78,11 +78,8 @@ class CellSpec(Spec):
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
                 "equal: set model.temperature, such as 0.7"
             )
-        if (
-            isinstance(program, StepsSpec)
-            and program.votes
-            and any(form in spec.task_forms for spec in ALL_KINDS.values())
-        ):
+        flow = program.flow
+        if flow is not None and flow.votes and any(form in spec.task_forms for spec in ALL_KINDS.values()):
             raise SpecError(
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"
@@ -95,7 +92,8 @@ class CellSpec(Spec):
         if program.asking.answers_anything or self.dataset.is_own:
             return
         fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
-        if fitting and program.asked_as not in fitting:
+        asked_as = ((flow and flow.answering) or program).kind
+        if fitting and asked_as not in fitting:
             fitting += [kind for kind, spec in ALL_KINDS.items() if form in spec.then_by_form]
             raise SpecError(
                 f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
@@ -107,7 +105,7 @@ class CellSpec(Spec):
             raise SpecError(
                 f"program {program.kind} reads {name} with context {context}: set program.context={context}"
             )
-        forms = ALL_KINDS[program.asked_as].task_forms
+        forms = ALL_KINDS[asked_as].task_forms
         hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
         hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
         raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")

@@ -22,6 +22,7 @@ from medexam.specs.dataset import DatasetSpec, check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
 from medexam.specs.programs.kinds import ALL_KINDS
+from medexam.specs.programs.steps import as_program
 from medexam.specs.validation import find_fields, takes_one, validate
 
 Tree = dict[str, Any]
@@ -160,8 +161,8 @@ def _spell_out(path: str, value: Any) -> Any:
         return value
     if isinstance(value, list):
         return [_spell_out(path, entry) for entry in value]
-    if path == "program" and isinstance(value, Mapping) and "steps" in value and "kind" not in value:
-        return {"kind": "flow", **value}
+    if path == "program":
+        return as_program(value)
     if not isinstance(value, str):
         return value
     return read_model(value) if path == "model" else {SHORT_FORMS[path]: value}
@@ -203,9 +204,11 @@ def _complete(cell: CellSpec) -> CellSpec:
                 "program.images: only asks questions with a picture, and dataset.images: without leaves these out"
             )
         dataset = validate(DatasetSpec, {**cell.dataset.model_dump(), "images": "with"})
-        return cell.model_copy(update={"dataset": dataset, "program": program.model_copy(update={"images": "shown"})})
-    then = program.then_by_form.get(cell.dataset.question_form)
-    if then is None or "then" in program.model_fields_set:
+        cell = cell.model_copy(update={"dataset": dataset})
+        change = {"images": "shown"}
+    elif "then" not in program.model_fields_set and cell.dataset.question_form in program.then_by_form:
+        change = {"then": program.then_by_form[cell.dataset.question_form]}
+    else:
         return cell
-    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, "then": then}
+    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, **change}
     return cell.model_copy(update={"program": validate(type(program), settings)})

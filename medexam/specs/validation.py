@@ -15,8 +15,6 @@ from medexam.text import hide_lookalikes
 
 OWN = "own"
 """The tag of the spec in a union whose kind is any name, not one of a list."""
-ADDED = "(added)"
-"""The tag of a spec whose kind a package adds; no part of the places that errors name."""
 INSTEAD = "name the variable that holds the key in model.api_key_env, or the file in model.api_key_file"
 _SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob": "likelihood", "shot": "examples"}
 """What people write, without a final s -> the name that a spec has for it."""
@@ -100,7 +98,7 @@ def find_fields(model: type[BaseModel], path: str, *, source: str = "spec") -> l
             names = sorted({name for candidate in models for name in candidate.model_fields})
             advice = _advise(key, names, ".".join(keys[:depth]), find_places(model, key))
             raise SpecError(f"{source}: {path!r} does not exist: {advice}")
-        models = [inner for field in fields for inner in _models(field.annotation)]
+        models = [inner for field in fields for inner in _models(field)]
         if not models and any(get_origin(field.annotation) is dict for field in fields):
             return []
     return fields
@@ -117,9 +115,7 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
     """Find where else in a spec there is a key of this name: `model.temperature` for `temperature`."""
     parts = {name: field for name, field in model.model_fields.items() if name in ("dataset", "model", "program")}
     return [
-        f"{name}.{key}"
-        for name, field in parts.items()
-        if any(key in inner.model_fields for inner in _models(field.annotation))
+        f"{name}.{key}" for name, field in parts.items() if any(key in inner.model_fields for inner in _models(field))
     ]
 
 
@@ -131,7 +127,10 @@ def unknown_kind(kind: str, names: Sequence[str]) -> str:
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     """Yield the models that a field of this type may hold, in a list or by itself."""
-    if isinstance(annotation, Added):
+    if isinstance(annotation, FieldInfo):
+        for inner in (annotation.annotation, *annotation.metadata):
+            yield from _models(inner)
+    elif isinstance(annotation, Added):
         yield from annotation.models()
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation

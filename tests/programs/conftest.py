@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 import medexam as package
-from command_line import medexam
+from command_line import _untracked, medexam
 from one_question import ask, ask_task, finder
 
-__all__ = ["ask", "ask_task", "finder", "medexam"]
+__all__ = ["_untracked", "ask", "ask_task", "finder", "medexam"]
 
 
 @pytest.fixture

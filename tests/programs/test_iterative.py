@@ -23,8 +23,9 @@ def search(ask, finder):
                 return next(written)
             return "It is a potential." if turn.startswith("Passages:") else "{Answer: 3}"
 
+        model = fields.pop("model", {})
         program = {"kind": "iterative_retrieval", "k": 2, "retriever": finder(BY_QUERY), **fields}
-        return ask(program, reply or usual)
+        return ask(program, reply or usual, model=model)
 
     return call
 
@@ -78,7 +79,9 @@ def test_queries_are_read_line_by_line(search, written, queries) -> None:
     assert asked.said.answer == 2
 
 
-@pytest.mark.parametrize("fields", [{"samples": 3}, {"orders": "cyclic"}, {"load": "folder"}])
-def test_what_asks_several_times_is_refused(search, fields) -> None:
-    with pytest.raises(SpecError, match="takes no samples, orders or load"):
-        search(**fields)
+def test_the_question_may_be_asked_several_times_at_the_end(search) -> None:
+    asked = search(samples=3, model={"temperature": 0.7})
+    assert len(asked.turns) == 3 + 4 + 3
+    assert asked.said.votes == (3, 3, 3)
+    with pytest.raises(SpecError, match="notes may name options by number"):
+        search(orders="cyclic")

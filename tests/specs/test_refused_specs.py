@@ -25,7 +25,7 @@ def test_what_is_wrong_is_said_in_one_line(case) -> None:
     [
         ("retrieve_verify", "headqa_sample", "retrieve_verify-fusion"),
         ("retrieve_then_answer", "headqa_sample", "retrieve_then_answer-medcpt"),
-        ({"kind": "relevance", "query": "stem"}, "headqa_sample", "relevance-medcpt"),
+        ({"kind": "relevance", "retriever": "medcpt"}, "headqa_sample", "relevance-medcpt"),
         ({"kind": "likelihood", "context": "retrieved"}, "headqa_sample", "likelihood-option_text-medcpt"),
     ],
 )

@@ -231,7 +231,7 @@ def combine_needs(cells: Sequence[AnyCell]) -> dict[ModelSpec, EngineNeeds]:
         program = planned.cell.program
         needs[planned.cell.model] |= program.asking.engine_needs
         for name, model in planned.cell.asked_models.items():
-            needs[model] |= program.needs_of(name)
+            needs[model] |= program.asking.models.get(name, NO_NEEDS)
     return needs
 
 

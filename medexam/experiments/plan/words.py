@@ -10,9 +10,9 @@ from medexam.questions import Language
 from medexam.signatures.word_files import describe_words as describe_files
 from medexam.specs import ProgramSpec
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.asking_steps import AskStep, read_step_words
-from medexam.specs.programs.flows import StepPart, StepsSpec
+from medexam.specs.programs.flows import FlowSpec, StepPart
 from medexam.specs.programs.own import ADAPTERS
+from medexam.specs.programs.steps import NEAREST, AskStep
 
 
 def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
@@ -24,6 +24,9 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     words = describe_words(program, language)
     if nearest_settings := words.get("loaded", {}).get("nearest"):
         words["loaded"]["nearest"] = nearest_identity(**nearest_settings)
+    for part in program.flow.parts.values() if program.flow is not None else ():
+        if isinstance(part.step, AskStep) and part.step.nearest is not None:
+            words["asked_with"][part.name]["nearest"] = nearest_identity(part.step.nearest, NEAREST)
     return words
 
 
@@ -38,14 +41,14 @@ def describe_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         words["loaded"] = loaded_words(program.loads, of_module=program.asking.module_adapter is not None)
         if program.asking.words is not None and (turn := describe_files(program.asking.words, language).get("turn")):
             words["turn"] = turn
-    elif program.asking.words is not None and not isinstance(program, StepsSpec):
+    elif program.asking.words is not None and program.flow is None:
         words |= describe_files(program.asking.words, language)
-    if isinstance(program, StepsSpec):
-        words |= _describe_steps(program, language)
+    if program.flow is not None:
+        words |= _describe_steps(program.flow, language)
     return words
 
 
-def _describe_steps(program: StepsSpec, language: Language) -> dict[str, Any]:
+def _describe_steps(program: FlowSpec, language: Language) -> dict[str, Any]:
     """Describe the steps, what each part asks with, and the content of the files that they name."""
     own_modules = {part.name: part.own_module for part in program.parts.values() if part.own_module is not None}
     parts = program.parts.values() if program.loads is None else ()
@@ -58,9 +61,9 @@ def _describe_steps(program: StepsSpec, language: Language) -> dict[str, Any]:
 
 
 def _describe_step(part: StepPart, language: Language) -> dict[str, Any]:
-    cite = part.step.cite if isinstance(part.step, AskStep) else None
+    cite = getattr(part.step, "cite", None)
     try:
-        words = read_step_words(part.step, language)
-        return words if cite is None else {**words, "cite": describe_files(cite.words, language)}
+        words = part.step.read_words(language)
+        return words if cite is None else {**words, "cite": describe_files(cite.files, language)}
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None

@@ -48,9 +48,9 @@ def _asked(record: RunRecord, environment: Mapping[str, Any]) -> dict[str, str]:
     """Describe the protocol of a run that medexam has asked."""
     identity, program = record.identity, record.cell.program
     words, engine = identity.get("words") or {}, environment.get("engine") or {}
-    answering, retriever = getattr(program, "answering", None), identity.get("retriever")
+    answering, retriever = program.flow and program.flow.answering, identity.get("retriever")
     parts = program.model_dump(mode="json") | ({} if answering is None else answering.model_dump(mode="json"))
-    step = getattr(program, "look_up", None)
+    step = program.flow and program.flow.look_up
     count = step.k if step else parts.get("k", "?")
     harness = f"medexam {environment.get('medexam') or NOT_TOLD}"
     commit = str(environment.get("git_commit") or "")[:_DIGITS]

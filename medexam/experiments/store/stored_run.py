@@ -85,7 +85,7 @@ class StoredRun:
         """The short name of the model that really ran, or of all with their answers; None for a control."""
         cell = self.record.cell
         if not cell.program.asks_model:
-            return cell.program.model_name
+            return getattr(cell.program, "answered_by", None)
         if self.mixed:
             return label_answerers(self.answerers)
         model_name: str = (self.environment.get("engine") or {}).get("model", "")

@@ -1,9 +1,10 @@
 """What every program says of itself, so that nobody needs to ask which kind it is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -11,9 +12,42 @@ from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
-from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds
+from medexam.specs.names import short_name
+from medexam.specs.programs.needs import Asking, Query, RetrievalSettings
+from medexam.specs.retriever import RetrieverSpec
+
+if TYPE_CHECKING:
+    from medexam.specs.programs.flows import FlowSpec
 
 PositiveInt = Annotated[int, Field(ge=1)]
+_BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "load", "max_tokens", "reading", "timeout_s"}
+_BY_CONTENT |= {"retriever", "reader", "revision"}
+_ALWAYS = ("read", "option")
+LABELS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("read", "option", "split", "module", "answer_format", "answer_form", "norm"), "{}".format),
+        "context": lambda context: "options_shown" if context == "stem_and_options" else "",
+        "chat_template": "chat".format,
+        "abstain_below": "abstain_{:g}".format,
+        "read_by": "{}".format,
+        "reader": lambda reader: Path(reader).name,
+        "prompt": lambda prompt: Path(prompt).stem,
+        "prompt_language": "words_{}".format,
+        "images": "images".format,
+        "image_side": "side{}".format,
+        "answer_after_budget": "closed".format,
+        "adapter": short_name,
+        "load": "optimized".format,
+        "samples": "samples{}".format,
+        "orders": lambda orders: f"random{orders.random}" if hasattr(orders, "random") else str(orders),
+        "then": "{}".format,
+        "retriever": lambda retriever: str(retriever.label),
+        "query": "{}".format,
+        "k": "k{}".format,
+        "query_language": "by_{}".format,
+    }
+)
+"""Field of a program -> how tables and folders show a value that is not its default, in this order."""
 
 
 class ProgramSpec(Spec):
@@ -24,8 +58,8 @@ class ProgramSpec(Spec):
 
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
-    by_content: ClassVar[set[str]] = {"name", "prompt", "prompt_language", "examples", "load"}
-    """Fields that say where words are; the words themselves are part of a run's identity."""
+    by_content: ClassVar[set[str]] = _BY_CONTENT
+    """Fields of which a run's identity holds the content, or nothing."""
     builder: ClassVar[str] = ""
     """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
     the questions and a `ProgramContext`."""
@@ -40,6 +74,11 @@ class ProgramSpec(Spec):
         return Asking(codes=(self.kind,) if self.builder else ())
 
     @property
+    def flow(self) -> "FlowSpec | None":
+        """The steps that it is; None of one that is code."""
+        return None
+
+    @property
     def label(self) -> str:
         """Short name for tables and folders."""
         return "-".join([getattr(self, "name", None) or self.kind, *self.label_words])
@@ -47,39 +86,18 @@ class ProgramSpec(Spec):
     @property
     def label_words(self) -> list[str]:
         """What tells it from others of its kind, for tables and folders."""
-        return []
-
-    def marks(self, **forms: str) -> list[str]:
-        """Return the form of each field that has another value than its default, filled with that value."""
-        values = {name: getattr(self, name) for name in forms}
-        fields = type(self).model_fields
-        return [forms[name].format(value) for name, value in values.items() if value != fields[name].default]
-
-    @property
-    def model_name(self) -> str | None:
-        """The model whose answers it holds without asking it; None for every program that answers by itself."""
-        name: str | None = getattr(self, "answered_by", None)
-        return name
-
-    @property
-    def asked_as(self) -> str:
-        """The kind of words that the question is asked in."""
-        return getattr(self, "then", None) or self.kind
+        fields, words = type(self).model_fields, []
+        for name in filter(fields.__contains__, LABELS):
+            value, default = getattr(self, name), fields[name].default
+            is_shown = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
+            words += [LABELS[name](value)] if value is not None and is_shown else []
+        return [word for word in words if word]
 
     @property
     def loads(self) -> Path | None:
         """The optimized program whose instructions and demonstrations replace its own; None: it asks in its own."""
         path: Path | None = getattr(self, "load", None)
         return path
-
-    def needs_of(self, model: str | None) -> EngineNeeds:
-        """Return what its requests to one of `models` hold; None: to the experiment's `model`."""
-        return self.asking.engine_needs if model is None else NO_NEEDS
-
-    @property
-    def is_asked_once(self) -> bool:
-        """Whether it takes no samples and orders of its own, so that steps ask it several times instead."""
-        return False
 
     @property
     def read_as(self) -> Reading:
@@ -94,32 +112,41 @@ class ProgramSpec(Spec):
         """
         return None
 
-    def facts(self, language: Language) -> dict[str, Any]:
-        """Describe, as JSON-ready data, what an answer depends on of it beside what its files hold, its retriever, its
-        local model and its tokens.
-        """
-        excluded = self.by_content | {"max_tokens", "reading", "retriever", "reader", "revision"}
-        excluded |= {"k", "query", "query_language"} if self.asking.retrieval is None else set()
-        return self.normal(language).model_dump(mode="json", exclude=excluded)
-
-    def normal(self, language: Language) -> Self:  # noqa: ARG002
-        """Return the same program for questions in `language`, with values instead of what stands for them."""
-        return self
+    def facts(self, language: Language) -> dict[str, Any]:  # noqa: ARG002
+        """Describe, as JSON-ready data, what an answer depends on beside files, retriever, local model and tokens."""
+        looked_up = {"k", "query", "query_language"} if self.asking.retrieval is None else set()
+        return self.model_dump(mode="json", exclude=self.by_content | looked_up)
 
 
-class WordsSpec(ProgramSpec):
-    """Base of what asks in the words of a prompt file."""
+class LookUpSpec(ProgramSpec):
+    """Base of the programs that may look up passages for each question."""
 
-    if TYPE_CHECKING:
-        prompt: str | Path | None  # A field of each kind's own, with a default of its own.
-
-    prompt_language: Language | None = None
-    """The language of the prompt's words, such as `en` for words in English around questions in any language; None:
-    that of the questions."""
+    retriever: RetrieverSpec | None = None
+    """None looks up no passages."""
+    k: PositiveInt = 2
+    """Passages a question; the paper's 2."""
+    query: Query = "stem"
+    """What is looked up; `per_option` looks up the stem with each option and takes the best passages over all."""
+    query_language: Language | None = None
+    """Look up the same question in this language, found by its key; None: the language that is asked."""
 
     @property
-    def words_label(self) -> list[str]:
-        """What tells these words from the program's own, for tables and folders."""
-        own = type(self).model_fields["prompt"].default
-        prompt_names = [Path(self.prompt).stem] if self.prompt is not None and str(self.prompt) != own else []
-        return prompt_names if self.prompt_language is None else [*prompt_names, f"words_{self.prompt_language}"]
+    def asking(self) -> Asking:
+        """What it takes: its passages; none without a retriever."""
+        if self.retriever is None:
+            return super().asking
+        return replace(
+            super().asking,
+            retrieval=RetrievalSettings(self.retriever, self.k, self.query, self.query_language),
+        )
+
+    def facts(self, language: Language) -> dict[str, Any]:
+        """Describe what an answer depends on, with the language of look-ups."""
+        facts = super().facts(language)
+        return facts | dict.fromkeys({"query_language"} & facts.keys(), self.query_language or language)
+
+
+class RetrievingSpec(LookUpSpec):
+    """Base of the programs that look up passages."""
+
+    retriever: RetrieverSpec = RetrieverSpec()

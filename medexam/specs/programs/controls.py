@@ -3,16 +3,13 @@
 The controls are those of Vilares and Gómez-Rodríguez (2019).
 """
 
-from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from medexam.questions import Language
 from medexam.specs.dataset import Split
-from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.needs import Asking, RetrievalSettings
-from medexam.specs.programs.retrieving import RetrievingSpec
+from medexam.specs.programs.base import ProgramSpec, RetrievingSpec
+from medexam.specs.programs.needs import Asking
 
 
 class RandomSpec(ProgramSpec):
@@ -33,11 +30,6 @@ class RandomInOrderSpec(ProgramSpec):
     split: Split = "all"
     """The questions that the stream runs over; a question outside the split stays unanswered."""
 
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        return self.marks(split="{}")
-
 
 class BlindSpec(ProgramSpec):
     """Always choose the same option, without reading."""
@@ -45,11 +37,6 @@ class BlindSpec(ProgramSpec):
     kind: Literal["blind"] = "blind"
     option: Annotated[int, Field(ge=1)] = 1
     """The printed number of the option; a question that has no such option stays unanswered."""
-
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        return [str(self.option)]
 
 
 class LongestSpec(ProgramSpec):
@@ -69,21 +56,7 @@ class RelevanceSpec(RetrievingSpec):
 
     kind: Literal["relevance"] = "relevance"
 
-    @property
-    def asking(self) -> Asking:
-        """What it takes: passages of each option, whatever `query` says."""
-        return replace(
-            super().asking, retrieval=RetrievalSettings(self.retriever, self.k, "per_option", self.query_language)
-        )
-
-    def normal(self, language: Language) -> Self:
-        """Return the same program for questions in `language`; each option is looked up, whatever `query` says."""
-        return super().normal(language).model_copy(update={"query": "per_option"})
-
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        return [self.retrieval_label]
+    query: Literal["per_option"] = "per_option"
 
 
 class ImportedSpec(ProgramSpec):

@@ -1,25 +1,44 @@
 """The kinds of programs: what the `program` part of a spec may be, told apart by `kind`.
 
 A strategy is a file: one of `specs/kinds`, one that a spec names (`./mine.yaml`), or one whose path an installed
-package names in the entry point group `medexam.kinds`. A kind that is code is a `ProgramSpec` that an entry point of
-the group `medexam.programs` names; its `builder` makes the program.
+package names in the entry point group `medexam.kinds`. A file has `help`, `asks` (whose settings a spec may set too:
+`reply`, `likelihood`, `task` or `module`), `parameters`, and `steps` in which `$name` stands for what a parameter is. A
+step with `only: {name: value}` is there if the parameter has that value, or one of a list of values; `set` stands for
+any. What is set and stands in no step is put into the step that writes `answer`, or into `retrieve: stem`.
+
+A kind that is code is a `ProgramSpec` that an entry point of the group `medexam.programs` names; its `builder` makes
+the program.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo, WithJsonSchema
+from pydantic import (
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
 
 from medexam.errors import SpecError
+from medexam.model_calls import Reading
 from medexam.plugins import added_names, is_own_name, load_object
+from medexam.questions import Language
 from medexam.specs.base import Spec
+from medexam.specs.catalogue import Form
 from medexam.specs.dataset import STORED
 from medexam.specs.names import KIND_FILES, PROGRAMS
-from medexam.specs.programs.asides import AsideSpec
-from medexam.specs.programs.base import ProgramSpec
+from medexam.specs.programs.base import LABELS, PositiveInt, ProgramSpec
 from medexam.specs.programs.controls import (
     AbstainSpec,
     BlindSpec,
@@ -30,63 +49,304 @@ from medexam.specs.programs.controls import (
     RelevanceSpec,
 )
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kind_files import FILES, KindSpec, is_kind_file, read_kind
-from medexam.specs.programs.likelihood import LikelihoodSpec
-from medexam.specs.programs.own import OwnSpec
-from medexam.specs.programs.replies import ReplySpec
-from medexam.specs.programs.steps import STEPS
-from medexam.specs.programs.tasks import TaskSpec
-from medexam.specs.validation import ADDED, OWN, Added, PlacedError, unknown_kind
+from medexam.specs.programs.needs import Asking, Query
+from medexam.specs.programs.own import ModuleSpec, OwnSpec
+from medexam.specs.programs.steps import STEPS, AskStep, RetrieveStep
+from medexam.specs.programs.words import WORDS, LikelihoodSpec, Orders, ReplySpec, TaskSpec
+from medexam.specs.retriever import RetrieverSpec
+from medexam.specs.strict_yaml import parse_yaml
+from medexam.specs.validation import OWN, Added, PlacedError, unknown_kind
 
-_Code = FlowSpec | RandomSpec | RandomInOrderSpec | BlindSpec | LongestSpec | AbstainSpec | RelevanceSpec | ImportedSpec
-_WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
+Tree = dict[str, Any]
+_FILES = sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml"))
+_TYPES: Mapping[str, Any] = {
+    "count": PositiveInt,
+    "share": Annotated[float, Field(gt=0, lt=1)],
+    "switch": bool,
+    "text": str,
+    "file": str | Path,
+    "language": Language,
+    "query": Query,
+    "retriever": RetrieverSpec,
+}
+"""Type of a parameter in a file -> that of a field; a list holds the choices."""
+_LOOK_UP = {
+    "query": ("query", "What is looked up; `per_option`: the stem with each option, and the best passages over all."),
+    "k": ("count", "Passages a question."),
+    "query_language": ("language", "Look up the same question in this language, found by its key; None: that asked."),
+}
+"""Setting of `retrieve: stem` -> its type and help."""
 
 
-def _kinds_of(spec: type[ProgramSpec]) -> tuple[str, ...]:
-    kinds: tuple[str, ...] = get_args(spec.model_fields["kind"].annotation)
-    return kinds
+_BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
+"""What steps and their words have without being told."""
 
 
+class VoteSpec(Spec):
+    """What may be set beside the words of a reply."""
+
+    samples: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Replies to each question, of which the commonest legal answer is taken (self-consistency); more than one needs a
+    `model.temperature`."""
+    orders: Orders = "given"
+    """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
+    `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
+    reading: Reading = "strict"
+    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
+    the format is missing. Both are always reported, and no answer depends on it."""
+    load: Path | None = None
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
+    prompt's; None asks in the prompt's words."""
+
+
+SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
+    "reply": (ReplySpec, VoteSpec),
+    "likelihood": (LikelihoodSpec,),
+    "task": (TaskSpec,),
+    "module": (ModuleSpec,),
+}
+"""What a file asks -> the classes whose fields a spec may set."""
+
+
+class KindSpec(ProgramSpec):
+    """Base of the kinds that files are: the steps of the file, with what a spec sets put in."""
+
+    asks_model: ClassVar[bool] = True
+    template: ClassVar[Mapping[str, Any]]
+    """The file."""
+    name: str | None = None
+    """What it is called in tables and folders; None: its kind."""
+
+    @model_validator(mode="after")
+    def _is_program(self) -> Self:
+        """Raise `ValueError` for a parameter that is set and changes nothing, and for what steps raise."""
+        for name in self.template["parameters"].keys() & self._set.keys():
+            uses = [only for only, step in _walk(self.template["steps"]) if re.search(rf"\${name}\b", json.dumps(step))]
+            conditions = [{key: value for key, value in only.items() if key != name} for only in uses]
+            if conditions and not any(all(map(self._is, only.items())) for only in conditions):
+                stated = (
+                    key
+                    if value == "set"
+                    else f"{key}: " + (" or ".join(map(str, value)) if isinstance(value, list) else str(value).lower())
+                    for key, value in conditions[0].items()
+                )
+                raise ValueError(f"{name} belongs to {' and '.join(stated)}: set that too, or leave {name} out")
+        _ = self.flow
+        return self
+
+    @property
+    def _set(self) -> Tree:
+        """Name -> value of what is not as by default."""
+        fields = {name: field for name, field in type(self).model_fields.items() if name not in ("kind", "name")}
+        defaults = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+        return {name: value for name, default in defaults.items() if (value := getattr(self, name)) != default}
+
+    @cached_property
+    def document(self) -> Tree:
+        """The same program as a spec writes it in steps."""
+        steps = self._put_in(self.template["steps"])
+        retriever = getattr(self, "retriever", None)
+        looks_up = any("retrieve" in step for _, step in _walk(steps))
+        beside = {"retriever": _plain(retriever)} if looks_up and retriever not in (None, RetrieverSpec()) else {}
+        for name, value in self._set.items():
+            if name in self.template["parameters"]:
+                continue
+            if name in FlowSpec.model_fields:
+                beside[name] = _plain(value)
+                continue
+            answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
+            if len(answering) != 1:
+                raise ValueError(f"{name} changes the one step that writes `answer`, and there is none: leave it out")
+            (step,) = answering
+            words = step["words"] if isinstance(step.get("words"), dict) else {"kind": step.get("words")}
+            if name in AskStep.model_fields:
+                step[name] = _plain(value)
+            elif name in _FIELDS.get(str(words["kind"]), ()):
+                step["words"] = {**words, name: _plain(value)}
+            else:
+                raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
+        return {"name": self.name or self.kind, **beside, "steps": steps}
+
+    @cached_property
+    def flow(self) -> FlowSpec:
+        """The steps that it is."""
+        try:
+            return FlowSpec.model_validate(self.document)
+        except ValidationError as error:
+            first = error.errors()[0]
+            fault = first.get("ctx", {}).get("error")
+            raise ValueError(str(fault) if fault is not None else f"{first['loc'][-1]}: {first['msg']}") from None
+
+    @property
+    def asking(self) -> Asking:
+        """What its steps ask and take."""
+        return self.flow.asking
+
+    def budget(self, of_model: int | None) -> Any:
+        """Return the tokens a reply may have."""
+        return self.flow.budget(of_model)
+
+    def facts(self, language: Language) -> Tree:
+        """Describe the steps, whatever kind they are of."""
+        return self.flow.facts(language)
+
+    @property
+    def label_words(self) -> list[str]:
+        """What tells it from others of its kind."""
+        own = [
+            parameter["label"].format(Path(value).name if parameter["type"] == "file" else value)
+            for name, parameter in self.template["parameters"].items()
+            if name not in LABELS and "label" in parameter and (value := self._set.get(name)) is not None
+        ]
+        return [*super().label_words, *own]
+
+    def _put_in(self, part: Any) -> Any:
+        """Return a part of the file with the values of parameters, without steps that are not there."""
+        if isinstance(part, list):
+            only = (entry.get("only", {}) if isinstance(entry, Mapping) else {} for entry in part)
+            present = (entry for entry, one in zip(part, only, strict=True) if all(map(self._is, one.items())))
+            return [self._put_in(entry) for entry in present]
+        if isinstance(part, Mapping):
+            values = ((key, self._put_in(value)) for key, value in part.items() if key != "only")
+            put = {key: value for key, value in values if value is not None and (key, value) not in _BY_ITSELF}
+            return put | (
+                {"words": words["group"]} if (words := put.get("words", ())) and [*words] == ["group"] else {}
+            )
+        is_name = isinstance(part, str) and part.startswith("$")
+        return _plain(getattr(self, part[1:])) if is_name else part
+
+    def _is(self, condition: tuple[str, Any]) -> bool:
+        """Return whether a parameter has the value, or one of the values."""
+        name, values = condition
+        value = getattr(self, name)
+        return value is not None if values == "set" else value in (values if isinstance(values, list) else [values])
+
+
+_FIELDS = {kind: words.model_fields for words in WORDS for kind in get_args(words.model_fields["kind"].annotation)}
+"""Kind of words -> their fields."""
+
+
+def _walk(steps: list[Tree], outer: Tree | None = None) -> Iterator[tuple[Tree, Tree]]:
+    """Yield under which conditions a step is there, and its own keys, for each step at any depth."""
+    for step in steps:
+        only = {**(outer or {}), **step.get("only", {})}
+        yield only, {key: value for key, value in step.items() if key not in ("only", "do", "else")}
+        yield from _walk([*step.get("do", ()), *step.get("else", ())], only)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as YAML has it; of a part of a spec, what is not by default."""
+    if isinstance(value, RetrieverSpec):
+        return {"kind": value.kind, **value.model_dump(mode="json", exclude_defaults=True)}
+    if isinstance(value, Spec):
+        return value.model_dump(mode="json")
+    return str(value) if isinstance(value, Path) else value
+
+
+def is_kind_file(kind: str) -> bool:
+    """Return whether a kind names a file of its own."""
+    return kind.endswith(".yaml") and ":" not in kind.removeprefix(Path(kind).drive)
+
+
+def _read_kind(path: Path, kind: str) -> type[KindSpec]:
+    """Make the class of a kind of its file; raises `SpecError` if it cannot be read, or is no such file."""
+    try:
+        return _make_kind(path, kind, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise SpecError(f"program.kind {path}: cannot read it: {error.strerror}") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SpecError(
+            f"program.kind {path}: {error} is missing or wrong; a strategy has help, asks, parameters with type and "
+            "help, and steps, as the files of `medexam/specs/kinds` have"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
+    template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    parameters = template["parameters"] = _look_up_parameters(template) | template.get("parameters", {})
+    settings = {
+        name: (field.annotation, field)
+        for source in SETTINGS[template["asks"]]
+        for name, field in source.model_fields.items()
+    }
+    fields: dict[str, Any] = settings | {name: _field(parameter) for name, parameter in parameters.items()}
+    fields["kind"] = (Literal[kind], kind)
+    if kind != path.stem:
+        fields["name"] = (str | None, path.stem)
+    title = "".join(word.capitalize() for word in path.stem.split("_"))
+    make: Any = create_model  # type checkers know no class that is made of a file
+    spec: type[KindSpec] = make(f"{title}Kind", __base__=KindSpec, __doc__=template["help"], **fields)
+    spec.template = template
+    spec.task_forms = tuple[Form, ...](template.get("forms", ()))
+    spec.then_by_form = parameters.get("then", {}).get("by_form", {})
+    return spec
+
+
+def _look_up_parameters(template: Tree) -> Tree:
+    """Return the parameters of a file's look-ups, which stand in its step `retrieve: stem` from now on."""
+    parameters: Tree = {}
+    for _, step in _walk(template["steps"]):
+        if "retrieve" in step:
+            default = template.get("retriever", {})
+            parameters["retriever"] = {"type": "retriever", "default": default, "help": "How passages are found."}
+    for step in template["steps"]:
+        if step.get("retrieve") == "stem":
+            for name, (kind, text) in _LOOK_UP.items():
+                default = step.get(name, RetrieveStep.model_fields[name].default)
+                parameters[name] = {"type": kind, "default": default, "help": text}
+                step[name] = f"${name}"
+    return parameters
+
+
+def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the type and the default of a parameter, with its help."""
+    stated, default = parameter["type"], parameter.get("default", ...)
+    annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
+    if "most" in parameter:
+        annotation = Annotated[annotation, Field(le=parameter["most"])]
+    if default is None:
+        annotation |= None
+    elif stated == "retriever":
+        default = RetrieverSpec(**default)
+    return annotation, Field(default=default, description=parameter["help"])
+
+
+_CODE = (FlowSpec, RandomSpec, RandomInOrderSpec, BlindSpec, LongestSpec, AbstainSpec, RelevanceSpec, ImportedSpec)
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
     {
-        **{path.stem: read_kind(path) for path in FILES},
-        **{_kinds_of(spec)[0]: spec for spec in get_args(_Code)},
+        **{path.stem: _read_kind(path, path.stem) for path in _FILES},
+        **{get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in _CODE},
     }
 )
 """Kind of program of this package -> its spec."""
 
 
-def _load_added(kind: str) -> type[ProgramSpec] | None:
-    """Load the spec of a kind that an installed package adds, or that a file is; None if that is none.
-
-    Raises `SpecError`.
-    """
-    if is_kind_file(kind):
-        return read_kind(Path(kind).expanduser().absolute())
-    if kind in added_names(KIND_FILES):
-        return read_kind(load_object(kind, KIND_FILES), kind)
-    part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
-    return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
-
-
 class _AllKinds(Mapping[str, type[ProgramSpec]]):
-    """The kinds of this package, then those of installed ones, each loaded when it is first looked up.
+    """The kinds of this package, then those of files and installed packages, each loaded when it is first looked up.
 
     To look up one that cannot be imported raises `SpecError` with the reason; a list leaves it out.
     """
 
     def __getitem__(self, kind: str) -> type[ProgramSpec]:
-        spec = KINDS.get(kind) or _load_added(kind)
-        if spec is None:
+        if kind in KINDS:
+            return KINDS[kind]
+        if is_kind_file(kind):
+            path = Path(kind).expanduser().absolute()
+            return _read_kind(path, str(path))
+        if kind in added_names(KIND_FILES):
+            return _read_kind(load_object(kind, KIND_FILES), kind)
+        part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
+        if not (isinstance(part, type) and issubclass(part, ProgramSpec)):
             raise KeyError(kind)
-        return spec
+        return part
 
     def __iter__(self) -> Iterator[str]:
         yield from KINDS
-        for kind in (*added_names(PROGRAMS), *added_names(KIND_FILES)):
-            with suppress(SpecError):
-                if kind not in KINDS and _load_added(kind) is not None:
-                    yield kind
+        for kind in {**added_names(PROGRAMS), **added_names(KIND_FILES)}:
+            with suppress(SpecError, KeyError):
+                _ = self[kind]
+                yield from () if kind in KINDS else (kind,)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -96,14 +356,6 @@ ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
 """Kind of program, of this package and of installed ones -> its spec."""
 
 
-def _tag(program: object) -> str | None:
-    """Return the kind of a spec, or of the data for one; `ADDED` or `OWN` where it is none of this package."""
-    kind = program.get("kind") if isinstance(program, Mapping) else getattr(program, "kind", None)
-    if not isinstance(kind, str) or kind in KINDS:
-        return kind
-    return OWN if is_own_name(kind, PROGRAMS) and not is_kind_file(kind) and kind not in ALL_KINDS else ADDED
-
-
 class GoneSpec(ProgramSpec):
     """A program of a stored run whose package is not installed."""
 
@@ -111,43 +363,31 @@ class GoneSpec(ProgramSpec):
     kind: str
 
 
-def _validate_added(program: Any, info: ValidationInfo) -> ProgramSpec:
+def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
     if isinstance(program, ProgramSpec):
         return program
-    fallback: type[ProgramSpec] | None = GoneSpec if info.context == STORED else None
-    spec = ALL_KINDS.get(program["kind"], fallback)
-    if spec is None:
-        raise PlacedError("kind", unknown_kind(program["kind"], [*ALL_KINDS, OWN]))
-    (kind,) = _kinds_of(spec) if issubclass(spec, KindSpec) else (program["kind"],)
-    return spec.model_validate({**program, "kind": kind})
+    kind = program.get("kind") if isinstance(program, Mapping) else None
+    if not isinstance(kind, str):
+        raise ValueError("needs a kind")
+    own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
+    if (spec := ALL_KINDS.get(kind, own)) is None:
+        raise PlacedError("kind", unknown_kind(kind, [*ALL_KINDS, OWN]))
+    named = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
+    return spec.model_validate(named, context=info.context)
 
 
 if TYPE_CHECKING:
     AnyProgram = ProgramSpec
-    AnyWords = ProgramSpec
 else:
-    _package_kind = Annotated[
+    AnyProgram = Annotated[
         Any,
-        PlainValidator(_validate_added),
-        WithJsonSchema(
-            {
-                "type": "object",
-                "description": "A kind that an installed package adds.",
-                "properties": {"kind": {"type": "string", "not": {"enum": sorted(KINDS)}, "pattern": r"^[^:.]+$"}},
-                "required": ["kind"],
-            }
-        ),
-        Added(lambda: [spec for kind, spec in ALL_KINDS.items() if kind not in KINDS]),
-        Tag(ADDED),
+        PlainValidator(_read_program),
+        WithJsonSchema({"title": "AnyProgram"}),
+        Added(lambda: [*ALL_KINDS.values(), OwnSpec]),
     ]
-    _tagged: list[Any] = [*(Annotated[spec, Tag(kind)] for kind, spec in KINDS.items()), _package_kind]
-    AnyProgram = Annotated[Union[(*_tagged, Annotated[OwnSpec, Tag(OWN)])], Discriminator(_tag)]
     """The `program` part of a spec."""
-    AnyWords = Annotated[Union[(*_WORDS,)], Discriminator("kind")]
-    """What a step asks in: the words of a kind that ships, or of what is asked beside the question."""
 
 # What a step uses is a program, and steps stand in steps.
-_NAMES = {"AnyProgram": AnyProgram, "AnyWords": AnyWords}
 _NESTED: tuple[type[Spec], ...] = (*STEPS.values(), FlowSpec)
 for nested in _NESTED:
-    nested.model_rebuild(_types_namespace=_NAMES)
+    nested.model_rebuild(_types_namespace={"AnyProgram": AnyProgram})

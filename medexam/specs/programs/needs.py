@@ -1,6 +1,7 @@
 """What programs need of those who carry them out, as plain values: a provider need not know the program."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,8 +125,8 @@ class Asking:
     """What an optimized program's file says of it; only a program of the same loads it. None: its kind."""
     codes: tuple[str, ...] = ()
     """All code of the user's own that it runs, as `module:Name`, that of its parts included; or an added kind."""
-    models: tuple[str, ...] = ()
-    """The experiment's `models` that it asks beside its `model`, by name."""
+    models: Mapping[str, EngineNeeds] = field(default_factory=dict)
+    """The experiment's `models` that it asks beside its `model`, by name -> what its requests to it hold."""
     retrieval: RetrievalSettings | None = None
     """How its passages are looked up; None where it sees none."""
     local_reader: ReaderSettings | None = None

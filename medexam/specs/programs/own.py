@@ -1,4 +1,4 @@
-"""Programs of the user's own: a DSPy module that code defines, or a DSPy signature that the spec itself defines."""
+"""Programs of the user's own: a DSPy module that code defines, or a DSPy signature that a step asks."""
 
 import re
 from dataclasses import replace
@@ -11,9 +11,8 @@ from medexam.plugins import is_own_name
 from medexam.questions import Language
 from medexam.specs.names import PROGRAMS, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
-from medexam.specs.programs.base import PositiveInt
+from medexam.specs.programs.base import LookUpSpec, PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerFormat, Asking, EngineNeeds
-from medexam.specs.programs.retrieving import LookUpSpec
 
 MODULE = "module"
 """The kind under which optimized modules are saved, whatever they are called."""
@@ -26,10 +25,9 @@ _CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
 """A signature whose answer is chosen among the options where it is guided."""
 
 
-class ModuleSpec(LookUpSpec):
-    """Base of the programs that call a DSPy module with a question's fields; `passages` is one if it looks some up."""
+class ModuleSpec(ProgramSpec):
+    """Base of the programs that call a DSPy module with a question's fields."""
 
-    by_content: ClassVar[set[str]] = LookUpSpec.by_content | {"timeout_s"}
     asks_model: ClassVar[bool] = True
     answer_format: AnswerFormat = "free"
     """`free` parses what DSPy's adapter reads; `guided` allows only legal values for each output whose type is a choice
@@ -42,6 +40,12 @@ class ModuleSpec(LookUpSpec):
     model."""
     max_tokens: PositiveInt | None = None
     """Tokens each reply may have; None: the model's `max_tokens`, else 512."""
+    timeout_s: Annotated[float, Field(gt=0)] | None = None
+    """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
+    other. None: any time. No digest depends on it."""
+    load: Path | None = None
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
+    predictors; None asks as the module is written."""
 
     @field_validator("adapter")
     @classmethod
@@ -55,26 +59,13 @@ class ModuleSpec(LookUpSpec):
             raise ValueError("answer_format 'guided' uses the chat adapter: leave adapter and adapter_args out")
         return self
 
-    timeout_s: Annotated[float, Field(gt=0)] | None = None
-    """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
-    other. None: any time. No digest depends on it."""
-    logprobs: bool = False
-    """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
-    load: Path | None = None
-    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
-    predictors; None asks as the module is written."""
-
-    def normal(self, language: Language) -> Self:
-        """Return it with the adapter's name without its place: its source is part of the identity."""
-        return super().normal(language).model_copy(update={"adapter": short_name(self.adapter)})
-
     @property
     def asking(self) -> Asking:
         """What it asks: choices if guided, else tools and schemas; texts to read, or dialogues."""
-        guided = self.answer_format == "guided"
+        guided, weighs = self.answer_format == "guided", bool(getattr(self, "logprobs", False))
         return replace(
             super().asking,
-            engine_needs=EngineNeeds(guided=guided, logprobs=self.logprobs, chat=not self.logprobs, tools=not guided),
+            engine_needs=EngineNeeds(guided=guided, logprobs=weighs, chat=not weighs, tools=not guided),
             answers_anything=True,
             # Only replies of the model say what each predictor of a module is asked: a solved question does not.
             optimizers=OF_MODULES,
@@ -83,20 +74,20 @@ class ModuleSpec(LookUpSpec):
             adapter_code=self.adapter if ":" in self.adapter else None,
         )
 
-    def budget(self, of_model: int | None) -> int:
+    def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
         return self.max_tokens or (512 if of_model is None else of_model)
 
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        adapters = [] if self.adapter == "chat" else [short_name(self.adapter)]
-        retrievers = [] if self.retriever is None else [self.retrieval_label]
-        return [*self.marks(answer_format="{}"), *adapters, *retrievers, *self.marks(load="optimized")]
+    def facts(self, language: Language) -> dict[str, Any]:
+        """Describe what an answer depends on, with the adapter's name alone: its source stands beside it."""
+        return {**super().facts(language), "adapter": short_name(self.adapter)}
 
 
-class OwnSpec(ModuleSpec):
-    """A `dspy.Module` class, or a function that returns a module, from the user's own code."""
+class OwnSpec(ModuleSpec, LookUpSpec):
+    """A `dspy.Module` class, or a function that returns a module, from the user's own code.
+
+    `passages` is one of the fields that it may take if it looks some up.
+    """
 
     by_content: ClassVar[set[str]] = ModuleSpec.by_content | {"kind"}
     kind: str
@@ -105,6 +96,8 @@ class OwnSpec(ModuleSpec):
     """Keyword arguments of the class or function."""
     plain: bool = False
     """Whether its requests are plain texts that replies continue; an engine that takes dialogues alone refuses."""
+    logprobs: bool = False
+    """Whether the module reads log-probabilities, as `OptionProbabilities` does; an engine that gives none refuses."""
 
     @field_validator("kind")
     @classmethod
@@ -128,25 +121,20 @@ class OwnSpec(ModuleSpec):
 
 
 class SignatureSpec(ModuleSpec):
-    """A DSPy signature written in the spec, asked by one of DSPy's own modules."""
+    """A DSPy signature that a step asks by one of DSPy's own modules, or by one of ours or the user's."""
 
     kind: Literal["signature"] = "signature"
     signature: str
-    """Such as `question, options -> rationale, answer: int`; inputs are a question's fields."""
-    module: Literal["predict", "chain_of_thought"] = "predict"
-    """`chain_of_thought` has the model reason before the outputs."""
-    instructions: str = ""
-    """What the model is told; empty takes DSPy's own words for the signature."""
-    name: str | None = None
-    """What it is called in tables and folders; None: its kind."""
+    module: str
+    """The step's `by`."""
+
+    @property
+    def logprobs(self) -> bool:
+        """Whether the values of its outputs are weighed."""
+        return self.module == "likelihood"
 
     @property
     def asking(self) -> Asking:
         """What it asks: that of every module, whose answer could be chosen where it is one of the options."""
         is_choice = self.adapter == "chat" and _CHOICE.search(self.signature) is not None
         return replace(super().asking, could_be_guided=self.answer_format == "free" and is_choice)
-
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        return [*self.marks(module="{}"), *super().label_words]

@@ -31,11 +31,6 @@ class ReadingSpec(RetrievingSpec):
         reader = ReaderSettings(self.finds, self.reader, self.revision, getattr(self, "answer_tokens", None))
         return replace(super().asking, local_reader=reader)
 
-    @property
-    def label_words(self) -> list[str]:
-        """What tells it from others of its kind."""
-        return [Path(self.reader).name, *([self.retrieval_label] if self.asking.retrieval else [])]
-
 
 class SpanReaderSpec(ReadingSpec):
     """Take the option that shares most with the span that a question answering model finds in passages.
@@ -62,7 +57,7 @@ class SpanReaderSpec(ReadingSpec):
     @property
     def label_words(self) -> list[str]:
         """What tells it from others of its kind."""
-        return [*super().label_words, *self.marks(answer_tokens="tokens{}")]
+        return [*super().label_words, *([] if self.answer_tokens == 30 else [f"tokens{self.answer_tokens}"])]
 
 
 class EntailmentSpec(ReadingSpec):

@@ -101,10 +101,10 @@ def test_the_option_that_is_entailed_most_wins_and_scores_are_kept(question) -> 
 
 def test_labels_and_settings_below_a_kind() -> None:
     _, (spans,) = build_cells({"name": "x", "program": {"kind": "span_reader", "reader": "a/qa"}}, {})
-    assert spans.program.label == "span_reader-qa-medcpt-k5"
+    assert spans.program.label == "span_reader-qa-medcpt"
     # A kind that needs a field may be given it so.
     _, (entailed,) = build_cells({"name": "x", "program": {"kind": "entailment"}}, {"program.entailment.reader": "m"})
-    assert entailed.program.label == "entailment-m-medcpt-per_option"
+    assert entailed.program.label == "entailment-m-medcpt"
 
 
 def test_the_content_of_a_reader_counts_and_its_place_does_not() -> None:

@@ -1,0 +1,293 @@
+"""What a step asks: words behind a field, a DSPy signature, or something beside the question.
+
+Each is an `AskingProgram`; what the step reads beside the question stands in `GIVEN` while it is asked.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import dspy
+from pydantic import ValidationError
+
+from medexam.errors import SpecError
+from medexam.plugins import load_object
+from medexam.predictions import OptionScores
+from medexam.programs.base import AskingProgram
+from medexam.programs.fields import Asked
+from medexam.programs.guided import OptionProbabilities
+from medexam.programs.kept import Calls
+from medexam.programs.loading import Nearest, typed_example
+from medexam.programs.own import OwnProgram
+from medexam.programs.program_output import ProgramOutput
+from medexam.programs.retrieving import SupportReader, read_supports, shown_text
+from medexam.programs.wrapping import BehindText, fitted
+from medexam.questions import Language, Question, Task
+from medexam.retrievers.base import Hit
+from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
+from medexam.signatures.word_files import Words, fill_task
+from medexam.specs.names import PROGRAMS
+from medexam.specs.programs.steps import NEAREST, PASSAGES, AskingStep, AskStep, SignatureText
+from medexam.specs.programs.words import AsideSpec
+
+_REACT_TURNS = 4
+"""How often `by: react` looks up before it answers, at most."""
+_LONGEST = 300
+"""Characters of a query; the rest of its line is left out."""
+_MARK = re.compile(r"^\s*(?:[-*\u2022]|\(?\d+[.):]|\w+\s*\d*\s*:)\s*")
+"""A bullet, a number, or a word such as `Query 1:` before a query."""
+
+
+class Given(NamedTuple):
+    """What a step reads beside the question."""
+
+    fields: Mapping[str, Any]
+    """Name -> value."""
+    looked_up: Sequence[str]
+    """The texts of all look-ups before."""
+
+
+_NOTHING = Given({}, ())
+GIVEN: ContextVar[Given] = ContextVar("given", default=_NOTHING)
+
+
+class BehindField(BehindText):
+    """A program in words that ship, asked behind the text of a field."""
+
+    def __init__(self, program: AskingProgram, field: str) -> None:
+        super().__init__(program)
+        self._field = field
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Ask behind the text."""
+        return await self.answer_behind(question, shown_text(GIVEN.get().fields[self._field]))
+
+
+class PassagesField:
+    """Finds the passages that a step reads."""
+
+    def find(self, question: Asked) -> Sequence[Hit]:  # noqa: ARG002 - they are the same for any
+        """Return them."""
+        hits: Sequence[Hit] = GIVEN.get().fields[PASSAGES]
+        return hits
+
+
+class GivenModule(OwnProgram):
+    """A module that is called with the fields of steps beside those of the question."""
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Call it."""
+        return await self.answer_with(question, GIVEN.get().fields)
+
+
+class AskedSignature(GivenModule):
+    """A predictor whose outputs are fields; a prediction carries them as `fields`, None where a reply did not parse."""
+
+    nearest: Any = None
+    """What chooses the demonstrations of a question; None: all are shown."""
+
+    def calls_for(self, question: Any) -> int:
+        """Count the most: where values are weighed, each output is a call, and what looks up asks again."""
+        if isinstance(self.module, OptionProbabilities):
+            return sum(len(predictor.signature.output_fields) for predictor in self.module.predictors())
+        return super().calls_for(question) + (_REACT_TURNS - 1 if isinstance(self.module, dspy.ReAct) else 0)
+
+    def choose_nearest(self, nearest: Nearest, k: int) -> None:
+        """Show each question the `k` of its demonstrations that are nearest to it."""
+        pool = [
+            dspy.Example(question=SimpleNamespace(stem=str(demo.get("question", "")), key=None), demo=demo)
+            for demo in self.module.predictors()[0].demos
+        ]
+        self.nearest = nearest(pool, k, NEAREST)
+        self._field_types = {**self._field_types, "demos": list}
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Ask the signature."""
+        fields = GIVEN.get().fields
+        if self.nearest is not None:
+            fields = {**fields, "demos": [entry.demo for entry in self.nearest.find(question)]}
+        return await self.answer_with(question, fields)
+
+    def _prediction(self, question: Asked, hits: list[Hit], outputs: list[Any], calls: Calls) -> ProgramOutput:
+        """Build the prediction, which holds an `answer` only if the signature has one."""
+        values = dict(outputs[0].items()) if outputs and isinstance(outputs[0], dspy.Prediction) else None
+        if values is not None and "answer" not in values:
+            outputs = [dspy.Prediction(**values, answer=None)]
+        outcome = super()._prediction(question, hits, outputs, calls)
+        if values is None:
+            return outcome
+        answer = outcome.answer if isinstance(question, Question) else outcome.text
+        outcome["fields"] = {**values, **({"answer": answer} if "answer" in values else {})}
+        shares = values.get("probabilities", {}).get("answer")
+        if shares and isinstance(question, Question) and set(shares) == set(map(str, question.option_numbers)):
+            outcome["scores"] = OptionScores(
+                option_scores={
+                    number: math.log(max(shares[str(number)], 1e-300)) for number in question.option_numbers
+                },
+                score_unit="nats",
+                score_norm="sum",
+                read_by="choices",
+                read_why="the values of the signature's answer",
+            )
+        return outcome
+
+
+def make_module(step: AskStep, language: Language, *, looks_up: bool) -> dspy.Module:
+    """Make what asks a step's signature, with its instructions and demonstrations.
+
+    Raises `SpecError` if the signature is none, or a file cannot be read.
+    """
+    words = step.read_words(language)
+    try:
+        signature = dspy.Signature(step.ask, words.get("instructions"))
+    except Exception as error:
+        raise SpecError(f"ask {step.ask!r}: {error}") from None
+    match step.by:
+        case "predict":
+            module = dspy.Predict(signature)
+        case "chain_of_thought":
+            module = dspy.ChainOfThought(signature)
+        case "likelihood":
+            module = OptionProbabilities(signature)
+        case "react":
+            module = dspy.ReAct(signature, tools=[_search] if looks_up else [], max_iters=_REACT_TURNS)
+        case _:
+            try:
+                module = load_object(step.by, PROGRAMS)(signature)
+            except SpecError:
+                raise
+            except Exception as error:
+                raise SpecError(f"by {step.by}: making it failed: {type(error).__name__}: {error}") from error
+    if not isinstance(module, dspy.Module):
+        raise SpecError(f"by {step.by} makes {type(module).__name__}, not a dspy.Module: name the class of a module")
+    demos = words.get("demos", [])
+    names = {name for predictor in module.predictors() for name in predictor.signature.fields}
+    if unknown := {name for demo in demos for name in demo} - names:
+        raise SpecError(f"demos: {', '.join(sorted(unknown))}: the signature has {', '.join(signature.fields)} alone")
+    for predictor in module.predictors() if demos else ():
+        try:
+            predictor.demos = [typed_example(predictor.signature, demo) for demo in demos]
+        except ValidationError as error:
+            raise SpecError(f"demos: {error.errors()[0]['input']!r}: {error.errors()[0]['msg']}") from None
+    return module
+
+
+def _search(query: str) -> str:
+    """Passages about a query."""
+    return "\n\n".join(dspy.Retrieve(k=2)(query).passages)
+
+
+def instruct(program: dspy.Module, step: AskingStep, language: Language) -> None:
+    """Replace the instructions of a used program; raises `SpecError` unless it has one predictor."""
+    predictors = program.predictors()
+    if len(predictors) != 1:
+        raise SpecError(f"instructions: the program has {len(predictors)} prompts of its own: leave instructions out")
+    predictors[0].signature = predictors[0].signature.with_instructions(step.read_words(language)["instructions"])
+
+
+class AskedAside(AskingProgram):
+    """A predictor in one group of words: for a verdict, chosen of two words, for a text, or for a list of queries."""
+
+    def __init__(self, spec: AsideSpec, signature: SignatureText, words: Words) -> None:
+        super().__init__(TaskAdapter(words.system))
+        self._spec = spec
+        self._groups = words.parts
+        self._reads = signature.inputs
+        (self._output, self._type) = next(iter(signature.outputs.items()))
+        self.respond = dspy.Predict(
+            AnswerTask.with_instructions(words.parts[str(spec.group)]), max_tokens=spec.budget(None)
+        )
+        self._at_first = None if spec.at_first is None else AnswerTask.with_instructions(words.parts[spec.at_first])
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Ask once, with as much of the text as fits; not for a verdict on no passage."""
+        inputs, looked_up = GIVEN.get()
+        texts = [value for name, value in inputs.items() if name != "answer"]
+        text = texts[-1] if texts and ("question" in self._reads or len(texts) > 1) else ""
+        if self._type == "bool" and text == []:
+            return ProgramOutput(answer=None, fields={self._output: False})
+        choices = (self._groups["answer_yes"], self._groups["answer_no"]) if self._type == "bool" else ()
+        shown, count = shown_text(text), self._spec.most if self._type == "list[str]" else 0
+        signature = {} if shown or self._at_first is None else {"signature": self._at_first}
+
+        async def ask(excerpt: str) -> Any:
+            asked = AskedTask(self._task(question, inputs, excerpt), choices=choices, count=count)
+            return await self.ask(self.respond, asked=asked, **signature)
+
+        prediction = await fitted(shown, ask)
+        value: Any = prediction.answer
+        if choices:
+            value = prediction.answer == choices[0]
+        elif self._type != "str":
+            value = read_queries(prediction.answer, self._spec.most, looked_up)
+        return ProgramOutput(answer=None, generation=prediction.generation, fields={self._output: value})
+
+    def entry(self, question: Asked, inputs: Mapping[str, Any], value: str) -> str:
+        """Return a text as it is added to a list."""
+        if self._spec.entry is None:
+            return value
+        text = self._task(question, inputs).question
+        return fill_task(self._groups[self._spec.entry], Task("note", "note", "en", text, given_answer=value))
+
+    def _task(self, question: Asked, inputs: Mapping[str, Any], context: str = "") -> Task:
+        """Return what the call shows: the question, or else the first text; before it `context`."""
+        answer = inputs.get("answer", "")
+        if "question" not in self._reads:
+            text = shown_text(next(iter(inputs.values())))
+        elif isinstance(question, Question):
+            text = question.printed if "options" in self._reads else question.asked
+        else:
+            text = "\n".join(
+                [*([f"{question.context}\n"] if question.context else []), question.question, *question.options]
+            )
+            if question.given_answer and "wrong_answer" in self._groups:
+                given = "\n".join([question.given_answer, *question.given_reasoning])
+                text = fill_task(self._groups["wrong_answer"], replace(question, question=text, given_answer=given))
+        if isinstance(question, Question):
+            answer = next((option.text for option in question.options if option.number == answer), "")
+        return Task(key="side", group="side", language="en", question=text, context=context, given_answer=answer)
+
+
+class ReadAside(AskingProgram):
+    """A model of natural language inference judges passages: by the option that they entail most, or by the answer.
+
+    The hypothesis is the stem with the option, the premise a sentence.
+    """
+
+    calls = 0
+
+    def __init__(self, spec: AsideSpec, signature: SignatureText, reader: SupportReader) -> None:
+        super().__init__(TaskAdapter(""))
+        self._reader = reader
+        self._least = spec.least
+        self._outputs = list(signature.outputs)
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Ask for one reading of all passages."""
+        inputs = GIVEN.get().fields
+        supports = await read_supports(self._reader, question)
+        passages = next(value for name, value in inputs.items() if name != "answer")
+        hits: list[Hit] = passages if isinstance(passages, list) else [passages]
+        by_option = [supports.get(hit.passage.id, {}) for hit in hits]
+        logprobs = [
+            logprob for one in by_option for number, logprob in one.items() if inputs.get("answer", number) == number
+        ]
+        probability = math.exp(max(logprobs, default=-math.inf))
+        values = (probability >= self._least, probability)
+        return ProgramOutput(answer=None, fields=dict(zip(self._outputs, values, strict=False)))
+
+
+def read_queries(reply: str, count: int, earlier_queries: Sequence[str]) -> list[str]:
+    """Read at most `count` queries of a reply, a line each without number or bullet; none of `earlier_queries`."""
+    query_keys = {query.casefold() for query in earlier_queries}
+    queries: list[str] = []
+    for line in reply.splitlines():
+        query = _MARK.sub("", line).strip().strip("\"'`*")[:_LONGEST].strip()
+        if any(map(str.isalnum, query)) and query.casefold() not in query_keys:
+            query_keys.add(query.casefold())
+            queries.append(query)
+    return queries[:count]
