@@ -1,6 +1,6 @@
 """How often equivalence, strengths, the noise floor and item response err: simulated, the truth being known.
 
-    python bench/how_sure.py --times 2000
+    python companions/bench/how_sure.py --times 2000
 
 Exams have 30 booklets of 34 questions, as five years of HEAD-QA do. Prints Markdown.
 """
