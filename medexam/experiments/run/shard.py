@@ -43,8 +43,10 @@ def ask_shard(folder: Path, part: int, parts: int) -> dict[str, Any]:
     """
     end: dict[str, Any] = {"host": host_name(), "stop": None, "changes": []}
     end_path = folder / SHARDS / f"{part}.json"
+    with suppress(OSError):
+        end_path.parent.mkdir(exist_ok=True)
     try:
-        with quiet_dspy(), RunFolder(folder).hold_shard(part) as log:
+        with quiet_dspy(), RunFolder(folder).locked(part):
             end_path.unlink(missing_ok=True)
             planned = plan_resume(str(folder), runs_dir=folder.parent).cells[0]
             # Shards that begin later divide the questions alike.
@@ -55,7 +57,7 @@ def ask_shard(folder: Path, part: int, parts: int) -> dict[str, Any]:
             if pending:
                 executor = Executor(prefer_host=host_name())
                 planned = replace(planned, pending=tuple(pending))
-                end |= run_interruptibly(_ask(planned, log, Spending(limits), executor))
+                end |= run_interruptibly(_ask(planned, f"{SHARDS}/{part}.jsonl", Spending(limits), executor))
     except KeyboardInterrupt:
         end["stop"] = Stop.INTERRUPTED
     except MedExamError as error:

@@ -146,12 +146,12 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
     model answered.
     """
-    return ", ".join(
-        f"{count.answers:,} {'' if place else 'answers '}of {count.name}"
-        f"{f' (print {count.print})' if count.print else ''}"
-        f"{f' ({count.doubtful:,} of them perhaps of another model)' if count.doubtful else ''}"
-        for place, count in enumerate(counts)
-    )
+    words = []
+    for count in counts:
+        print_words = f" (print {count.print})" if count.print else ""
+        doubt = f" ({count.doubtful:,} of them perhaps of another model)" if count.doubtful else ""
+        words.append(f"{count.answers:,} {'' if words else 'answers '}of {count.name}{print_words}{doubt}")
+    return ", ".join(words)
 
 
 def label_answerers(counts: Sequence[AnswererCount]) -> str:

@@ -14,12 +14,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections import ChainMap
-from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
@@ -116,18 +115,19 @@ class WorkFolder:
             ) from None
 
     @contextmanager
-    def locked(self, name: str = "", wait_s: float = 0.0, what: str = "") -> Iterator[None]:
-        """Hold the folder, or the part of it with a lock of this `name`, for one process.
+    def locked(self, part: int | str | None = None) -> Iterator[None]:
+        """Hold the folder, or the shard of this number, for one process.
 
         The system frees the lock of a process that dies. Raises `RunBusyError` where another process holds it, and
         `RunFolderError` where the folder cannot be written.
         """
+        name, what = (".lock", "") if part is None else (f"{SHARDS}/{part}.lock", f"part {part} of ")
         try:
             # A user who may write in the folder may continue the run.
-            lock = FileLock(self.path / (name or ".lock"), mode=self.path.stat().st_mode & 0o666)
-            lock.acquire(timeout=wait_s)
-        except Timeout:
+            lock = FileLock(self.path / name, mode=self.path.stat().st_mode & 0o666)
             # Not waited for long: the other process may run for hours, and its answers would be asked again.
+            lock.acquire(timeout=0 if part is None else _LAST_WRITE_S)
+        except Timeout:
             raise RunBusyError(
                 f"{what}{self.kind} {self.name} is being written by another process; wait for it, or start another "
                 "with --fresh"
@@ -322,28 +322,17 @@ class RunFolder(WorkFolder):
         Without `prompts`, calls of a large run are without what was sent.
         """
         path = self.path / PREDICTIONS
-        if not path.exists() or path.stat().st_size <= _HELD_BYTES:
+        if not path.exists() or path.stat().st_size <= _HELD_BYTES or self.has_shards:
             yield self.read_predictions()
             return
         check_file(path)
-        unmerged = {prediction.question: prediction for prediction in self.scan_unmerged()}
         with path.open("rb") as stream:
             digest = self.spec_digest or self.read_record().spec_digest
-            stored = StoredPredictions(path, stream, digest, prompts=prompts)
-            # A `ChainMap` takes mappings to write to; nobody writes to this one.
-            yield ChainMap(unmerged, cast("MutableMapping[str, Prediction]", stored)) if unmerged else stored
+            yield StoredPredictions(path, stream, digest, prompts=prompts)
 
     def appending(self, file: str = PREDICTIONS) -> PredictionLog:
         """Open a log that appends predictions; what a dead process left torn is cut off first."""
         return PredictionLog(self.path / file, keeps_prompts=not self.exists() or self.read_record().keeps_items)
-
-    @contextmanager
-    def hold_shard(self, part: int) -> Iterator[str]:
-        """Hold a part of the run for this process, and yield the log for its answers; raises as `locked` does."""
-        with suppress(OSError):
-            (self.path / SHARDS).mkdir(exist_ok=True)
-        with self.locked(f"{SHARDS}/{part}.lock", _LAST_WRITE_S, f"part {part} of "):
-            yield f"{SHARDS}/{part}.jsonl"
 
     @property
     def has_shards(self) -> bool:
@@ -361,7 +350,7 @@ class RunFolder(WorkFolder):
         if not shards.is_dir():
             return frozenset()
         for lock in shards.glob("*.lock"):
-            with self.locked(f"{SHARDS}/{lock.name}", _LAST_WRITE_S, f"part {lock.stem} of "):
+            with self.locked(lock.stem):
                 pass
         if self.has_shards:
             unmerged = {prediction.question: prediction for prediction in self.scan_unmerged()}
