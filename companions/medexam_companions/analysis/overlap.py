@@ -77,5 +77,5 @@ def _as_printed(compared: ComparisonScope) -> list[Question]:
     """Return the compared questions as the first run without alteration was asked them; else as the first run was."""
     records = [folder.read_record() for folder in compared.folders]
     first = next((place for place, record in enumerate(records) if record.cell.dataset.alter is None), 0)
-    items_by_key = {item.key: item for item in compared.load_texts(first).questions}
+    items_by_key = {item.key: item for item in compared.sets[first].questions}
     return [items_by_key[item.key] for item in compared.items]

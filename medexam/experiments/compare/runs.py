@@ -21,7 +21,7 @@ from medexam.experiments.compare.result import DROPPED, Comparison, describe_all
 from medexam.experiments.compare.section import ComparisonScope, Finder
 from medexam.experiments.store.answerers import are_mixed, describe_answerers
 from medexam.experiments.store.derived_files import find_changes, read_outcomes, score_own, with_own
-from medexam.experiments.store.items import check_items, load_items
+from medexam.experiments.store.items import check_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord, find_runs, pending
 from medexam.experiments.store.stored_run import (
     StoredRun,
@@ -133,7 +133,7 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
     sets = [items for items, *_ in checked]
     benchmark = find_stored_benchmark(records[0].cell.dataset, in_words=sets[0].in_words)
     predictions = [_read_answers(folder, reading) for folder in folders]
-    changed_keys = _find_changed(folders, records, sets)
+    changed_keys = _find_changed(records, sets)
     items, exclusions = find_common(
         sets[0].questions,
         records,
@@ -171,17 +171,17 @@ def find_scope(folders: tuple[RunFolder, ...], reading: Reading | None = None) -
     )
 
 
-def _find_changed(folders: Sequence[RunFolder], records: Sequence[RunRecord], sets: Sequence[AnySet]) -> frozenset[str]:
+def _find_changed(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> frozenset[str]:
     """Find the questions whose texts differ between runs of one language and alteration."""
-    peers: dict[object, dict[str, RunFolder]] = {}
-    for folder, record, items in zip(folders, records, sets, strict=True):
+    peers: dict[object, dict[str, AnySet]] = {}
+    for record, items in zip(records, sets, strict=True):
         dataset = record.cell.dataset
         form = dataset.language, dataset.changes, dataset.as_published
-        peers.setdefault(form, {}).setdefault(items.fingerprint, folder)
+        peers.setdefault(form, {}).setdefault(items.fingerprint, items)
     texts_by_key: dict[tuple[object, str], set[object]] = {}
-    for peer, folder_by_fingerprint in peers.items():
-        for folder in folder_by_fingerprint.values() if len(folder_by_fingerprint) > 1 else ():
-            for item in load_items(folder).questions:
+    for peer, items_by_fingerprint in peers.items():
+        for items in items_by_fingerprint.values() if len(items_by_fingerprint) > 1 else ():
+            for item in items.questions:
                 texts_by_key.setdefault((peer, item.key), set()).add(getattr(item, "printed", item))
     return frozenset(key for (_, key), texts in texts_by_key.items() if len(texts) > 1)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.measures import Benchmark
 from medexam.measures.comparing import Paired, RunAnswers
@@ -30,7 +29,7 @@ class ComparisonScope:
     """The baseline first, as in all that follows."""
     records: Sequence[RunRecord]
     sets: Sequence[AnySet]
-    """The data of each run; stems and options' texts may be empty, and `load_texts` has them."""
+    """The data of each run."""
     items: Sequence[Item]
     predictions: Sequence[RunAnswers]
     """The whole run's, also of items that are not compared."""
@@ -44,10 +43,6 @@ class ComparisonScope:
     """What tables call the runs."""
     run_keys: Sequence[str] = ()
     """What `--json` calls them."""
-
-    def load_texts(self, place: int) -> AnySet:
-        """Load what a run was asked, with all texts."""
-        return load_items(self.folders[place])
 
     @cached_property
     def scored(self) -> Sheet:

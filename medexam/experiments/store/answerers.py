@@ -146,7 +146,7 @@ def describe_answerers(counts: Sequence[AnswererCount]) -> str:
     """Describe who answered, such as `200 answers of A (print 1a2b3c4d), 100 of B (print 5e6f7a8b)`; empty where no
     model answered.
     """
-    words = []
+    words = list[str]()
     for count in counts:
         print_words = f" (print {count.print})" if count.print else ""
         doubt = f" ({count.doubtful:,} of them perhaps of another model)" if count.doubtful else ""

@@ -155,18 +155,18 @@ def _write_items(folder: Path, items: AnySet) -> None:
     import pyarrow.parquet as pq
 
     item_type, gold_type = _FORMS["words" if items.in_words else "choice"]
-    to_row, to_gold = TypeAdapter(item_type).dump_python, TypeAdapter(gold_type).dump_python
+    item_form, gold_form = TypeAdapter[Any](item_type), TypeAdapter[Any](gold_type)
     columns = _types_of(item_type) | {_GOLD + name: kind for name, kind in _types_of(gold_type).items()}
     schema = pa.schema(list(columns.items()), metadata={_SET: _describe(items)})
     pictures: dict[str, str] = {}
 
     def to_columns(item: Any) -> dict[str, Any]:
-        row = to_row(item, mode="json")
+        row: dict[str, Any] = item_form.dump_python(item, mode="json")
         if url := row.get("picture"):
             if url not in pictures:
                 pictures[url] = _write_picture(folder, url)
             row["picture"] = pictures[url]
-        gold = to_gold(items.golds[item.key], mode="json")
+        gold = gold_form.dump_python(items.golds[item.key], mode="json")
         return row | {_GOLD + name: value for name, value in gold.items()}
 
     rows = map(to_columns, items.questions)
