@@ -1,4 +1,4 @@
-"""How often equivalence, strengths, the noise floor and item response err: simulated, the truth being known.
+"""How often equivalence, strengths and item response err: simulated, the truth being known.
 
     python companions/bench/how_sure.py --times 2000
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from medexam.measures import Difference
 from medexam.measures.intervals import resample
-from medexam.measures.margins import judge_margin, measure_noise, noise_floor, score_test
+from medexam.measures.margins import judge_margin, score_test
 from medexam_companions.analysis import compare_strengths, fit_items, judge_items
 
 EXAMS, SIZE = 30, 34
@@ -34,17 +34,13 @@ def percent(outcomes: Sequence[bool]) -> str:
     return f"{100 * float(np.mean(outcomes)):.1f}"
 
 
-def judge_flips(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -> tuple[bool, bool, bool]:
-    """By flips of each exam: whether `compare` says equivalent, whether a gate passes, and its test alone says so."""
+def judge_flips(lost: NDArray[np.int64], gained: NDArray[np.int64], margin: float) -> tuple[bool, bool]:
+    """By flips of each exam: whether `compare` says equivalent, and whether a gate passes."""
     ((interval, way),) = resample(((gained - lost) / SIZE)[:, None], np.arange(EXAMS))
     difference = Difference(value=float((gained - lost).sum() / N), interval=interval, resampled=way)
     test = score_test(int(lost.sum()), int(gained.sum()), N, margin)
     assert interval is not None
-    return (
-        judge_margin(difference, margin, test.p) == "equivalent",
-        interval[0] > -margin,
-        test.p_worse < 0.025,
-    )
+    return judge_margin(difference, margin, test.p) == "equivalent", interval[0] > -margin
 
 
 def margins(times: int, rng: np.random.Generator) -> None:
@@ -65,18 +61,9 @@ def margins(times: int, rng: np.random.Generator) -> None:
             shares = np.column_stack([(0.2 - by_exam) / 2, (0.2 + by_exam) / 2, np.full(EXAMS, 0.8)])
             lost, gained, _ = rng.multinomial(SIZE, shares).T
             verdicts.append(judge_flips(lost, gained, margin))
-        equivalent, passed, test = zip(*verdicts, strict=True)
-        rows.append(
-            (f"{100 * margin:g}", f"{100 * true:g}", f"{100 * spread:g}", *map(percent, (equivalent, passed, test)))
-        )
-    headers = (
-        "margin",
-        "true difference",
-        "its SD over exams",
-        "equivalent, %",
-        "gate passes, %",
-        "score test alone, %",
-    )
+        settings = (f"{100 * value:g}" for value in (margin, true, spread))
+        rows.append((*settings, *map(percent, zip(*verdicts, strict=True))))
+    headers = ("margin", "true difference", "its SD over exams", "equivalent, %", "gate passes, %")
     table(f"Margins, {times:,} comparisons a row, 20 % of the questions flip.", headers, rows)
 
 
@@ -101,24 +88,6 @@ def strengths(times: int, rng: np.random.Generator) -> None:
         rows.append((runs, exams, percent(separated)))
     headers = ("equal runs", "SD of exams, logits", "some pair separated, %")
     table(f"Strengths, {times:,} comparisons a row.", headers, rows)
-
-
-def noise(times: int, rng: np.random.Generator) -> None:
-    """A server that answers a share of the questions by chance; the floor of its repeats against new askings."""
-    rows = []
-    for unsure in (0.02, 0.1, 0.3):
-        chances = np.where(rng.random(N) < unsure, rng.random(N), (rng.random(N) < 0.5).astype(float))
-        for repeats in (1, 2, 4):
-            under = []
-            for _ in range(times):
-                askings = (rng.random((repeats + 3, N)) < chances).astype(float)
-                measured = measure_noise(askings[: repeats + 1], askings[: repeats + 1].tolist())
-                floor = noise_floor(measured, None)
-                assert floor is not None
-                under.append(abs(float(askings[-1].mean() - askings[-2].mean())) <= floor)
-            rows.append((f"{100 * unsure:g}", repeats, percent(under)))
-    headers = ("unsure questions, %", "--repeat", "differences under the floor, %")
-    table(f"Noise floor, {times:,} pairs of askings of one run a row.", headers, rows)
 
 
 def item_response(times: int, rng: np.random.Generator) -> None:
@@ -150,12 +119,11 @@ def item_response(times: int, rng: np.random.Generator) -> None:
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=int, default=2000, help="comparisons a row; of strengths and noise fewer")
+    parser.add_argument("--times", type=int, default=2000, help="comparisons a row; of strengths fewer")
     times = parser.parse_args().times
     rng = np.random.default_rng(1)
     margins(times, rng)
     strengths(max(times // 10, 1), np.random.default_rng(2))
-    noise(times, rng)
     item_response(max(times // 200, 1), rng)
 
 
