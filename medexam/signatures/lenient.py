@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 
 from medexam.signatures.answer_format import drop_idioms, drop_struck, is_taken_back, plain_forms
-from medexam.signatures.capitals import capitals_of
+from medexam.signatures.choices import capitals_of
 from medexam.signatures.reply_words import (
     CJK,
     OPTION,

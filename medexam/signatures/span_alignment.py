@@ -6,24 +6,22 @@ says so and invents none.
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from medexam.questions import Alignment
 
-LEAST_SHARE = 0.5
+_LEAST_SHARE = 0.5
 """Of a reply's words, the share that must stand in one run in the context."""
-LEAST_WORDS = 3
+_LEAST_WORDS = 3
 """The fewest words of such a run; a shorter reply must be found as a whole."""
-
 _IN_WORD = r"[\w\u0300-\u036f]"
 """A character of a word; the marks are those of decomposed accents."""
 _WORD = re.compile(rf"\w{_IN_WORD}*")
 _WRAPPING = " \t\n\r\"'`*«»\u201c\u201d\u2018\u2019.,;:"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSpan:
+class FoundSpan(NamedTuple):
     """A part of a context."""
 
     start: int
@@ -44,21 +42,17 @@ def find_span(context: str, reply: str) -> FoundSpan | None:
     words = [_fold(word) for word in _WORD.findall(quote)]
     if not words:
         return None
-    if (match := re.search(_as_whole_words(quote), context)) is not None:
+    # It neither begins nor ends inside a word.
+    begin = rf"(?<!{_IN_WORD})" if re.match(_IN_WORD, quote) else ""
+    end = rf"(?!{_IN_WORD})" if re.match(_IN_WORD, quote[-1]) else ""
+    if (match := re.search(f"{begin}{re.escape(quote)}{end}", context)) is not None:
         return FoundSpan(*match.span(), "literal")
     places = [word_match.span() for word_match in _WORD.finditer(context)]
-    context_words = [_fold(context[start:end]) for start, end in places]
+    context_words = [_fold(context[start:stop]) for start, stop in places]
     run = SequenceMatcher(None, context_words, words, autojunk=False).find_longest_match()
-    if run.size == 0 or run.size < min(LEAST_WORDS, len(words)) or run.size < LEAST_SHARE * len(words):
+    if run.size == 0 or run.size < min(_LEAST_WORDS, len(words)) or run.size < _LEAST_SHARE * len(words):
         return None
     return FoundSpan(places[run.a][0], places[run.a + run.size - 1][1], "aligned")
-
-
-def _as_whole_words(quote: str) -> str:
-    """Return a pattern of `quote` that neither begins nor ends inside a word."""
-    lookbehind = rf"(?<!{_IN_WORD})" if re.match(_IN_WORD, quote) else ""
-    lookahead = rf"(?!{_IN_WORD})" if re.match(_IN_WORD, quote[-1]) else ""
-    return lookbehind + re.escape(quote) + lookahead
 
 
 def _fold(word: str) -> str:
