@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import dspy
 from dspy.lm15 import Request, Response, StreamDeltaEvent, TextDelta, response_to_events
 from dspy.utils.callback import BaseCallback
+from dspy.utils.usage_tracker import UsageTracker
 
 from medexam.dspy_internals import CALL_ERRORS, dspy_errors, dspy_faults
 from medexam.dspy_requests import build_request, is_words, read_dialogue, read_generation, write_response
@@ -33,6 +34,12 @@ _PIECE = 16
 """Characters of a piece of a streamed reply, a few tokens."""
 
 
+_OTHER_MODEL = (
+    "{} is not the run's model: ask dspy.settings.lm, name further models in `models` of a program of steps, or use "
+    "medexam.Evaluate, where a module may ask any model"
+)
+
+
 class OtherModelError(BaseException):
     """Code of a question's program asks another model than the run's, whose calls nobody would keep or count.
 
@@ -40,24 +47,25 @@ class OtherModelError(BaseException):
     """
 
 
-class OnlyModel(BaseCallback):
-    """Raises `OtherModelError` before another model than one, or its copies, is asked."""
+class OnlyModel(UsageTracker, BaseCallback):
+    """Raises `OtherModelError` where another model than one is asked.
 
-    def __init__(self, lm: dspy.BaseLM) -> None:
+    As a callback of other models before they are asked, and as DSPy's count of tokens when a call is told to it.
+    """
+
+    def __init__(self, model: str | None = None) -> None:
         super().__init__()
-        self._engine = getattr(lm, "live_engine", lm)
-
-    def allows(self, lm: Any) -> bool:
-        """Return whether a model may be asked."""
-        return getattr(lm, "live_engine", lm) is self._engine
+        self._model = model
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:  # noqa: ARG002
-        """Look at the model of a call before it is made."""
-        if not self.allows(instance):
-            raise OtherModelError(
-                f"{instance.model} is not the run's model: ask dspy.settings.lm, name further models in `models` of "
-                "a program of steps, or use medexam.Evaluate, where a module may ask any model"
-            )
+        """Refuse the model whose callback this is."""
+        raise OtherModelError(_OTHER_MODEL.format(instance.model))
+
+    def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
+        """Note a call that was made."""
+        if lm != self._model:
+            raise OtherModelError(_OTHER_MODEL.format(lm))
+        super().add_usage(lm, usage_entry)
 
 
 def held_models(program: Any) -> list[dspy.BaseLM]:
@@ -240,12 +248,9 @@ class EngineLM(dspy.LM):
     def _is_heard(self) -> bool:
         """Return whether anything of DSPy's listens to its calls; a trace hears of predictors alone."""
         settings = dspy.settings
-        callbacks = (*settings.callbacks, *self.callbacks)
-        if not all(isinstance(one, OnlyModel) and one.allows(self) for one in callbacks):
-            return True
-        return bool(
-            settings.track_usage or settings.usage_tracker or settings.send_stream or not settings.disable_history
-        )
+        counts = settings.track_usage or (settings.usage_tracker and type(settings.usage_tracker) is not OnlyModel)
+        listeners = counts or settings.callbacks or self.callbacks or settings.send_stream
+        return bool(listeners) or not settings.disable_history
 
     def _plain(self, prompt: Any, messages: list[dict[str, Any]] | None, kwargs: Mapping[str, Any]) -> Dialogue | None:
         """Return a call of texts as a dialogue; None where it says more, or DSPy's listeners are to hear of it.

@@ -26,7 +26,7 @@ from medexam.programs.base import AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
 from medexam.programs.guided import GuidedAdapter, asked_options
 from medexam.programs.kept import Calls, recorded_calls
-from medexam.programs.lm import EngineLM, OnlyModel
+from medexam.programs.lm import EngineLM, OnlyModel, held_models
 from medexam.programs.module_faults import call_in_time, naming_faults
 from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder, PassageSearch
@@ -72,6 +72,8 @@ class OwnProgram(AskingProgram):
         """
         super().__init__(make_adapter(spec))
         self.module = module
+        for lm in held_models(module):
+            lm.callbacks = [OnlyModel()]
         self._timeout_s = spec.timeout_s
         self._max_tokens = spec.budget(max_tokens) or None
         self._finder = finder
@@ -153,7 +155,7 @@ class OwnProgram(AskingProgram):
             settings["adapter"].extraction_model = lm.copy(max_tokens=self._max_tokens)
         later = {"seed": (lm.kwargs.get("seed") or 0) + seeds_later} if seeds_later else {}
         settings["lm"] = lm.copy(max_tokens=self._max_tokens, **later)
-        return {**settings, "callbacks": [*dspy.settings.callbacks, OnlyModel(lm)]}
+        return {**settings, "usage_tracker": OnlyModel(lm.model)}
 
     def _retrieve(self, query: str, k: int) -> list[SimpleNamespace]:
         """Look up passages for `dspy.Retrieve`."""

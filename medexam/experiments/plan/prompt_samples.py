@@ -132,8 +132,9 @@ def _ask_all(prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any],
 def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
     recorder = _Recorder()
     lm = answered_by(recorder)
-    settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [OnlyModel(lm)], "track_usage": False}
-    with dspy.context(**settings, usage_tracker=None), suppress(Exception, OtherModelError, _EnoughError):
+    settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
+    only = OnlyModel(lm.model)
+    with dspy.context(**settings, usage_tracker=only), suppress(Exception, OtherModelError, _EnoughError):
         ask(value)
     # Calls that threads make at once come in any order.
     keys = "\n".join(sorted(dialogue.key for dialogue in recorder.dialogues))
