@@ -2,17 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from operator import is_
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import ArgsKwargs, CoreSchema, SchemaSerializer, SchemaValidator, core_schema
 
 from medexam.text import writable
-
-is_none = partial(is_, None)
-"""Whether a field is left out of a line: a call in C, for every field of every prediction."""
 
 
 class FrozenModel(BaseModel):
