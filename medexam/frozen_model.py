@@ -55,21 +55,23 @@ class SlottedModel:
 
 
 class WritableModel(SlottedModel):
-    """What servers wrote, whatever they wrote: its texts are as `writable` leaves them."""
+    """What servers and modules wrote, whatever they wrote: some of its fields are as `writable` leaves them."""
 
     __slots__ = ()
+    written: ClassVar[tuple[str, ...]]
+    """The names of these fields."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Replace halves of surrogate pairs before anything is checked; the parser of JSON refuses them itself."""
+
+        def replace_halves(arguments: Any) -> Any:
+            if not isinstance(arguments, ArgsKwargs):
+                return writable(arguments)
+            fields = arguments.kwargs or {}
+            texts = {name: writable(fields[name]) for name in cls.written if fields.get(name)}
+            return ArgsKwargs(arguments.args, {**fields, **texts})
+
         fields = handler(source)
-        checked = core_schema.no_info_before_validator_function(_writable_fields, fields)
+        checked = core_schema.no_info_before_validator_function(replace_halves, fields)
         return core_schema.json_or_python_schema(json_schema=fields, python_schema=checked)
-
-
-def _writable_fields(arguments: Any) -> Any:
-    if not isinstance(arguments, ArgsKwargs):
-        return writable(arguments)
-    # Most fields are empty or numbers, and there are as many values as questions.
-    fields = arguments.kwargs or {}
-    return ArgsKwargs(arguments.args, {name: value and writable(value) for name, value in fields.items()})

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import not_
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -28,6 +28,7 @@ _REPLY = (
 class ModelCall(WritableModel):
     """One call: what was sent, and what came. A line leaves out what is None or empty."""
 
+    written: ClassVar[tuple[str, ...]] = ("text", "finish_reason", "model", "fault")
     messages: Annotated[tuple[ChatMessage, ...], _Empty] = ()
     """The turns, the system's first; an opening that the reply continues is a last one of the assistant. Empty where
     plain text was sent, and where nobody knows."""

@@ -7,7 +7,7 @@ gave one as the answer came: that metric is part of the run's identity.
 import math
 from collections.abc import Mapping, Sequence
 from operator import not_
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 from pydantic.dataclasses import dataclass
@@ -37,6 +37,7 @@ from medexam.questions import Alignment
 class Prediction(WritableModel):
     """One program's answer to one question, with all evidence. A line leaves out what is None."""
 
+    written: ClassVar[tuple[str, ...]] = ("text", "rationale", "outputs")
     question: str
     """The question's key."""
     program: str
