@@ -99,7 +99,6 @@ def _model_files(model: str) -> str:
 
 
 def _server(model: str, settings: ServerSettings, nodes: int) -> str:
-    """Check that its server could start here, by the sum of their memory: on each node, or as one over all nodes."""
     try:
         launch, label = plan_server(model, settings), ""
     except EngineError as error:

@@ -21,7 +21,6 @@ from medexam.serve.launch.command import Node, ServerSettings, plan_server
 from medexam.serve.launch.profile import names_file
 
 _REQUEUES = 3
-"""How often a job is queued again."""
 _INSTEAD = {
     "cpus-per-gpu": "cpus-per-task",
     "mem-per-cpu": "mem",
@@ -33,7 +32,6 @@ _INSTEAD = {
 }
 """Options of the user's -> the one that each replaces, since `sbatch` refuses both, or would ask for the same twice."""
 _SUBMITTED = "MEDEXAM_SUBMITTED"
-"""Set in jobs whose submitter made the registry and the script in their folders."""
 _GPUS = re.compile(r"gpu(?::[^:,()]+)?:(\d+)")
 _MEMORY_SHARE = 0.95
 """Part of a node's memory that jobs may take, where one takes the whole node."""
@@ -77,14 +75,10 @@ class Job:
     settings: ServerSettings
     """Address and port are chosen on each node."""
     flags: tuple[str, ...]
-    """vLLM's own."""
     registry: Registry
-    """Where its servers are found."""
     folder: Path
-    """Where its script and logs lie."""
     nodes: int
     span: bool
-    """One server over all nodes."""
     options: Mapping[str, str]
     """Those of sbatch; empty: an option without a value."""
 

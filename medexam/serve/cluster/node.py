@@ -26,14 +26,12 @@ class JobNode:
     """A node, as Slurm's variables tell its processes."""
 
     job: str
-    """The job's id."""
     start: str
     """How often the job was requeued, so that nobody takes an earlier start's files for this one's."""
     step: str
     rank: int
     count: int
     name: str
-    """The node's name in Slurm."""
     names: tuple[str, ...]
     """Those of all nodes, in order of their ranks."""
 

@@ -15,11 +15,9 @@ from medexam.serve.choice_schema import ChoiceForm
 from medexam.serve.discovery.requests import NEUTRAL
 
 YES = {True: "yes", False: "no", None: "not known"}
-"""What is known of a way, in words."""
 _MERGED = "merged: its words open the first user turn"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CACHED = re.compile(r"/models--([^/]+)--([^/]+)/snapshots/([0-9a-f]{40})/?$")
-"""How the hub's cache names the folder of a commit."""
 
 
 class Capabilities(FrozenModel):
@@ -30,7 +28,6 @@ class Capabilities(FrozenModel):
     """Such as `vllm 0.32.0`, `llama.cpp`, `ollama 0.12.3`, or `version 1.2` of a server of another kind; None if it
     does not say."""
     models: tuple[str, ...]
-    """The names that it lists."""
     model: str
     """The one that was asked for, or the only one."""
     source: str | None
@@ -54,7 +51,6 @@ class Capabilities(FrozenModel):
     limit: str | None = "max_tokens"
     """The field of a dialogue's request at which a reply ends; None: it ends at none that is known."""
     tokenizes: bool
-    """`/tokenize` gives the tokens of a text."""
     echo_logprobs: int | None
     """How many alternatives must be asked for so that `echo` gives the log-probability of each token of a prompt: 0, or
     1 if 0 means no log-probabilities at all. None if it gives none."""
@@ -73,7 +69,6 @@ class Capabilities(FrozenModel):
     takes_schema: bool | None = None
     """Whether `response_format` holds replies to a JSON schema; None if none was sent."""
     refusals: dict[str, str] = Field(default_factory=dict)
-    """What was refused and not merely ignored -> what the server said."""
 
     @property
     def is_vllm(self) -> bool:
@@ -152,17 +147,13 @@ class HostedCapabilities(FrozenModel):
     """What one hosted model takes: litellm's tables first, then what the probe saw on the wire."""
 
     model: str
-    """As the spec names it."""
     provider: str
-    """As litellm names it."""
     server_version: str | None = None
-    """What a server of one's own says that it is; None of a provider."""
     probed: bool = False
     """Whether the model itself was asked; False: the tables alone."""
     fields: tuple[str, ...] = ()
     """OpenAI's fields that litellm passes on to it."""
     seeds: bool = True
-    """It takes a seed."""
     fixed_temperature: float | None = None
     """The only temperature that it takes; None: it takes others too, or none was refused yet."""
     stops: bool = True
@@ -170,13 +161,11 @@ class HostedCapabilities(FrozenModel):
     takes_schema: bool = False
     """It takes a JSON schema: by the tables, or as an endpoint of one's own showed."""
     takes_tools: bool = False
-    """It takes tools and calls them, likewise."""
     thinks: bool = False
     """It thinks without being told to, so that a reply needs room for that."""
     system_turn: bool | None = None
     """Whether a system message reaches it; None if it was not asked."""
     sees: bool | None = None
-    """Whether it reads pictures; None if that is not known."""
     limit: str | None = None
     """The field at which a reply of an endpoint of one's own ends; None: as litellm's tables say."""
     unlimited: bool = False
@@ -188,13 +177,11 @@ class HostedCapabilities(FrozenModel):
     prompt_usd: float | None = None
     """US dollars a token of a prompt; None where litellm's list has no price."""
     completion_usd: float | None = None
-    """US dollars a token of a reply; None where litellm's list has no price."""
     variables: tuple[str, ...] = ()
     """Environment variables from which litellm reads the key and the address."""
     missing: tuple[str, ...] = ()
     """Those of them that are not set, as far as litellm tells."""
     refusals: dict[str, str] = Field(default_factory=dict)
-    """What was refused -> what the provider said."""
 
     @property
     def needs_key(self) -> bool:

@@ -36,7 +36,6 @@ class Diagnosis:
     """What was found out about one server or hosted model."""
 
     place: str
-    """The server's address, or the model's name."""
     fault: str | None = None
     """Why it cannot be asked; None if it can."""
     silent: bool = False
@@ -157,7 +156,6 @@ async def _examine(target: ModelSpec) -> Diagnosis:
 
 
 async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
-    """Ask a model by engine `litellm`; return its record, and why it cannot be asked."""
     engine, fault = LiteLLMEngine(spec), None
     probe = HostedProbe(engine, spec)
     try:

@@ -56,14 +56,11 @@ _WORD = "zyzzyva"
 _NAMED = 9
 """Tokens that are named beside the letter: as many as an exam has options, and vLLM allows twenty."""
 _GREETING_TOKENS = 32
-"""Enough for a greeting, or for a thought to begin."""
 _STRUCTURED = "structured_outputs"
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
-"""What servers say that answer HTTP 503 until their model is there."""
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
-"""What servers of these kinds call the owner of their models."""
 
 
 async def probe_endpoint(
@@ -170,11 +167,9 @@ class _Probe:
         self.client, self.endpoint = client, endpoint
         self.timeout_s, self.wait_s = timeout_s, wait_s
         self.model = ""
-        """What requests ask for."""
         self.limit: str | None = None
         """What the server calls the most tokens of a reply to a dialogue; None: the usual name."""
         self.refusals: dict[str, str] = {}
-        """What was refused -> what the server said."""
         self.answered = False
         self.notice: asyncio.TimerHandle | None = None
         """Says that the first reply of the model takes long, unless it comes."""
@@ -355,7 +350,6 @@ class _Probe:
         return list((await self.post(f"{self.endpoint.root}/tokenize", body)).get("tokens") or [])
 
     async def _complete(self, prompt: str | list[list[int]], feature: str = "", **body: Any) -> dict[str, Any]:
-        """Ask for a completion and return its choice, empty if there is none."""
         fields = {"prompt": prompt, "temperature": 0, **body}
         reply = await self.post(f"{self.endpoint.base}/completions", fields, "choices", feature)
         return next(iter(reply.get("choices") or ()), {})
@@ -393,7 +387,6 @@ class _Probe:
         return "choices" in await self.chat({"messages": messages, "max_tokens": 1})
 
     async def _keeps_system(self) -> bool:
-        """Return whether a system message reaches the model: the tokens show it, or else their number."""
         turns: list[ChatMessage] = [{"role": "system", "content": _SYSTEM}, _user("Hello")]
         accepted = await self._accepts(turns)
         if not accepted or await self.ids({"messages": turns}):
@@ -406,7 +399,6 @@ class _Probe:
         return bool(ids) and ids == await self.ids({"prompt": await self._text(ids), "add_special_tokens": False})
 
     async def _obeys_allowed_tokens(self, letter: int | None) -> bool:
-        """Return whether an impossible token was chosen."""
         if letter is None:
             return False
         choice = await self._complete(_PROMPT, "allowed_token_ids", max_tokens=1, allowed_token_ids=[letter])
@@ -424,7 +416,6 @@ class _Probe:
         return None
 
     async def _names_tokens(self, letter: int | None) -> bool:
-        """Return whether a request may name tokens, and is told their log-probabilities."""
         if letter is None:
             return False
         token_ids = [letter, *range(max(letter - _NAMED, 0), letter)]
@@ -435,7 +426,6 @@ class _Probe:
         return False
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
-        """Ask on the endpoint that choices would use: completions if prompts can be rendered, else chat."""
         if renders:
             choice: Any = {"structured_outputs": {"choice": [_WORD]}}
             return (await self._complete(_PROMPT, _STRUCTURED, max_tokens=16, **choice)).get("text") == _WORD
@@ -461,7 +451,6 @@ def _user(content: str) -> ChatMessage:
 
 
 def _object(reply: httpx.Response) -> dict[str, Any]:
-    """Return the JSON object of a successful reply, else an empty one."""
     with suppress(UnreadableError):
         body = parse_json(reply.content) if reply.status_code == httpx.codes.OK else {}
         return body if isinstance(body, dict) else {}

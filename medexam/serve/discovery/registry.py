@@ -35,11 +35,8 @@ class RegisteredServer:
     address: str
     """Base address of its OpenAI API, as other machines reach it."""
     model: str
-    """The name it is served by."""
     host: str
-    """Name of the machine that it runs on."""
     pid: int
-    """The server's process there."""
     job: str | None = None
     """Id of its Slurm job; None if it was started by hand."""
     key_file: Path | None = None
@@ -98,7 +95,6 @@ class Registry:
 
     @contextlib.contextmanager
     def _rewriting(self) -> Iterator[list[RegisteredServer]]:
-        """Yield the servers, to be changed in place."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # Read, changed and written under one lock: of two writers at once, one would undo the other's change.
@@ -206,7 +202,6 @@ def _spec_key(spec: ModelSpec) -> str | None:
 
 
 def _is_there(entry: RegisteredServer) -> bool:
-    """Return whether its port can be connected to."""
     address = urlsplit(entry.address)
     with contextlib.suppress(OSError):
         socket.create_connection((address.hostname or "", address.port or 80), timeout=TIMING.poll_s).close()

@@ -19,13 +19,11 @@ from medexam.serve.thinking import OPENING
 
 _log = logging.getLogger(__name__)
 CHAT = "/chat/completions"
-"""Where dialogues are answered."""
 LOADING = (502, 503, 504)
 """What a gateway answers while the server behind it is not there."""
 _TEXT = "Chest pain for two hours; ST elevation in II, III and aVF. ¿Qué arteria? 17 of 51 (33 %)."
 """Prose, numbers and a second language, so that other weights show in some token; short, since it is asked twice."""
 HOSTED_TOKENS = 16
-"""Tokens of a hosted model's reply to the dialogue, which is all that it shows."""
 DIALOGUE: list[ChatMessage] = [
     {"role": "user", "content": " Name a bone.\n"},
     {"role": "assistant", "content": "Fémur: 1"},
@@ -39,7 +37,6 @@ TEXT_FIELDS = {
     "temperature": 0,
     "return_token_ids": True,
 }
-"""The body of a completions request that reads the fixed text and continues it."""
 _LEAST = 1e6
 """Nats below zero that no token has."""
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
@@ -51,14 +48,12 @@ _DATE = re.compile(
 Ask = Callable[[dict[str, Any]], Awaitable[Mapping[str, Any]]]
 """Sends the body of a chat request, without its model; returns the reply's object, empty if it is refused."""
 TOOL_PARAMS = ("tools", "tool_choice", "parallel_tool_calls")
-"""OpenAI's fields of tools."""
 LIMITS = ("max_tokens", "max_completion_tokens")
 """What OpenAI's API calls the most tokens of a reply, the name that most servers know first."""
 UNLIMITED = (
     "{} ignores max_tokens and max_completion_tokens, so replies may be longer than program.max_tokens; set a limit "
     "at the server"
 )
-"""What is said of an endpoint for which `find_limit` finds none."""
 NEUTRAL: Mapping[str, tuple[float, ...]] = {
     "top_p": (1.0,),
     "top_k": (-1, 0),
@@ -197,7 +192,6 @@ async def find_neutral(takes: Callable[[dict[str, Any]], Awaitable[bool]], *, vl
 
 
 def _counts_more(reply: Mapping[str, Any], shorter: Mapping[str, Any]) -> bool:
-    """Return whether a prompt cost more tokens than a shorter one; a server that counts none is believed."""
     count, shorter_count = ((answer.get("usage") or {}).get("prompt_tokens") for answer in (reply, shorter))
     return not (is_count(count) and is_count(shorter_count) and count and shorter_count) or bool(count > shorter_count)
 
@@ -243,6 +237,5 @@ def tell_of_wait(place: str, wait_s: float) -> None:
 
 
 def _list(holder: object, name: str) -> list[Any]:
-    """Return a list that a part of a reply holds; empty if it holds none."""
     value = holder.get(name) if isinstance(holder, Mapping) else None
     return value if isinstance(value, list) else []

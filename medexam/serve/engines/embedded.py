@@ -43,7 +43,6 @@ _QUIET_S = 0.004
 """Requests are answered together when nothing has arrived for this long, in which callers send their next ones."""
 
 _Pair = tuple["Future[list[Generation]]", Any]
-"""Where the replies of a dialogue go, and its job."""
 
 
 class EmbeddedEngine:

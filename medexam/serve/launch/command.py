@@ -56,13 +56,11 @@ _ALIASES = {
 }
 _FIRST_PORT = 8000
 _LARGE_GB = 70
-"""Memory of a card from which larger steps are worth it."""
 _PROCESSOR = {"VLLM_CPU_KVCACHE_SPACE": "2"}
 """Variables of a server on the processor: GiB of keys and values."""
 _CPU_CONTEXT = 2_048
 """Tokens of prompt and reply of a profile that is made for the processor."""
 _claims: set[int] = set()
-"""Ports that this process claimed."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,6 @@ class Node:
     port: int = 29501
     """Where the machines meet on the head; not where it answers."""
     address: str | None = None
-    """By which the others reach this one; None: vLLM chooses."""
     interface: str | None = None
     """The network interface with that address; None: NCCL and gloo choose."""
 
@@ -114,7 +111,6 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables that it needs in addition to this process's; never a key."""
     model: str = ""
-    """The name that it serves the model by."""
     gpus: tuple[int, ...] = ()
     """Indices of the GPUs that it uses; () on the CPU, or if they are not known yet."""
     notes: tuple[str, ...] = ()
@@ -229,7 +225,6 @@ def _profile_flags(profile: Profile, node: Node | None) -> dict[str, str | None]
 
 
 def _listen_flags(host: str, port: int, node: Node | None) -> list[str]:
-    """Say where it answers, and the group of machines it belongs to; only the first of a group answers."""
     listen = ["--host", host, "--port", str(port)]
     if node is None:
         return listen

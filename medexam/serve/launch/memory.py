@@ -18,14 +18,12 @@ from medexam.serve.launch.profile import Profile
 _ASK = ("nvidia-smi", "--query-gpu=index,uuid,name,memory.total,memory.free", "--format=csv,noheader,nounits")
 _GB_PER_MIB = 2**20 / 1e9
 _MARGIN = 0.02
-"""Part of a card that stays free."""
 _SAMPLER_BYTES = 40
 """Bytes for each sequence and token of the vocabulary: vLLM measured a peak of 1.26 GiB for Llama-3-8B, at 256
 sequences and 128,256 tokens (vllm-project/vllm, pull request 10511)."""
 _GRAPHS_GB_OF_LAYER = 0.01
 """CUDA graphs: logs of vLLM 0.21 to 0.27 tell of 0.11 to 0.73 GiB."""
 _LIBRARIES_GB = 1.0
-"""CUDA's context, NCCL's buffers and workspaces, an assumption."""
 _CACHE_BYTES = 2
 """Bytes of one number in the cache."""
 _MANY_GB = 70 * 2**30 / 1e9
@@ -46,7 +44,6 @@ _SHARE, _MOST = "--gpu-memory-utilization", 0.95
 """vLLM's flags that fix a layout, the last with its value unless it is given."""
 _NONE: Mapping[str, float] = MappingProxyType({})
 _COUNTS = (1, 2, 4, 8)
-"""GPUs of one server on a node."""
 _CONTEXTS = (131_072, 65_536, 32_768, 16_384, 8_192)
 """Tokens of prompt and reply that a server is laid out for: the most that fit on the fewest GPUs."""
 
@@ -98,9 +95,7 @@ class Layout:
     """A model over cards of one size, and the sum of its memory; all in GB (10^9 bytes) per GPU."""
 
     max_context: int
-    """Tokens of prompt and reply together."""
     tensor_parallel: int
-    """GPUs that share each layer."""
     nodes: int
     """Machines that hold one part of the layers each."""
     gpus: int

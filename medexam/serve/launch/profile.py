@@ -77,9 +77,7 @@ class Profile(Spec):
     on_cpu: bool = False
     """It is made for the processor and needs no card."""
     reasoning_parser: str | None = None
-    """vLLM's parser that keeps reasoning apart from the reply; None: the model writes no reasoning."""
     flags: tuple[str, ...] = ()
-    """More of vLLM's flags."""
     flags_over_nodes: tuple[str, ...] | None = None
     """Those instead if one server spans several machines; None: the same."""
 

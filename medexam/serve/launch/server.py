@@ -35,11 +35,9 @@ class ClientAccess:
     key: str | None = field(default=None, repr=False)
     """What clients must send; None: the server asks for none."""
     key_file: Path | None = None
-    """Where clients find the key."""
     registry: Registry | None = None
     """Where clients find the server; None: they are told the address."""
     job: str | None = None
-    """Id of the server's Slurm job."""
     host: str | None = None
     """The name by which other machines reach this one; None: the address as planned."""
 
@@ -223,7 +221,6 @@ class VLLMServer:
                 self._notify(str(error))
 
     def _tail(self, lines: int = 12) -> str:
-        """Return the last lines of the log."""
         with contextlib.suppress(OSError), self.log.open("rb") as stream:
             stream.seek(max(stream.seek(0, os.SEEK_END) - 16_384, 0))
             text = [line for line in stream.read().decode(errors="replace").splitlines() if line.strip()]

@@ -29,7 +29,6 @@ from medexam.serve.logprobs import (
 from medexam.serve.thinking import find_thinking, is_open, whole_reply
 
 _DEFAULT_BUDGET = 512
-"""Tokens that a reply may have if the request does not say."""
 
 
 class ReadJob:
@@ -227,6 +226,5 @@ def _random_stream(seed: int | None, number: int, prompt: Sequence[int], device:
 
 
 def _add_gumbel_noise(scores: Any, streams: Sequence[Any]) -> Any:
-    """Add noise to scores `[rows, n]`, row i's from stream i; the argmax of a row is a draw from its softmax."""
     noise = [torch.empty_like(row).exponential_(generator=stream) for row, stream in zip(scores, streams, strict=True)]
     return scores - torch.stack(noise).log()

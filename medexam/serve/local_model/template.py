@@ -38,9 +38,7 @@ class LocalTemplate:
     ) -> None:
         """Compile the template; `settings` is what it is told beside the messages, such as `enable_thinking`."""
         self.template: str | None = template_digest(template)
-        """SHA-256 of the chat template."""
         self.may_reason = may_reason(template)
-        """Whether the template has words for reasoning."""
         self._template = _environment().from_string(template)
         self._tokenizer = tokenizer
         # Beside what the template is given, its own functions, which jinja would put together anew for each dialogue.

