@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from medexam.serve.cluster.job import Job
     from medexam.serve.discovery.registry import Registry
     from medexam.serve.launch.command import Launch, ServerSettings
-    from medexam.serve.launch.server import ClientAccess
 
 _JOB = "Slurm"
 _EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
@@ -156,14 +155,13 @@ def _serve_here(launch: "Launch", listens: str, registry: Path | None, logs: Pat
     """Serve on this machine until a signal."""
     from medexam.files import host_name
     from medexam.serve.discovery.registry import Registry, local_registry
-    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.network.keys import make_key, read_key_variable
 
     found_in = Registry(registry) if registry else local_registry()
     key_file = found_in.path.parent / "keys" / f"{launch.port}-{os.getpid()}.key"
     host = host_name() if registry and listens in _EVERY_ADDRESS else None
-    access = ClientAccess(read_key_variable("VLLM_API_KEY") or make_key(), key_file, found_in, host=host)
-    _serve_until_signal(launch, access, logs, _run_command(found_in if registry else None), "Ctrl-C")
+    key, command = read_key_variable("VLLM_API_KEY") or make_key(), _run_command(found_in if registry else None)
+    _serve_until_signal(launch, key, key_file, command, "Ctrl-C", logs=logs, registry=found_in, host=host)
 
 
 def _serve_as_job(job: "Job", registry: "Registry | None", *, show: bool) -> None:
@@ -191,7 +189,6 @@ def _serve_on_node(job: "Job") -> None:
     from medexam.serve.cluster.job import check_shared
     from medexam.serve.cluster.node import JobNode
     from medexam.serve.launch.command import claim_port
-    from medexam.serve.launch.server import ClientAccess
     from medexam.serve.network.keys import make_key
 
     job_node, found_in = JobNode.find(), job.registry
@@ -202,11 +199,11 @@ def _serve_on_node(job: "Job") -> None:
     launch = _plan(job.model, replace(job.settings, host=host, port=port), job.flags, node=node)
     key_file = found_in.path.parent / "keys" / f"{job_node.job}-{job_node.rank}.key"
     answers = node is None or node.rank == 0
-    access = ClientAccess(make_key(), key_file, found_in if answers else None, job_node.job, host_name())
-    logs = job_node.folder(job.folder) / job_node.name
+    settings: dict[str, Any] = {"registry": found_in if answers else None, "job": job_node.job, "host": host_name()}
     # One node cannot restart a server that spans several.
-    settings = {"restarts": 0} if job.span else {}
-    _serve_until_signal(launch, access, logs, _run_command(found_in), f"scancel {job_node.job}", **settings)
+    settings |= {"restarts": 0} if job.span else {}
+    logs, stop = job_node.folder(job.folder) / job_node.name, f"scancel {job_node.job}"
+    _serve_until_signal(launch, make_key(), key_file, _run_command(found_in), stop, logs=logs, **settings)
 
 
 def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
@@ -222,7 +219,7 @@ def _run_command(registry: "Registry | None", *, wait: bool = False) -> str:
 
 
 def _serve_until_signal(
-    launch: "Launch", access: "ClientAccess", logs: Path, command: str, stopped_by: str, **settings: Any
+    launch: "Launch", key: str, key_file: Path, command: str, stopped_by: str, **settings: Any
 ) -> None:
     """Serve until Ctrl-C or SIGTERM; once it is healthy, print the address, `command`, and what stops it."""
     from rich.markup import escape
@@ -231,12 +228,11 @@ def _serve_until_signal(
     from medexam.serve.launch.server import VLLMServer
     from medexam.serve.network.keys import kept_key
 
-    assert access.key is not None and access.key_file is not None  # noqa: S101, PT018 - servers ask for a key
     console = Terminal(stderr=True)
     with (
         _stopped_by_signals(),
-        kept_key(access.key_file, access.key),
-        VLLMServer(launch, logs=logs, access=access, notify=_write_error, **settings) as server,
+        kept_key(key_file, key),
+        VLLMServer(launch, key=key, key_file=key_file, notify=_write_error, **settings) as server,
     ):
         words = f"starting vLLM with {launch.model}; its log is {server.log}"
         console.print(escape(words), soft_wrap=True)
@@ -248,7 +244,7 @@ def _serve_until_signal(
         if server.address:
             sys.stdout.write(f"{server.address}\n{command}\n")
             sys.stdout.flush()
-            _write_error(f"healthy; runs find the key in {access.key_file}; {stopped_by} stops it")
+            _write_error(f"healthy; runs find the key in {key_file}; {stopped_by} stops it")
         server.watch()
 
 

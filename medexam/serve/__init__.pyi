@@ -19,7 +19,6 @@ from .launch.command import plan_server as plan_server
 from .launch.profile import load_profile as load_profile
 from .launch.profile import profile_names as profile_names
 from .launch.profile import with_profile as with_profile
-from .launch.server import ClientAccess as ClientAccess
 from .launch.server import VLLMServer as VLLMServer
 from .launch.server import group_lives as group_lives
 from .local_model.model import LocalModel as LocalModel

@@ -44,8 +44,8 @@ def check_keys(cells: Sequence[AnyCell]) -> None:
     for planned in pending:
         model = planned.cell.model
         record = None if model.api_key_env or model.api_key_file else records.get(model.name or "")
-        if record is not None and record.needs_key:
-            raise EngineError(record.key_request)
+        if record is not None and (request := record.missing_key) is not None:
+            raise EngineError(request)
 
 
 def describe_records(cells: Sequence[AnyCell]) -> list[str]:
@@ -53,8 +53,8 @@ def describe_records(cells: Sequence[AnyCell]) -> list[str]:
     lines = []
     for name, record in read_records(cells).items():
         traits = record.describe()
-        if record.needs_key:
-            lines.append(f"{record.key_request}.")
+        if (request := record.missing_key) is not None:
+            lines.append(f"{request}.")
         if (near := nearest_model(name)) is not None:
             lines.append(f"{name} is not in litellm's list of models: did you mean {near}?")
         lines.append(f"{name}, by litellm's tables: {'; '.join(f'{trait}: {traits[trait]}' for trait in _TRAITS)}.")

@@ -184,13 +184,10 @@ class HostedCapabilities(FrozenModel):
     refusals: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def needs_key(self) -> bool:
-        """Whether a key is missing that the provider is never reached without."""
-        return bool(self.missing) and all(variable.endswith("_API_KEY") for variable in self.missing)
-
-    @property
-    def key_request(self) -> str:
-        """What to do where `needs_key`."""
+    def missing_key(self) -> str | None:
+        """What to do about a key that is missing and that the provider is never reached without; None if none is."""
+        if not self.missing or not all(variable.endswith("_API_KEY") for variable in self.missing):
+            return None
         return (
             f"{self.model} needs a key: set {' or '.join(self.missing)} in the environment, or name another variable "
             "in model.api_key_env"

@@ -58,7 +58,7 @@ class Diagnosis:
         fields["advice"] = list(self.advice)
         if (record := self.record) is None:
             return fields
-        words = {"guided_by": record.guided_by, "ways": record.describe()}
+        words: dict[str, Any] = {"guided_by": record.guided_by, "ways": record.describe()}
         if isinstance(record, Capabilities):
             words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
         return {**record.model_dump(mode="json"), **words, **fields}

@@ -18,7 +18,6 @@ from medexam.errors import (
     EndpointSilentError,
     EndpointUnreachableError,
     LogprobsUnavailableError,
-    TransportError,
 )
 from medexam.inputs import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage
@@ -149,10 +148,9 @@ async def _probing(
                     f"no server answers at {endpoint.base} ({reason}); start one with `medexam serve MODEL`, "
                     "wait until it is healthy, or correct the endpoint"
                 ) from error
-            occasion = f" when it was asked for {probe.lost}" if probe.lost else ""
             raise EndpointSilentError(
-                f"the server at {endpoint.base} answered, then stopped answering{occasion} ({reason}); look into its "
-                "log, and start it again"
+                f"the server at {endpoint.base} answered, then stopped answering ({reason}); look into its log, and "
+                "start it again"
             ) from error
         finally:
             if probe.notice is not None:
@@ -173,8 +171,6 @@ class _Probe:
         self.answered = False
         self.notice: asyncio.TimerHandle | None = None
         """Says that the first reply of the model takes long, unless it comes."""
-        self.lost = ""
-        """What was asked when the connection was lost for good; empty if it was not."""
 
     async def capabilities(self, name: str | None, *, pictures: bool, tools: bool) -> Capabilities:
         """Ask everything."""
@@ -230,8 +226,8 @@ class _Probe:
             dialogue=dialogue,
             behaviour=behaviour,
             sees=await reads_pictures(lambda body: self.chat(body, "pictures")) if pictures else None,
-            takes_tools=forms and forms.takes_tools,
-            takes_schema=forms and forms.takes_schema,
+            takes_tools=forms and forms[0],
+            takes_schema=forms and forms[1],
             refusals=dict(self.refusals),
         )
 
@@ -330,13 +326,9 @@ class _Probe:
                     self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
                 return {}
 
-        try:
+        reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
+        if part and reply and not reply.get(part):
             reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
-            if part and reply and not reply.get(part):
-                reply = await ask_again(attempt, timeout_s=silence_s, patience_s=silence_s)
-        except TransportError:
-            self.lost = feature or address.removeprefix(self.endpoint.root)
-            raise
         if writes and reply and self.notice is not None:
             self.notice.cancel()
         return reply

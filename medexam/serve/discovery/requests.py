@@ -9,7 +9,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from medexam.model_calls import ChatMessage, is_cut
 from medexam.model_identity import Behaviour, mean_gap
@@ -153,23 +153,17 @@ async def reads_pictures(ask: Ask) -> bool:
     return _counts_more(*replies)
 
 
-class NativeForms(NamedTuple):
-    """What a server takes in OpenAI's form."""
+async def find_native_forms(ask: Ask) -> tuple[bool, bool]:
+    """Find out whether tools are called, and whether a reply is held to a JSON schema, by at most three requests.
 
-    takes_tools: bool
-    """A tool that must be called is called, and one that may be is not refused."""
-    takes_schema: bool
-    """A reply is held to a JSON schema."""
-
-
-async def find_native_forms(ask: Ask) -> NativeForms:
-    """Find out by at most three short requests, with a word that no model says unless it is held to it."""
+    A tool that must be called is called, and one that may be is not refused.
+    """
     body = {"messages": [_HELLO], "temperature": 0, "max_tokens": SCHEMA_TOKENS}
     tools = choice_fields(IMPOSSIBLE, "tool_choice")
     takes_tools = bool(first_message(await ask({**body, **tools})).get("tool_calls"))
     takes_tools = takes_tools and bool(first_message(await ask({**body, **tools, "tool_choice": "auto"})))
     text = first_message(await ask({**body, **choice_fields(IMPOSSIBLE, "json_schema")})).get("content")
-    return NativeForms(takes_tools, isinstance(text, str) and parse_guided_choice(text, IMPOSSIBLE) is not None)
+    return takes_tools, isinstance(text, str) and parse_guided_choice(text, IMPOSSIBLE) is not None
 
 
 async def find_neutral(takes: Callable[[dict[str, Any]], Awaitable[bool]], *, vllm: bool) -> dict[str, int | float]:
@@ -183,11 +177,9 @@ async def find_neutral(takes: Callable[[dict[str, Any]], Awaitable[bool]], *, vl
     if await takes({**body, **usual}):
         return usual
     neutral: dict[str, int | float] = {}
-    for name, values in candidates.items():
-        for value in values:
-            if await takes({**body, name: value}):
-                neutral[name] = value
-                break
+    for name, value in ((name, value) for name, values in candidates.items() for value in values):
+        if name not in neutral and await takes({**body, name: value}):
+            neutral[name] = value
     return neutral
 
 

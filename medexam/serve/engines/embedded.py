@@ -121,8 +121,15 @@ class EmbeddedEngine:
                 self._settle(batch, answer)
 
     def _to_job(self, dialogue: Dialogue) -> ReadJob | ReplyJob:
-        check_features(dialogue)
         model, choices, continuations = self._model, dialogue.choices, dialogue.continuations
+        features = {
+            **dialogue.fields,
+            "frequency_penalty": dialogue.sampling.frequency_penalty,
+            "presence_penalty": dialogue.sampling.presence_penalty,
+            "calls of tools, nor pictures": dialogue.turns or dialogue.pictures,
+        }
+        if unsupported := next((feature for feature, setting in features.items() if setting), None):
+            raise UnsupportedFeatureError(f"the embedded engine does not support {unsupported}", feature=unsupported)
         if dialogue.plain or (continuations is not None and not continuations.template):
             text = plain_text(dialogue)
         else:
@@ -144,9 +151,8 @@ class EmbeddedEngine:
             try:
                 replies = answer(self._model, [job for _, job in part]) if part else []
             except Exception as error:  # its callers would wait for ever
-                full = isinstance(error, torch.OutOfMemoryError)
-                if full and len(part) > 1:
-                    middle = len(part) // 2
+                full, middle = isinstance(error, torch.OutOfMemoryError), len(part) // 2
+                if full and middle:
                     parts += [part[middle:], part[:middle]]
                     continue
                 for future, _ in part:
@@ -172,17 +178,3 @@ def _cut(pairs: list[_Pair], tokens: int, rows: int) -> Iterator[list[_Pair]]:
             batch.append(pair)
             count += more
         yield batch
-
-
-def check_features(dialogue: Dialogue) -> None:
-    """Raise for what this engine would otherwise silently leave out."""
-    sampling = dialogue.sampling
-    features = {
-        **dialogue.fields,
-        "frequency_penalty": sampling.frequency_penalty,
-        "presence_penalty": sampling.presence_penalty,
-        "calls of tools, nor pictures": dialogue.turns or dialogue.pictures,
-    }
-    for feature, setting in features.items():
-        if setting:
-            raise UnsupportedFeatureError(f"the embedded engine does not support {feature}", feature=feature)

@@ -75,8 +75,8 @@ async def connect_litellm(spec: ModelSpec, needs: EngineNeeds) -> LiteLLMEngine:
             await probe.check_sight()
         if needs.tools and spec.endpoints:
             # No table says whether an endpoint of one's own takes tools and schemas.
-            forms = await find_native_forms(partial(probe.ask, refusing=_REFUSALS))
-            engine.note(takes_tools=forms.takes_tools, takes_schema=forms.takes_schema)
+            takes_tools, takes_schema = await find_native_forms(partial(probe.ask, refusing=_REFUSALS))
+            engine.note(takes_tools=takes_tools, takes_schema=takes_schema)
         await probe.identify()
         engine.identify = probe.identify
         await probe.find_rules()
@@ -140,8 +140,8 @@ class HostedProbe:
         A provider that is reached in other ways too, such as by the profile of a cloud, is asked without a key.
         """
         engine, spec = self._engine, self._spec
-        if "api_key" not in engine.connection and engine.record.needs_key:
-            raise EngineError(engine.record.key_request)
+        if "api_key" not in engine.connection and (request := engine.record.missing_key) is not None:
+            raise EngineError(request)
         if self._own:
             await self._wait_for_first()
         # A reply that thinks takes longer, and all others are short.

@@ -150,16 +150,17 @@ def plan_server(
     name, profile = Path(model).stem if names_file(model) else model, find_profile(model)
     source = model if profile is None else profile.model
     folder, values = find_folder(source), _read_flags(flags)
-    facts = profile or profile_of(source, folder or find_snapshot(source))
+    facts, for_cpu = profile or profile_of(source, folder or find_snapshot(source)), bool(profile and profile.on_cpu)
     if node is not None and facts is None:
         raise EngineError(
             "a model over several nodes needs a profile, or files in a folder or the hub's cache that give its size"
         )
-    cpu = _runs_on_cpu(name, profile, settings, printing)
+    python = str(settings.python or sys.executable)
+    cpu = for_cpu if settings.container else _runs_on_cpu(name, profile, python, printing)
     # Else vLLM takes sampling values that a request leaves out from the model's own file.
     defaults: dict[str, str | None] = {"--generation-config": "vllm"}
     notes, more, environment = list[str](), tuple[str, ...](), {} if folder is None else {"HF_HUB_OFFLINE": "1"}
-    gpus: tuple[int, ...] | None = () if cpu or (profile is not None and profile.on_cpu) else None
+    gpus: tuple[int, ...] | None = () if cpu or for_cpu else None
     if profile is not None:
         if profile.gated and folder is None:
             gate = f"accept its terms at https://huggingface.co/{source} and set HF_TOKEN, unless it is in the hub's"
@@ -211,7 +212,7 @@ def plan_server(
     if gpus:
         # Without this order CUDA counts the fastest card first, and nvidia-smi's indices would name other cards.
         environment |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))}
-    start = (_python(settings),) if settings.container is None else _apptainer(settings.container, folder, gpus)
+    start = (python,) if settings.container is None else _apptainer(settings.container, folder, gpus)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1" if node is None or node.rank == 0 else ""
     return Launch((*start, *arguments, *more, *flags), address, environment, served, gpus or (), tuple(notes))
 
@@ -291,16 +292,9 @@ def _apptainer(image: str, folder: Path | None, gpus: Sequence[int] | None) -> t
     return ("apptainer", "exec", *([] if gpus == () else ["--nv"]), *bind, image, "python3")
 
 
-def _python(settings: ServerSettings) -> str:
-    return str(settings.python) if settings.python is not None else sys.executable
-
-
-def _runs_on_cpu(name: str, profile: Profile | None, settings: ServerSettings, printing: bool) -> bool:
+def _runs_on_cpu(name: str, profile: Profile | None, python: str, printing: bool) -> bool:
     """Return whether the processor does the work; raises `EngineError` if that Python cannot serve the model."""
     for_cpu = profile is not None and profile.on_cpu
-    if settings.container is not None:
-        return for_cpu
-    python = _python(settings)
     try:
         process = subprocess.run(  # noqa: S603 - the user names the interpreter
             [python, "-c", _ASK_VLLM], capture_output=True, text=True, timeout=60, check=True

@@ -10,7 +10,7 @@ from pathlib import Path
 from medexam.errors import EngineError
 from medexam.files import cache_dir
 from medexam.serve.launch.command import ServerSettings, plan_server
-from medexam.serve.launch.server import ClientAccess, VLLMServer
+from medexam.serve.launch.server import VLLMServer
 from medexam.serve.network.endpoints import Endpoint, read_api_key
 from medexam.serve.network.keys import make_key
 from medexam.specs import ModelSpec
@@ -28,7 +28,7 @@ class OwnServer:
         key = read_api_key(spec.api_key_env, "VLLM_API_KEY", file=spec.api_key_file) or make_key()
         self.endpoint = Endpoint(launch.address, key)
         notify = partial(_log.warning, "medexam: %s")
-        self._server = VLLMServer(launch, logs=cache_dir() / "logs", access=ClientAccess(key), notify=notify)
+        self._server = VLLMServer(launch, logs=cache_dir() / "logs", key=key, notify=notify)
 
     def find(self, _model: str | None) -> tuple[Endpoint, ...]:
         """Return its endpoint while it answers."""

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -28,20 +28,6 @@ from medexam.serve.timing import TIMING
 _GUARD = str(Path(__file__).with_name("guard.py"))
 
 
-@dataclass(frozen=True)
-class ClientAccess:
-    """How clients find a server and which key they send."""
-
-    key: str | None = field(default=None, repr=False)
-    """What clients must send; None: the server asks for none."""
-    key_file: Path | None = None
-    registry: Registry | None = None
-    """Where clients find the server; None: they are told the address."""
-    job: str | None = None
-    host: str | None = None
-    """The name by which other machines reach this one; None: the address as planned."""
-
-
 class VLLMServer:
     """A running server: `with VLLMServer(launch, logs=folder) as server: server.wait_healthy(); server.watch()`.
 
@@ -53,23 +39,30 @@ class VLLMServer:
         launch: Launch,
         *,
         logs: Path,
-        access: ClientAccess = ClientAccess(),
+        key: str | None = None,
+        registry: Registry | None = None,
+        key_file: Path | None = None,
+        host: str | None = None,
+        job: str | None = None,
         restarts: int = 3,
         notify: Callable[[str], None] = lambda _line: None,
     ) -> None:
         """Set up the server; nothing starts before the `with` block.
 
-        `logs` is a folder; only its owner can read the log. The key is passed in the server's environment alone. A
-        server that crashes is started again at most `restarts` times; `notify` is called with each event.
+        `logs` is a folder; only its owner can read the log. The key is passed in the server's environment alone.
+        Clients find the server in the registry, by the name `host` if other machines reach this one by it, and the
+        key in `key_file`. A server that crashes is started again at most `restarts` times; `notify` is called with each
+        event.
         """
         self.launch = launch
         self.log = logs / f"vllm-{launch.port or 'worker'}.log"
         self.address = launch.address
         """Base address as clients reach it; empty for a node that only computes."""
-        if access.host is not None and launch.address:
-            self.address = str(httpx.URL(launch.address).copy_with(host=access.host))
+        if host is not None and launch.address:
+            self.address = str(httpx.URL(launch.address).copy_with(host=host))
         self.healthy = False
-        self._access, self._notify = access, notify
+        self._entry = RegisteredServer(self.address, launch.model, host_name(), 0, job, key_file)
+        self._key, self._registry, self._notify = key, registry, notify
         self._crashes, self._restarts = 0, restarts
         self._lock = threading.RLock()
         """Held for each look, so that `stop`, in another thread, never ends the server while it is started."""
@@ -80,8 +73,8 @@ class VLLMServer:
     def __enter__(self) -> Self:
         try:
             # A registry that cannot be written is reported now, before minutes of loading.
-            if self._access.registry is not None:
-                self._access.registry.add()
+            if self._registry is not None:
+                self._registry.add()
             self._start()
         except BaseException:
             self.stop()
@@ -155,7 +148,7 @@ class VLLMServer:
                 raise EngineError(
                     f"{self.log}: the log cannot be written: {error.strerror}; name another folder with --folder"
                 ) from None
-            key = {} if self._access.key is None else {"VLLM_API_KEY": self._access.key}
+            key = {} if self._key is None else {"VLLM_API_KEY": self._key}
             with os.fdopen(number, "wb") as stream:
                 self._process = subprocess.Popen(  # noqa: S603 - the command is the user's own
                     (sys.executable, "-I", "-S", _GUARD, str(os.getpid()), *self.launch.command),
@@ -208,15 +201,14 @@ class VLLMServer:
 
     def _register(self) -> None:
         assert self._process is not None  # noqa: S101
-        access, model, pid = self._access, self.launch.model, self._process.pid
-        entry = RegisteredServer(self.address, model, host_name(), pid, access.job, access.key_file, self.healthy)
+        entry = replace(self._entry, pid=self._process.pid, ready=self.healthy)
         self._write(lambda registry: registry.add(entry))
 
     def _write(self, change: Callable[[Registry], None]) -> None:
         """Change the registry; if it cannot be written now, that is told, and the server still serves."""
-        if self._access.registry is not None:
+        if self._registry is not None:
             try:
-                change(self._access.registry)
+                change(self._registry)
             except EngineError as error:
                 self._notify(str(error))
 

@@ -15,7 +15,7 @@ from fake_vllm import free_port, write_fake_vllm
 
 from medexam.errors import EndpointUnreachableError, EngineError
 from medexam.files import host_name
-from medexam.serve import TIMING, ClientAccess, Launch, Registry, ServerSettings, VLLMServer, group_lives, plan_server
+from medexam.serve import TIMING, Launch, Registry, ServerSettings, VLLMServer, group_lives, plan_server
 from waiting import BACKSTOP_S, until
 
 FOR_EVER = ("--loads-until", "/no such file")
@@ -62,8 +62,8 @@ def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regist
             (tmp_path / "seen").touch()
 
     key_file = tmp_path / "8000.key"
-    access = ClientAccess("s3cret", key_file, registry, "17")
-    with VLLMServer(launch, logs=tmp_path / "logs", access=access) as server:
+    access = {"key": "s3cret", "key_file": key_file, "registry": registry, "job": "17"}
+    with VLLMServer(launch, logs=tmp_path / "logs", **access) as server:
         server.wait_healthy(progress)
         assert server.address == launch.address
         (entry,) = registry.read()
@@ -87,8 +87,7 @@ def test_it_is_told_to_the_registry_as_soon_as_it_answers(tmp_path: Path, regist
 
 def test_one_that_dies_while_loading_says_why(tmp_path: Path, registry: Registry) -> None:
     port = free_port()
-    access = ClientAccess(registry=registry)
-    server = VLLMServer(plan("--die", f"{port}:disk full", port=port), logs=tmp_path, access=access)
+    server = VLLMServer(plan("--die", f"{port}:disk full", port=port), logs=tmp_path, registry=registry)
     with pytest.raises(EngineError, match=r"no weights: .*disk full"), server:
         server.wait_healthy()
     assert registry.read() == ()
@@ -122,7 +121,7 @@ def test_two_plans_at_once_choose_different_ports(tmp_path: Path) -> None:
 def test_one_that_loads_too_long_and_will_not_stop_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TIMING, "load_s", 0.4)
     with (
-        pytest.raises(EndpointUnreachableError, match=r"not healthy after 0 s; the last lines"),
+        pytest.raises(EndpointUnreachableError, match=r"not healthy after \d+ s; the last lines"),
         VLLMServer(plan(*FOR_EVER, "--stubborn", "1"), logs=tmp_path) as server,
     ):
         server.wait_healthy()
@@ -139,8 +138,7 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
     def notify(line: str) -> None:
         told.append((line, [one.address for one in registry.read()]))
 
-    access = ClientAccess(registry=registry)
-    with VLLMServer(crashing, logs=tmp_path / "logs", access=access, notify=notify) as server:
+    with VLLMServer(crashing, logs=tmp_path / "logs", registry=registry, notify=notify) as server:
         server.wait_healthy()
         sign.touch()
         watching = threading.Thread(target=server.watch)
@@ -161,9 +159,8 @@ def test_a_crashed_one_is_started_again_and_is_not_in_the_registry_meanwhile(
 def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Registry) -> None:
     told: list[str] = []
     sign = tmp_path / "crash"
-    access = ClientAccess(registry=registry)
     crashing = plan("--crash-on", str(sign))
-    with VLLMServer(crashing, logs=tmp_path, access=access, restarts=1, notify=told.append) as server:
+    with VLLMServer(crashing, logs=tmp_path, registry=registry, restarts=1, notify=told.append) as server:
         server.wait_healthy()
         sign.touch()
         with pytest.raises(EngineError, match=r"exit code 13; the last lines of .*\n(.*\n)*CUDA error"):
@@ -175,15 +172,15 @@ def test_one_that_crashes_too_often_is_given_up(tmp_path: Path, registry: Regist
 
 def test_servers_have_the_name_by_which_other_machines_reach_them(tmp_path: Path, registry: Registry) -> None:
     launch = plan()
-    with VLLMServer(launch, logs=tmp_path, access=ClientAccess(registry=registry, host="node7")) as server:
+    with VLLMServer(launch, logs=tmp_path, registry=registry, host="node7") as server:
         server.wait_healthy()
         assert [one.address for one in registry.read()] == [launch.address.replace("127.0.0.1", "node7")]
 
 
 def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    access = ClientAccess(registry=Registry(tmp_path / "file" / "servers.json"))
-    with pytest.raises(EngineError, match="cannot be written"), VLLMServer(plan(), logs=tmp_path, access=access):
+    registry = Registry(tmp_path / "file" / "servers.json")
+    with pytest.raises(EngineError, match="cannot be written"), VLLMServer(plan(), logs=tmp_path, registry=registry):
         pass
     with pytest.raises(EngineError, match="another folder with --folder"), VLLMServer(plan(), logs=tmp_path / "file"):
         pass
@@ -193,11 +190,11 @@ def test_what_cannot_be_written_is_known_before_anything_starts(tmp_path: Path) 
 SUPERVISOR = """
 import sys
 from pathlib import Path
-from medexam.serve import ClientAccess, Launch, Registry, VLLMServer
+from medexam.serve import Launch, Registry, VLLMServer
 port, folder = int(sys.argv[1]), Path(sys.argv[2])
 command = (sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", "m", "--host", "127.0.0.1")
 launch = Launch((*command, "--port", str(port), *sys.argv[3:]), f"http://127.0.0.1:{port}/v1", model="tiny")
-with VLLMServer(launch, logs=folder, access=ClientAccess(registry=Registry(folder / "servers.json"))) as server:
+with VLLMServer(launch, logs=folder, registry=Registry(folder / "servers.json")) as server:
     server.wait_healthy()
     print("healthy", flush=True)
     server.watch()
