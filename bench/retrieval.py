@@ -361,7 +361,7 @@ def fresh_cache() -> Iterator[Path]:
 def clocked() -> Iterator[dict[str, float]]:
     """Seconds that runs spend in each part of retrieval while the context is open."""
     from medexam.experiments import Retrieval
-    from medexam.experiments.plan import sources
+    from medexam.experiments.plan import planner
 
     spent: dict[str, float] = {}
 
@@ -379,7 +379,7 @@ def clocked() -> Iterator[dict[str, float]]:
         setattr(owner, name, call)
         return lambda: setattr(owner, name, real)
 
-    places = [(sources, "plan_retriever"), (Retrieval, "fill"), (Retrieval, "find")]
+    places = [(planner, "plan_retriever"), (Retrieval, "fill"), (Retrieval, "find")]
     undo = [clock(owner, name) for owner, name in places]
     try:
         yield spent

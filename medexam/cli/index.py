@@ -69,7 +69,7 @@ def build(
     ):
         if is_wrong:
             raise typer.BadParameter(f"needs {need}", param_hint=flag)
-    from medexam.experiments.entry.progress import EncodingProgress, open_bars
+    from medexam.experiments.entry.progress import Bars
     from medexam.experiments.run.ray import encode_on_ray, open_cluster
     from medexam.files import cache_dir
     from medexam.retrievers.building import usual_index
@@ -86,9 +86,9 @@ def build(
     sys.stderr.write(f"Loading {encoder} ...\n")
     model = build_encoder(encoder, commit, device, dtype)
     folder = out or usual_index(passages, model, cache_dir())
-    with open_cluster(ray_address) if executor == "ray" else nullcontext() as ray, open_bars() as bars:
+    with open_cluster(ray_address) if executor == "ray" else nullcontext() as ray, Bars() as bars:
         encode = {} if ray is None else {"encode": partial(encode_on_ray, ray, device)}
-        progress = EncodingProgress(bars, f"{passages.name}, {model.record.label}", passages.count)
+        progress = bars.encoding(f"{passages.name}, {model.record.label}", passages.count)
         try:
             manifest = build_index(
                 passages, model, folder, progress=progress, factory=factory, parameters=parameters, **encode

@@ -7,9 +7,7 @@ from medexam.cli.items import print_prediction
 from medexam.event_loop import background_loop
 from medexam.experiments.entry.terminal import Terminal
 from medexam.experiments.plan.cells import Plan
-from medexam.experiments.plan.document import cells_table, plan_document
-from medexam.experiments.plan.hosted import describe_records
-from medexam.experiments.plan.price import describe_prices
+from medexam.experiments.plan.document import cells_table, describe_prices, describe_records, plan_document
 from medexam.experiments.report.shown import print_blocks
 from medexam.experiments.run.runner import ask_one
 from medexam.measures.margins import FLIPPED, detectable_difference

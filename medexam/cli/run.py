@@ -241,7 +241,7 @@ def _plan(
     """Plan specs and suites, each with what flags change; raises `SpecError` for what cannot be asked."""
     from medexam.cli.meaning import FLAGS, apply_flags, print_meaning, save_meaning
     from medexam.experiments.entry.carry_out import plan_entries, read_entries
-    from medexam.experiments.plan.price import describe_excess
+    from medexam.experiments.plan.document import describe_excess
     from medexam.specs import parse_overrides
 
     flags = {name: getattr(settings, name) or [] for name in FLAGS}

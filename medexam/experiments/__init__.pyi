@@ -5,11 +5,11 @@ from .compare.section import ComparisonSection as ComparisonSection
 from .compare.section import Finder as Finder
 from .entry.carry_out import carry_out as carry_out
 from .entry.carry_out import plan_spec as plan_spec
-from .entry.progress import open_bars as open_bars
+from .entry.progress import Bars as Bars
 from .entry.report import Report as Report
 from .entry.terminal import Terminal as Terminal
-from .plan.cells import AnyCell as AnyCell
 from .plan.cells import Plan as Plan
+from .plan.cells import PlannedCell as PlannedCell
 from .plan.passage_lookup import Retrieval as Retrieval
 from .plan.planner import plan_experiment as plan_experiment
 from .report.current import current_run as current_run

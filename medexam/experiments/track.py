@@ -25,7 +25,7 @@ from filelock import FileLock
 from medexam.errors import MedExamError, TrackingError
 from medexam.experiments.compare.runs import run_names
 from medexam.experiments.optimize.optimization import REPORT, Optimization
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.report.current import current_run
 from medexam.experiments.report.findings import findings
 from medexam.experiments.report.markdown import disarm, paragraphs, render_table
@@ -130,7 +130,7 @@ def track_runs(runs: Sequence[StoredRun], *, tracking_uri: str) -> list[Any]:
     return copies
 
 
-def track_failed(cells: Sequence[AnyCell], why: str, *, tracking_uri: str) -> list[Any]:
+def track_failed(cells: Sequence[PlannedCell], why: str, *, tracking_uri: str) -> list[Any]:
     """Send what is there of cells that an error ended: their runs, and a failed run for one that was not begun."""
     runs, copies, tags = [], [], {NOTE: disarm(paragraphs(hide_secrets(why)))}
     with open_store(tracking_uri) as client:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.experiments import AnyCell, Plan, Stop, StoredRun
+from medexam.experiments import Plan, PlannedCell, Stop, StoredRun
 from medexam.measures import ALPHA
 from medexam.predictions import Status
 from medexam_companions.analysis.sequential import SequentialTest
@@ -57,7 +57,7 @@ def ask_by_blocks(
     """
     whole = plan_at(None)
     test = find_test(whole, difference, power)
-    total, scored, stop = whole.cells[0].total, 0, None
+    total, scored, stop = len(whole.cells[0].question_set.questions), 0, None
     shared: dict[str, Any] = {"baseline": whole.cells[0].run_id, "questions": total, "level": test.level}
     records = [shared | {"ended": None} for _ in whole.cells[1:]]
     runs: dict[str, StoredRun] = {}
@@ -91,7 +91,7 @@ def find_looks(questions: int) -> tuple[int, ...]:
     return (*range(block, questions, block), questions)
 
 
-def _warn(cell: AnyCell) -> AnyCell:
+def _warn(cell: PlannedCell) -> PlannedCell:
     """Have the run of a cell say in every report how many questions it was asked, and why."""
     items = cell.question_set
     return replace(cell, question_set=replace(items, notes=(*items.notes, EARLY)))
@@ -106,7 +106,7 @@ def _look(before: Mapping[str, bool], after: Mapping[str, bool], test: Sequentia
     return {"n": n, "gained": gained, "lost": lost, **e_values, "interval": test.interval(gained, lost, n)}
 
 
-def _find_right(cell: AnyCell) -> dict[str, bool]:
+def _find_right(cell: PlannedCell) -> dict[str, bool]:
     """Map each of the cell's questions that is scored to whether it is right."""
     outcomes = cell.folder.read_outcomes() if cell.folder.exists() else {}
     golds = cell.question_set.golds

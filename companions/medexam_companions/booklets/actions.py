@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from medexam.cli import print_by_kind
-from medexam.experiments import Terminal, open_bars
+from medexam.experiments import Bars, Terminal
 from medexam.specs import BUILT, check_language
 from medexam_companions.booklets.building import BuildRequest, build_exam
 from medexam_companions.booklets.folder import parquet_path, report_path, review_path
@@ -17,7 +17,7 @@ from medexam_companions.booklets.report import BuildReport
 def build_data_set(request: BuildRequest, out: Path, *, as_json: bool) -> None:
     """Build the data set of one exam, and print its report."""
     check_language(BUILT.name, request.language)
-    with open_bars() as bars:
+    with Bars() as bars:
         task = bars.add_task("Reading pages", total=None, note="")
         report = build_exam(request, out, lambda count, total: bars.update(task, completed=count, total=total))
     if as_json:

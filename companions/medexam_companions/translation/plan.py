@@ -15,7 +15,7 @@ from pydantic import Field
 
 from medexam.datasets import load_exam_set
 from medexam.errors import RunFolderError, SpecError
-from medexam.experiments import AnyCell, Plan, WorkFolder, plan_experiment
+from medexam.experiments import Plan, PlannedCell, WorkFolder, plan_experiment
 from medexam.predictions import Status
 from medexam.questions import ExamSet, Language
 from medexam.serve import known_model, with_profile, with_served_name
@@ -159,7 +159,7 @@ def plan_texts(
     return plan_experiment(document, {}, runs_dir=folder / "replies")
 
 
-def read_candidates(setup: str, cell: AnyCell) -> dict[str, TranslationCandidate]:
+def read_candidates(setup: str, cell: PlannedCell) -> dict[str, TranslationCandidate]:
     """Judge each reply of a set-up's run, by question in the order of the texts; failed ones are pending."""
     predictions = cell.folder.read_predictions()
     return {

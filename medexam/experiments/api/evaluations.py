@@ -1,30 +1,49 @@
 """`medexam.Evaluate`: DSPy's evaluation of any module on any examples, as a stored run that can be continued."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dspy
 from dspy.evaluate import EvaluationResult
 from dspy.utils.callback import with_callbacks
 
-from medexam.errors import EngineError, SpecError
+from medexam.datasets.examples import EXAMPLES_FILE, ExampleRecord, build_example_set, read_examples
+from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments.api.runs import Run
 from medexam.experiments.entry.carry_out import send_to_mlflow, write_notice
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.evaluate.asking import Evaluated, ExampleCalls, ObjectExecutor, stored_score
-from medexam.experiments.evaluate.identity import metric_name
-from medexam.experiments.evaluate.planning import plan_evaluation
+from medexam.experiments.evaluate.asking import ExampleProgram, ObjectExecutor
+from medexam.experiments.evaluate.identity import (
+    describe_value,
+    digest_part,
+    metric_name,
+    model_part,
+    module_name,
+)
+from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.run.runner import Runner
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
-from medexam.experiments.store.run_folder import default_runs_dir
+from medexam.experiments.store.environment import list_prices
+from medexam.experiments.store.run_folder import RunFolder, default_runs_dir
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.experiments.track import track_runs
 from medexam.library_logging import errors_only
-from medexam.measures.results import Interval
+from medexam.plugins import name_object
 from medexam.predictions import Status
+from medexam.programs.lm import EngineLM
+from medexam.specs import CellSpec, ModelSpec
+from medexam.specs.dataset import EXAMPLES
+from medexam.specs.identity import READER_VERSION, digest
+from medexam.specs.validation import validate
+
+_SETTINGS = ("adapter", "rm", "interpreter_factory", "allow_tool_async_sync_conversion")
+"""What `dspy.configure` may say, beside the model, that answers depend on."""
 
 
 class Evaluation(EvaluationResult):
@@ -34,25 +53,9 @@ class Evaluation(EvaluationResult):
     its prediction and its score; an example that is pending has an empty prediction and the score None.
     """
 
-    def __init__(
-        self, score: float, results: list[tuple[Any, Any, Any]], run: Run, faults: int, stop: Stop | None
-    ) -> None:
-        super().__init__(score=score, results=results)
-        measure = next(iter(run.metrics.measures.values()))
-        interval: Interval | None = measure.interval
-        self["run"] = run
-        self["n"] = run.n
-        self["pending"] = len(results) - run.n
-        self["faults"] = faults
-        self["interval"] = interval and tuple(round(100 * end, 2) for end in interval)
-        self["stop"] = stop and stop.value
-
     def __repr__(self) -> str:
-        pending = f", pending={self.pending}" if self.pending else ""
-        faults = f", faults={self.faults}" if self.faults else ""
-        return (
-            f"Evaluation(score={self.score}, n={self.n}, interval={self.interval}{pending}{faults}, run={self.run.id})"
-        )
+        others = "".join(f", {name}={self[name]}" for name in ("pending", "faults") if self[name])
+        return f"Evaluation(score={self.score}, n={self.n}, interval={self.interval}{others}, run={self.run.id})"
 
 
 class Evaluate(dspy.Evaluate):
@@ -87,17 +90,13 @@ class Evaluate(dspy.Evaluate):
         beside the others. `track` is an MLflow store to send each run to; True: that of
         `MLFLOW_TRACKING_URI`, or the one beside the runs; False: none.
         """
-        score = 0.0 if failure_score is None else failure_score
-        super().__init__(devset=list(devset), metric=metric, failure_score=score, **settings)
-        if self.max_errors is not None and limits.failures is None:
-            limits = Limits(**{**vars(limits), "failures": self.max_errors})
+        super().__init__(devset=list(devset), metric=metric, failure_score=failure_score or 0.0, **settings)
+        if limits.failures is None:
+            limits = replace(limits, failures=self.max_errors)
         self.name = name
-        self.fault_score = failure_score
-        self._limits = limits
-        self._price = price
-        self._runs_dir = default_runs_dir() if runs_dir is None else Path(runs_dir)
-        self._fresh = fresh
-        self._track = track
+        self._fault_score, self._limits, self._price = failure_score, limits, price
+        self._runs_dir = Path(runs_dir or default_runs_dir())
+        self._fresh, self._track = fresh, track
 
     def __call__(
         self,
@@ -140,20 +139,20 @@ class Evaluate(dspy.Evaluate):
     ) -> Evaluation:
         if metric is None or not devset:
             raise SpecError(f"medexam.Evaluate: {'metric is missing' if metric is None else 'devset has no example'}")
-        calls = ExampleCalls(program, metric, self.fault_score, bool(self.provide_traceback))
-        price: Any = self._price or ("list" if self._limits.cost is not None else None)
-        plan, keys = plan_evaluation(
-            self.name, calls, dspy.settings.lm, devset, runs_dir=self._runs_dir, fresh=self._fresh, price=price
-        )
-        for line in plan.news:
+        asked = ExampleProgram(program, metric, self._fault_score, bool(self.provide_traceback))
+        planned = self._plan(asked, dspy.settings.lm, devset)
+        news = tuple(filter(None, [describe_lent(planned)]))
+        for line in news:
             write_notice(line)
+        ways_out = "or start over with fresh=True"
+        plan = Plan(self.name, (planned,), self._runs_dir, news, fresh=self._fresh, ways_out=ways_out)
         with RunProgress(disable=not display_progress) as bar:
             executor = ObjectExecutor(dspy.settings.lm, num_threads)
             (stored,), stop = Runner(plan, bar, limits=self._limits, executor=executor).run()
         send_to_mlflow(track_runs, [stored], track=self._track, runs_dir=plan.runs_dir)
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
-        return _collect(keys, calls, devset, stored, stop)
+        return _collect(asked, stored, stop)
 
     # Tells DSPy's callbacks of an evaluation, as its own `Evaluate` does.
     _evaluate_heard = with_callbacks(_evaluate)
@@ -162,55 +161,119 @@ class Evaluate(dspy.Evaluate):
         """Evaluate as a call does, without blocking the event loop."""
         return await asyncio.to_thread(partial(self, program, **arguments))
 
+    def _plan(self, asked: ExampleProgram, lm: Any, devset: Sequence[dspy.Example]) -> PlannedCell:
+        """Plan what evaluating would do, and write the examples, which `asked` learns, into its folder.
+
+        The last run of the same name, module, model and metric is continued, unless `fresh`. Raises `RunBusyError` if
+        another process writes it.
+        """
+        records = _make_records(devset)
+        asked.examples = dict(zip((record.key for record in records), devset, strict=True))
+        settings = {name: dspy.settings.get(name) for name in _SETTINGS}
+        program_digest = digest_part(describe_value(asked.program))
+        identity = {
+            "program": {"name": metric_name(asked.program), "digest": program_digest},
+            "metric": {"name": metric_name(asked.metric), "digest": digest_part(describe_value(asked.metric))},
+            "model": describe_value(lm),
+            "settings": {name: describe_value(value) for name, value in settings.items() if value is not None},
+            "failure_score": asked.failure_score,
+            "dspy": dspy.__version__,
+            "reader_version": READER_VERSION,
+        }
+        called, run_digest = module_name(asked.program), digest(identity)
+        model = getattr(lm, "model", "").rsplit("/", 1)[-1] or "own_models"
+        folder = RunFolder.last_or_new([self.name, model, called], run_digest, self._runs_dir, fresh=self._fresh)
+        folder = replace(folder, spec_digest=run_digest)
+        folder.create()
+        path, by_key = folder.path / EXAMPLES_FILE, {record.key: record for record in records}
+        with folder.locked():
+            stored = read_examples(path) if path.exists() else {}
+            if by_key.keys() - stored.keys():
+                folder.write(EXAMPLES_FILE, "".join(record.to_line() for record in (stored | by_key).values()))
+        price: Any = self._price
+        is_theirs = isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)
+        place = is_theirs and (lm.kwargs.get("api_base") or lm.kwargs.get("base_url"))
+        # A script that names a server of its own pays no price of the list.
+        if price is None and self._limits.cost is not None and is_theirs and not place:
+            prices = list_prices(ModelSpec(engine="litellm", name=lm.model))
+            price = prices and (prices["prompt_usd"] * 1e6, prices["completion_usd"] * 1e6)
+        cell = validate(
+            CellSpec,
+            {
+                "name": self.name,
+                "dataset": {"kind": EXAMPLES, "name": self.name, "path": path.absolute()},
+                "model": model_part(lm) | ({} if price is None else {"price": price}),
+                "program": {"kind": name_object(asked.program, called, program_digest)},
+            },
+        )
+        items = build_example_set(cell.dataset, by_key.values(), "")
+        experiment = {"description": "", "experiment_digest": digest({"name": self.name, "cells": [run_digest]})}
+        planned = PlannedCell(cell, items, cast("Any", asked), identity, folder, experiment=experiment).updated()
+        return planned if self._fresh else with_lender(planned)
+
+
+def _make_records(devset: Sequence[dspy.Example]) -> list[ExampleRecord]:
+    """Describe examples as JSON under keys of their content; raises `DatasetError` for one without named inputs."""
+    times: Counter[str] = Counter()
+    records = []
+    for place, example in enumerate(devset):
+        try:
+            inputs, labels = example.inputs().toDict(), example.labels().toDict()
+        except (AttributeError, ValueError) as error:
+            raise DatasetError(
+                f"example {place} of devset: {error}; give an example such as dspy.Example(...).with_inputs('question')"
+            ) from None
+        content = {"inputs": describe_value(inputs), "labels": describe_value(labels)}
+        key = digest_part(content, 16)
+        times[key] += 1
+        records.append(ExampleRecord(key if times[key] == 1 else f"{key}-{times[key]}", **content))
+    return records
+
 
 def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
     """Have DSPy draw its table and write its files of what is scored: it is called with known answers."""
     scored = [row for row in evaluation.results if row[2] is not None]
-    answers = iter(scored)
-    scores: list[Any] = []
-
-    def answer(**_: Any) -> Any:
-        _, prediction, score = next(answers)
-        scores.append(score)
-        return prediction
-
-    def score(*_: Any) -> Any:
-        return scores[-1]
-
-    score.__name__ = metric_name(metric)
-    again = dspy.Evaluate(devset=[row[0] for row in scored], metric=score, num_threads=1)
+    predictions, scores = iter([row[1] for row in scored]), iter([row[2] for row in scored])
+    known = lambda *_: next(scores)  # noqa: E731
+    known.__name__ = metric_name(metric)
+    again = dspy.Evaluate(devset=[row[0] for row in scored], metric=known, num_threads=1)
     with dspy.context(callbacks=[]), errors_only("dspy"):
-        again(answer, **wishes)
+        again(lambda **_: next(predictions), **wishes)
 
 
-def _collect(
-    keys: Sequence[str], calls: ExampleCalls, examples: Sequence[dspy.Example], stored: StoredRun, stop: Stop | None
-) -> Evaluation:
+def _collect(asked: ExampleProgram, stored: StoredRun, stop: Stop | None) -> Evaluation:
     """Return the result, of objects of this process, else of what the folder holds; say what is pending."""
     predictions = stored.folder.read_predictions()
-    results = []
-    for key, example in zip(keys, examples, strict=True):
-        kept = predictions.get(key)
-        if kept is None or kept.status is Status.FAILED:
-            result = Evaluated(dspy.Prediction(), None)
-        elif key in calls.evaluated:
-            result = calls.evaluated[key]
+    results: list[tuple[Any, Any, Any]] = []
+    for key, example in asked.examples.items():
+        line = predictions.get(key)
+        if line is None or line.status is Status.FAILED:
+            results.append((example, dspy.Prediction(), None))
+        elif key in asked.evaluated:
+            results.append((example, *asked.evaluated[key]))
         else:
-            score = 0.0 if kept.metric_score is None else stored_score(kept.metric_score)
-            result = Evaluated(dspy.Prediction(**(kept.outputs or {})), score)
-        results.append((example, result.prediction, result.score))
+            mark, score = line.metric_score, 0.0 if line.metric_score is None else line.metric_score.value
+            if mark is not None and (mark.feedback is not None or mark.details):
+                score = dspy.Prediction(score=mark.value, feedback=mark.feedback, **mark.details)
+            results.append((example, dspy.Prediction(**(line.outputs or {})), score))
     scores = [score for _, _, score in results if score is not None]
-    run_id, failures = stored.folder.name, stored.failures
+    run, run_id, failures = Run(stored), stored.folder.name, stored.failures
     if not scores:
         failure = next((failure["example"] for failure in failures), "nothing was asked")
         raise EngineError(f"{run_id}: no example is scored: {failure}; the same call asks them again")
     faults = sum(failure["questions"] for failure in failures if failure["boundary"] == "client")
-    faults += sum(bool(predictions[key].reason == "faulted") for key in keys if key in predictions)
-    evaluation = Evaluation(round(100 * sum(scores) / len(scores), 2), results, Run(stored), faults, stop)
+    interval = next(iter(run.metrics.measures.values())).interval
+    evaluation = Evaluation(round(100 * sum(scores) / len(scores), 2), results)
+    evaluation["run"], evaluation["n"], evaluation["pending"] = run, run.n, len(results) - run.n
+    evaluation["faults"] = faults + sum(
+        line.reason == "faulted" for key, line in predictions.items() if key in asked.examples
+    )
+    evaluation["interval"] = interval and tuple(round(100 * end, 2) for end in interval)
+    evaluation["stop"] = stop and stop.value
     if evaluation.pending:
         kinds = "; ".join(f"{each['questions']} {each['kind']}: {each['example']:.200}" for each in failures)
         why = f" ({kinds or stop})" if kinds or stop else ""
         write_notice(
-            f"{run_id}: {evaluation.pending} of {len(keys)} examples are pending{why}: the same call asks them"
+            f"{run_id}: {evaluation.pending} of {len(results)} examples are pending{why}: the same call asks them"
         )
     return evaluation

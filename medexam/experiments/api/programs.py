@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import SpecError
 from medexam.event_loop import background_loop
-from medexam.experiments.evaluate.planning import program_part
+from medexam.experiments.evaluate.identity import program_part
 from medexam.programs import build_program as build_module
 from medexam.programs.kept import Draws
 from medexam.programs.lm import EngineLM, build_lm

@@ -1,26 +1,23 @@
 """Runs in Python: plan them, carry them out, read, compare and report them; each shows itself as tables."""
 
 from collections import UserDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from medexam.datasets.kept import reads_kept
 from medexam.errors import MedExamError, RunFolderError
 from medexam.experiments.api.settings import PartSource, gather
 from medexam.experiments.compare.further import find_further
+from medexam.experiments.compare.result import Comparison
 from medexam.experiments.compare.runs import compare_runs, find_compared
 from medexam.experiments.entry.carry_out import carry_out, plan_lines, plan_spec, send_to_mlflow, write_notice
 from medexam.experiments.entry.report import Report
 from medexam.experiments.plan.cells import Plan
 from medexam.experiments.plan.document import cells_table, plan_document
 from medexam.experiments.plan.planner import plan_resume
-from medexam.experiments.report.comparison_tables import comparison_blocks, paired_report
 from medexam.experiments.report.current import current_run, rescored
 from medexam.experiments.report.leaderboard import Leaderboard, make_leaderboard
 from medexam.experiments.report.run_blocks import overview_blocks, pending_blocks, run_blocks
@@ -35,8 +32,6 @@ from medexam.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from medexam.experiments.compare.result import Comparison
 
 
 class Predictions(UserDict[str, Prediction]):
@@ -54,20 +49,18 @@ class Predictions(UserDict[str, Prediction]):
     def __repr__(self) -> str:
         return f"<{len(self)} predictions of {self._folder.name}; to_pandas() gives a table>"
 
-    def to_arrow(self) -> pa.Table:
+    def to_pandas(self) -> "pd.DataFrame":
         """Read one row a question: exam, gold, answer, whether right, reply, tokens; `right` averages to the accuracy.
 
         Raises `RunFolderError` if the folder's `predictions.parquet` cannot be read.
         """
+        import pandas as pd
+
         path = self._folder.path / PARQUET
         try:
-            return pq.read_table(path)
-        except (OSError, pa.ArrowException) as error:
+            return pd.read_parquet(path)
+        except (OSError, ValueError) as error:
             raise RunFolderError(f"cannot read {path}: {error}; medexam.load_run writes it again") from None
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Convert `to_arrow` to a pandas data frame."""
-        return self.to_arrow().to_pandas()
 
 
 class Run(Displayed):
@@ -112,22 +105,16 @@ class Run(Displayed):
         return f"<Run {self.id}: {self.n} of {len(self.stored.record.questions)} questions scored{accuracy}>"
 
 
-class Runs(Displayed, Collection[Run]):
+class Runs(Displayed, Sequence[Run]):
     """Several runs. They show themselves side by side; one is found by its place, its program or its id."""
 
-    def __init__(self, runs: list[Run], stop: str | None = None) -> None:
+    def __init__(self, runs: Sequence[Run], stop: str | None = None) -> None:
         self._runs = runs
         self.stop = stop
         """Why asking ended early, `interrupted` or `failures`; None if it did not."""
 
     def __len__(self) -> int:
         return len(self._runs)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs)
-
-    def __contains__(self, run: object) -> bool:
-        return run in self._runs
 
     @overload
     def __getitem__(self, key: int | str) -> Run: ...
@@ -176,26 +163,6 @@ class RunPlan(Displayed):
             if turns:
                 blocks.append(Table(f"First prompt: {entry['program']}", ("Role", "Text"), turns, text_columns=2))
         return blocks + list(plan_lines(self.plan))
-
-
-class ComparedRuns(Displayed):
-    """Runs beside the first one, on the questions that all have scored."""
-
-    def __init__(self, comparison: "Comparison") -> None:
-        self.comparison = comparison
-        """Everything that was found."""
-        self.questions = comparison.questions
-        """Keys of the compared questions."""
-        self.document = comparison.document
-        """Builds what `medexam compare --json` prints."""
-
-    def markdown(self) -> str:
-        """Render what `medexam compare --markdown` writes."""
-        return paired_report(self.comparison)
-
-    def blocks(self) -> list[Block]:
-        """Build what `medexam compare` prints."""
-        return comparison_blocks(self.comparison)
 
 
 RunSource = str | Path | Run
@@ -270,7 +237,7 @@ def _ask(plan: Plan, *, track: bool | str, **settings: Any) -> Runs:
     runs, stop, _ = carry_out(plan, track=track, **settings)
     runs = [run for run in runs if not run.folder.repeat_number]
     send_to_mlflow(track_runs, runs, track=track, runs_dir=plan.runs_dir)
-    return Runs(list(map(Run, runs)), stop)
+    return Runs([Run(run) for run in runs], stop)
 
 
 def load_run(run: RunSource, *, runs_dir: str | Path | None = None, metrics: Sequence[str] = ()) -> Run:
@@ -308,7 +275,7 @@ def compare(
     reading: Reading | None = None,
     runs_dir: str | Path | None = None,
     **sections: Any,
-) -> ComparedRuns:
+) -> Comparison:
     """Compare runs with the first one on the questions that all have scored; asks no model.
 
     With `reading`, read the replies of all runs so. `sections` are the flags of `medexam compare` that ask for more,
@@ -322,7 +289,7 @@ def compare(
     comparison = compare_runs(tuple(folders), tuple(find_further(**sections)), reading)
     for line in comparison.scope.corrected:
         write_notice(line)
-    return ComparedRuns(comparison)
+    return comparison
 
 
 def report(

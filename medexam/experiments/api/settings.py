@@ -20,33 +20,29 @@ set, program or engine is a whole part."""
 
 
 def gather(overrides: Mapping[str, Any], **parts: PartSource) -> dict[str, Any]:
-    """Map dotted keys to plain values, from keywords in which two underscores stand for a dot; None is left out."""
-    settings = {name: part for name, part in parts.items() if part is not None}
+    """Map dotted keys to plain values, from keywords in which two underscores stand for a dot; None is left out.
+
+    The model that `set_lm` gave a module is the run's.
+    """
+    settings: dict[str, Any] = {name: part for name, part in parts.items() if part is not None}
     settings |= {name.replace("__", "."): value for name, value in overrides.items()}
-    settings = _with_set_models(settings)
+    # Most settings are no objects.
+    if (dspy := sys.modules.get("dspy")) is not None:
+        from medexam.experiments.evaluate.identity import set_model, unset_models
+
+        programs, models = (_listed(settings.get(name)) for name in ("program", "model"))
+        modules = [part for part in programs if isinstance(part, dspy.Module)]
+        if dspy.settings.adapter is not None and len(modules) < max(1, len(programs)):
+            adapter = type(dspy.settings.adapter).__name__
+            write_notice(
+                f"dspy.configure(adapter={adapter}) applies only to modules; for other programs set program__adapter"
+            )
+        if len(programs) == len(modules) == 1 and not models and (own_model := set_model(modules[0])) is not None:
+            settings["model"], models = own_model, [own_model]
+        asking = [unset_models(part, models or [None]) if part in modules else part for part in programs]
+        if modules:
+            settings["program"] = asking if isinstance(settings["program"], (list, tuple)) else asking[0]
     return {name: value if isinstance(value, Spec) else _plain(value) for name, value in settings.items()}
-
-
-def _with_set_models(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with the models that `set_lm` gave a module as the run's; say what is not heeded."""
-    dspy = sys.modules.get("dspy")
-    if dspy is None:
-        return settings
-    from medexam.experiments.evaluate.planning import set_model, unset_models
-
-    program, model = settings.get("program"), settings.get("model")
-    programs = _listed(program)
-    modules = [part for part in programs if isinstance(part, dspy.Module)]
-    if dspy.settings.adapter is not None and len(modules) < max(1, len(programs)):
-        adapter = type(dspy.settings.adapter).__name__
-        write_notice(
-            f"dspy.configure(adapter={adapter}) applies only to modules; for other programs set program__adapter"
-        )
-    if len(programs) == len(modules) == 1 and model is None and (own_model := set_model(modules[0])) is not None:
-        model = settings["model"] = own_model
-    models = _listed(model) or [None]
-    asking = [unset_models(part, models) if isinstance(part, dspy.Module) else part for part in programs]
-    return {**settings, "program": asking if isinstance(program, (list, tuple)) else asking[0]} if modules else settings
 
 
 def _listed(part: Any) -> list[Any]:
@@ -56,7 +52,7 @@ def _listed(part: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to what YAML would give."""
+    """Convert a value to what YAML would give; a module or a model that the script has made to what names it."""
     if isinstance(value, Spec):
         return value.model_dump(mode="json")
     if isinstance(value, Mapping):
@@ -65,15 +61,9 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    return _name_object(value)
-
-
-def _name_object(value: Any) -> Any:
-    """Return the part of a spec that names a module or a model that the script has made; any other value as it is."""
     dspy = sys.modules.get("dspy")
     if dspy is None or not isinstance(value, (dspy.Module, dspy.BaseLM)):
         return value
-    # Imported here: most settings are no objects.
-    from medexam.experiments.evaluate.planning import model_part, program_part
+    from medexam.experiments.evaluate.identity import model_part, program_part
 
     return program_part(value) if isinstance(value, dspy.Module) else model_part(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 from medexam.distributions import LEVEL
 from medexam.experiments.compare.section import ComparisonScope, ComparisonSection
+from medexam.experiments.report.shown import Block, Displayed
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.measures.comparing import Paired, count_alone
 from medexam.measures.intervals import RESAMPLES, SEED
@@ -22,8 +23,8 @@ DROPPED = {
 """Why a question is not compared -> its words."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Two runs or more on the same questions."""
 
     runs: tuple[StoredRun, ...]
@@ -55,6 +56,18 @@ class Comparison:
     def questions(self) -> tuple[str, ...]:
         """Keys of the compared questions, in the baseline's order."""
         return tuple(self.statistics.sheet.keys)
+
+    def blocks(self) -> list[Block]:
+        """Build what `medexam compare` prints."""
+        from medexam.experiments.report.comparison_tables import comparison_blocks
+
+        return comparison_blocks(self)
+
+    def markdown(self) -> str:
+        """Render what `medexam compare --markdown` writes."""
+        from medexam.experiments.report.comparison_tables import paired_report
+
+        return paired_report(self)
 
     def document(self) -> dict[str, Any]:
         """Build what `--json` prints, JSON-ready.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from medexam.datasets.locating import SHIPPED
-from medexam.experiments.plan.words import asked_words
+from medexam.experiments.plan.prompt_samples import asked_words
 from medexam.experiments.store.derived_files import score_all, write_parquet
 from medexam.experiments.store.items import begin_run
 from medexam.experiments.store.run_folder import (

@@ -1,5 +1,6 @@
 """From what a user gives to the runs that come of it: what the command line and the Python API have in common."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,15 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from medexam.errors import EngineError, SpecError, TrackingError
-from medexam.experiments.entry.named_parts import ask_addresses, read_spec
-from medexam.experiments.plan.cells import AnyCell, Plan, join_plans
-from medexam.experiments.plan.hosted import check_keys
+import yaml
+
+from medexam.errors import DatasetError, EngineError, SpecError, TrackingError
+from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.plan.document import check_ready
 from medexam.experiments.plan.planner import plan_experiment
 from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
+from medexam.specs import load_document
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
+from medexam.specs.matrix import listed, sampling_of
+from medexam.specs.model import ADDRESSES, read_model
 from medexam.specs.suite import SuiteEntry, load_entries
 from medexam.text import one_line
 
@@ -23,8 +28,7 @@ if TYPE_CHECKING:
     from medexam.experiments.run.runner import Executor
     from medexam.experiments.store.stored_run import StoredRun
 
-Change = Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""Makes of the document of an experiment the one that is meant, and what is set in it by dotted keys."""
+Document = Mapping[str, Any]
 
 
 def write_notice(line: str) -> None:
@@ -34,49 +38,112 @@ def write_notice(line: str) -> None:
 
 def read_entries(
     specs: SpecSource | Sequence[SpecSource],
-    change: Change,
+    change: Callable[[Document], tuple[Document, Document]],
     *,
     only_look: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> list[SuiteEntry]:
-    """Read a spec, a suite or several of them, each with what `change` makes of it; `tell` is that of `read_spec`."""
+    """Read a spec, a suite or several of them.
+
+    `change` makes of each document the one that is meant, and what is set in it by dotted keys. `tell` is called with
+    how a file of questions is read, a line each. Raises `SpecError` with what is to decide in such a file that can be
+    read in several ways.
+    """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
     entries = []
-    for entry in load_entries(sources, partial(read_spec, tell=tell)):
+    for entry in load_entries(sources, partial(_read_spec, tell=tell)):
         document, changes = change(entry.document)
-        entries.append(SuiteEntry(*ask_addresses(document, {**entry.overrides, **changes}, only_look=only_look)))
+        entries.append(SuiteEntry(*_ask_addresses(document, {**entry.overrides, **changes}, only_look=only_look)))
     if not entries:
         raise SpecError("no spec is given: give one or more")
     return entries
 
 
-def plan_entries(
-    entries: Sequence[SuiteEntry],
-    limit: int | None = None,
-    *,
-    runs_dir: Path | None,
-    fresh: bool = False,
-    repeat: int = 0,
-    only_look: bool = False,
-) -> Plan:
-    """Plan what running these experiments would do, as `plan_experiment` says; `limit` is `dataset.limit`.
+def _read_spec(spec: SpecSource, tell: Callable[[str], None] | None) -> dict[str, Any]:
+    """Read the document of a spec as `load_document` does; a file of questions is a spec if all in it is clear."""
+    path = Path(spec) if isinstance(spec, (str, Path)) else None
+    if path is None or not path.suffix or not path.is_file() or path.suffix.lower() in (".yaml", ".yml"):
+        return load_document(spec)
+    if path.suffix.lower() == ".json":
+        try:
+            document = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            document = None
+        if isinstance(document, dict) and not {"dataset", "program", "model", "experiments"}.isdisjoint(document):
+            return load_document(spec)
+    from medexam.datasets.own.proposing import propose
 
-    Unless `only_look`, raises `EngineError` too for a hosted model of no provider, or without its key.
+    try:
+        proposal = propose(path)
+    except DatasetError as error:
+        raise SpecError(f"{error}; a spec is a file NAME.yaml, and `medexam init {path}` writes one") from None
+    if proposal.open:
+        decisions = "; ".join(f"{name}: {decision}" for name, decision in proposal.open.items())
+        raise SpecError(
+            f"{path} can be read in several ways: `medexam init {path}` writes a spec in which you choose ({decisions})"
+        )
+    if tell is not None:
+        for line in proposal.notes:
+            tell(line)
+    name = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in path.stem)[:64]
+    return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
+
+
+def _ask_addresses(document: Document, overrides: Document, *, only_look: bool) -> tuple[Document, Document]:
+    """Return both with each address that stands for a model as the fields of a model, by what answers there.
+
+    With `only_look`, a server that is not there is taken to be vLLM; else it raises `EngineError`.
     """
-    plans = []
+
+    def is_address(value: Any) -> bool:
+        return isinstance(value, str) and value.startswith(ADDRESSES)
+
+    def find(address: str) -> dict[str, Any]:
+        from medexam.serve.naming import find_server
+
+        try:
+            return find_server(address, **keys)
+        except EngineError:
+            if not only_look:
+                raise
+            # The plan itself warns that the server is not there.
+            return read_model(address)
+
+    tree, changes = dict(document), dict(overrides)
+    part = changes if "model" in changes else tree
+    models = listed(part.get("model"))
+    if not any(map(is_address, models)):
+        return tree, changes
+    keys = {name: changes.get(f"model.{name}") for name in ("api_key_env", "api_key_file")}
+    sampling = sampling_of(tree.get("model"))
+    if "model" in tree:
+        tree["model"] = sampling
+    filled = [{**sampling, **find(one)} if is_address(one) else one for one in models]
+    part["model"] = filled if isinstance(part["model"], list) else filled[0]
+    return tree, changes
+
+
+def plan_entries(
+    entries: Sequence[SuiteEntry], limit: int | None = None, *, runs_dir: Path | None, **settings: Any
+) -> Plan:
+    """Plan what running these experiments would do, as `plan_experiment` does under the `settings`; a run that two of
+    them plan is in it once. `limit` is `dataset.limit`. Unless `only_look`, raises what `check_ready` does.
+    """
+    plans, cells = list[Plan](), dict[object, PlannedCell]()
     for entry in entries:
         overrides = dict(entry.overrides)
         if limit is not None:
             if "dataset.limit" in overrides:
                 raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
             overrides["dataset.limit"] = limit
-        root = runs_dir or default_runs_dir()
-        plans.append(
-            plan_experiment(entry.document, overrides, runs_dir=root, fresh=fresh, repeat=repeat, only_look=only_look)
-        )
-        if not only_look:
-            check_keys(plans[-1].cells)
-    return plans[0] if len(plans) == 1 else join_plans(plans)
+        plans.append(plan_experiment(entry.document, overrides, runs_dir=runs_dir or default_runs_dir(), **settings))
+        for cell in plans[-1].cells:
+            cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
+        if not settings.get("only_look"):
+            check_ready(plans[-1].cells)
+    news = tuple(dict.fromkeys(line for plan in plans for line in plan.news))
+    name = ", ".join(plan.name for plan in plans)
+    return Plan(name, tuple(cells.values()), plans[0].runs_dir, news, fresh=plans[0].fresh)
 
 
 def plan_spec(
@@ -113,10 +180,9 @@ def carry_out(
     # Imported here: a plan that is only looked at needs nothing that asks.
     from medexam.experiments.compare.equal_runs import describe_unequal_beside
     from medexam.experiments.entry.progress import RunProgress
-    from medexam.experiments.plan.installed import check_installed
     from medexam.experiments.run.runner import Runner
 
-    check_installed([planned for planned in plan.cells if planned.pending])
+    check_ready(plan.cells)
     cells = [planned for planned in plan.cells if planned.asks_model and planned.pending]
     try:
         with _executor(workers, ray, cells) as executor, RunProgress(plan.cells, disable=not progress) as observer:
@@ -133,7 +199,7 @@ def carry_out(
 
 
 @contextmanager
-def _executor(workers: int | None, ray: str | None, cells: list[AnyCell]) -> "Iterator[Executor | None]":
+def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) -> "Iterator[Executor | None]":
     """Open who asks these cells; None is this process. What is started for it ends with the block."""
     if not cells or (ray is None and workers in (None, 1)):
         yield None

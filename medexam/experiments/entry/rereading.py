@@ -1,24 +1,20 @@
 """The stored replies of a run as today's readers read them; nothing is asked, and nothing is written."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 from medexam.event_loop import background_loop
+from medexam.experiments.plan.cells import build_cell_program, fill_nearest
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.planner import plan_stored
+from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.store.derived_files import score_all
 from medexam.experiments.store.items import load_items
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
-from medexam.programs import AskingProgram, ProgramContext, build_prediction, build_program, look
+from medexam.programs import build_prediction, look
 from medexam.programs.lm import in_bulk
 from medexam.programs.outcome import read_both
 from medexam.programs.stored_calls import unasked_lm
-from medexam.programs.wrapping import find_nearest
-from medexam.questions import Question, Task
-
-_KEPT = ("latency_s", "answered_by", "metric_score")
 
 
 def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:
@@ -31,19 +27,31 @@ def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:
         return run
     stored = run.folder.read_predictions()
     predictions, unread = background_loop().run(_read(run, stored))
-    changed = sum(_outcome(predictions[key]) != _outcome(before) for key, before in stored.items())
+    changed = sum(
+        any(getattr(before, name) != getattr(predictions[key], name) for name in ("status", "reason", "answer", "text"))
+        for key, before in stored.items()
+    )
     remainder = f"; {unread} cannot be read anew, since other calls would be made today" if unread else ""
     say(f"{run.folder.name}: {changed} of {len(stored)} answers are read otherwise by today's reader{remainder}")
     items = load_items(run.folder)
     return replace(run, metrics=score_all(run.folder, run.benchmark, items, predictions).metrics, files_fresh=False)
 
 
-async def _read(run: StoredRun, stored: Mapping[str, Prediction]) -> tuple[dict[str, Prediction], int]:
+async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str, Prediction], int]:
     """Read every prediction anew; return those and how many stay as they are, since they cannot be read."""
     cell, items = run.record.cell, load_items(run.folder).questions
-    program, questions = _build(run, items), {item.key: item for item in items}
+    if cell.program.asking.retrieval is None:
+        program = build_cell_program(cell, nearest=NearestDemonstrations)
+    else:
+        # It needs its data and corpus; whatever version read its replies.
+        path = run.folder.path
+        planned = plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[0]
+        if planned.retrieval is not None:
+            planned.retrieval.recall(items)
+        program = planned.program
+    fill_nearest(program, items)
+    questions, predictions, unread = {item.key: item for item in items}, dict(stored), 0
     others = {name: unasked_lm(model, asked=name) for name, model in cell.asked_models.items()}
-    predictions, unread = dict(stored), 0
     with in_bulk(unasked_lm(cell.model), others):
         for key, before in stored.items():
             if before.status is Status.FAILED or before.last_call is None or key not in questions:
@@ -53,34 +61,11 @@ async def _read(run: StoredRun, stored: Mapping[str, Prediction]) -> tuple[dict[
                 unread += 1
                 continue
             after = build_prediction(
-                questions[key],
-                today.output,
-                today.calls,
+                *(questions[key], today.output, today.calls),
                 program=before.program,
                 spec_digest=before.spec_digest,
-                latency_s=before.latency_s or 0.0,
+                latency_s=0.0,
             )
-            fields = {name: getattr(before, name) for name in _KEPT}
+            fields = {name: getattr(before, name) for name in ("latency_s", "answered_by", "metric_score")}
             predictions[key] = await read_both(program, questions[key], after.model_copy(update=fields))
     return predictions, unread
-
-
-def _build(run: StoredRun, items: Sequence[Question | Task]) -> AskingProgram:
-    """Build the program of a run; one that looks up passages needs its data and corpus, any other the folder alone."""
-    cell = run.record.cell
-    if cell.program.asking.retrieval is not None:
-        planned = plan_stored(run.folder.path)
-        if planned.retrieval is not None:
-            planned.retrieval.recall(items)
-        program = planned.program
-    else:
-        budgets = {name: model.max_tokens for name, model in cell.asked_models.items()}
-        context = ProgramContext(cell.model.max_tokens, nearest=NearestDemonstrations, budgets=budgets)
-        program = build_program(cell.program, cell.dataset.language, context)
-    if isinstance(finder := find_nearest(program), NearestDemonstrations):
-        finder.fill([item for item in items if isinstance(item, Question)])
-    return cast("AskingProgram", program)
-
-
-def _outcome(prediction: Prediction) -> tuple[object, ...]:
-    return prediction.status, prediction.reason, prediction.answer, prediction.text

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - an executor of one model and one process needs less than others
 """One example through the user's module and metric, and the model that they ask: called as DSPy calls them.
 
 A fault of a server fails the example, which is asked again. So does an exception of the user's code, unless such faults
@@ -23,7 +24,7 @@ from dspy.utils.usage_tracker import UsageTracker
 from medexam.dspy_internals import dspy_errors
 from medexam.errors import EngineError, ProgramFaultError, SpecError
 from medexam.experiments.evaluate.identity import describe_value, metric_name
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import Scheduler
 from medexam.experiments.run.spending import Spending
@@ -48,86 +49,63 @@ if TYPE_CHECKING:
     from medexam.experiments.entry.progress import RunProgress
 
 logger = logging.getLogger(__name__)
-Metric = Callable[..., Any]
 _TRANSPORT = (OSError, TimeoutError, asyncio.TimeoutError)
 """Exceptions of a model or tool that is out of reach, from the module or from a library."""
+_STRAY = "_medexam_stray"
 
 
 @dataclass
-class Evaluated:
-    """What came of an example in this process, as the objects that Python has."""
-
-    prediction: Any
-    score: Any
-    """As the metric returned it; None if it was not called."""
-
-
-@dataclass
-class ExampleCalls:
-    """What is called with each example."""
+class ExampleProgram:
+    """A user's module and metric as a program of ours: called with an example's `Task`, it gives a `ProgramOutput`."""
 
     program: Any
-    metric: Metric
+    metric: Callable[..., Any]
     failure_score: float | None
     """The score of an example whose module or metric raised; None: it is not scored."""
     provides_traceback: bool = False
     """Whether the traceback of an exception is logged as it comes."""
     examples: Mapping[str, dspy.Example] = field(default_factory=dict)
     """By key."""
-    evaluated: dict[str, Evaluated] = field(default_factory=dict)
-    """What came of each example, by key."""
-
-
-class ExampleProgram(dspy.Module):
-    """A user's module and metric as a program of ours: called with an example's `Task`, it gives a `ProgramOutput`."""
-
-    def __init__(self, calls: ExampleCalls) -> None:
-        super().__init__()
-        self.calls = calls
-        self._awaits_metric = inspect.iscoroutinefunction(calls.metric)
+    evaluated: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """The prediction and the score of each example that was asked in this process, as the objects that Python has."""
 
     async def acall(self, question: Task) -> ProgramOutput:
-        """Evaluate one example; DSPy's own `acall` would tell its listeners of a module that is not the user's."""
-        return await self.aforward(question)
-
-    async def aforward(self, question: Task) -> ProgramOutput:
         """Evaluate one example."""
-        calls, metric = self.calls, metric_name(self.calls.metric)
+        key, example, metric = question.key, self.examples[question.key], metric_name(self.metric)
         # `dspy.Refine` and `dspy.BestOfN` write into the trace, which is None in bulk.
         trace = [] if dspy.settings.trace is None else dspy.settings.trace
         with recorded_calls() as recorded, dspy.context(trace=trace):
             try:
-                prediction = await self._predict(calls.examples[question.key], recorded)
-                score = await self._score(calls.examples[question.key], prediction)
+                prediction = await self._predict(example, recorded)
+                score = await self._score(example, prediction)
             except AdapterParseError as error:
                 # A reply that DSPy's adapter could not parse is a result.
-                score = calls.failure_score or 0.0
-                calls.evaluated[question.key] = Evaluated(dspy.Prediction(), score)
+                score = self.failure_score or 0.0
+                self.evaluated[key] = dspy.Prediction(), score
                 last = recorded.generations[-1] if recorded.generations else None
                 model = last.model if last else getattr(dspy.settings.lm, "model", "")
-                ending = last.finish_reason if last else "stop"
-                reply = Generation(error.lm_response or "", ending, model, None, None)
+                reply = Generation(error.lm_response or "", last.finish_reason if last else "stop", model, None, None)
                 return ProgramOutput(metric_score=MetricScore(metric=metric, value=score), generation=reply)
             except ProgramFaultError as fault:
-                if calls.provides_traceback:
-                    logger.error("%s: %s", question.key, fault.traceback or fault)
-                if calls.failure_score is None or isinstance(fault.__cause__, _TRANSPORT):
+                if self.provides_traceback:
+                    logger.error("%s: %s", key, fault.traceback or fault)
+                if self.failure_score is None or isinstance(fault.__cause__, _TRANSPORT):
                     raise
-                calls.evaluated[question.key] = Evaluated(dspy.Prediction(), calls.failure_score)
-                mark = MetricScore(metric=metric, value=calls.failure_score, feedback=f"{fault.kind}: {fault}")
+                self.evaluated[key] = dspy.Prediction(), self.failure_score
+                mark = MetricScore(metric=metric, value=self.failure_score, feedback=f"{fault.kind}: {fault}")
                 return ProgramOutput(reason=Reason.FAULTED, metric_score=mark)
-        calls.evaluated[question.key] = Evaluated(prediction, score)
+        self.evaluated[key] = prediction, score
         fields = prediction.toDict() if isinstance(prediction, dspy.Example) else {"output": prediction}
         outputs = {name: _describe_output(value) for name, value in fields.items()}
         lines = [f"{name}: {value}" if len(outputs) > 1 else str(value) for name, value in outputs.items()]
-        return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=read_score(score, calls.metric))
+        return ProgramOutput(text="\n".join(lines), outputs=outputs, metric_score=_read_score(score, self.metric))
 
     async def _predict(self, example: dspy.Example, recorded: Calls) -> Any:
         """Return what the module returns; raises `AdapterParseError` for a reply that could not be parsed."""
         unread: AdapterParseError | None = None
-        with naming_faults(self.calls.program) as outputs:
+        with naming_faults(self.program) as outputs:
             try:
-                outputs.append(await call_module(self.calls.program, example.inputs()))
+                outputs.append(await call_module(self.program, example.inputs()))
             except AdapterParseError as error:
                 unread = error
         if unread is not None:
@@ -140,20 +118,19 @@ class ExampleProgram(dspy.Module):
 
     async def _score(self, example: dspy.Example, prediction: Any) -> Any:
         """Return what the metric returns; raises `ProgramFaultError` if it raises, or returns no number."""
-        metric = self.calls.metric
-        with naming_faults(metric) as scores:
-            if self._awaits_metric:
-                scores.append(await metric(example, prediction))
+        with naming_faults(self.metric) as scores:
+            if inspect.iscoroutinefunction(self.metric):
+                scores.append(await self.metric(example, prediction))
             else:
                 # A metric may ask a model as well, which would wait for this very loop.
-                scores.append(await call_in_thread(partial(metric, example, prediction)))
+                scores.append(await call_in_thread(partial(self.metric, example, prediction)))
         if not scores:
             raise ProgramFaultError("AdapterParseError", "a reply that the metric asked for could not be parsed")
-        read_score(scores[0], metric)
+        _read_score(scores[0], self.metric)
         return scores[0]
 
 
-def read_score(score: Any, metric: Metric) -> MetricScore:
+def _read_score(score: Any, metric: Callable[..., Any]) -> MetricScore:
     """Read what a metric returned: a number, a bool, or a `dspy.Prediction` with a `score` and perhaps `feedback`.
 
     Raises `ProgramFaultError` for anything else.
@@ -172,9 +149,8 @@ def read_score(score: Any, metric: Metric) -> MetricScore:
             "dspy.Prediction with such a score",
         )
     number = value if isinstance(value, (bool, int)) else float(value)
-    return MetricScore(
-        metric=metric_name(metric), value=number, feedback=None if feedback is None else str(feedback), details=details
-    )
+    feedback = None if feedback is None else str(feedback)
+    return MetricScore(metric=metric_name(metric), value=number, feedback=feedback, details=details)
 
 
 def _describe_output(value: Any) -> Any:
@@ -183,13 +159,6 @@ def _describe_output(value: Any) -> Any:
         return describe_value(value)
     except SpecError:
         return repr(value)
-
-
-def stored_score(mark: MetricScore) -> Any:
-    """Return a stored score as the metric gave it."""
-    if mark.feedback is None and not mark.details:
-        return mark.value
-    return dspy.Prediction(score=mark.value, feedback=mark.feedback, **mark.details)
 
 
 class ObjectExecutor(Executor):
@@ -201,22 +170,11 @@ class ObjectExecutor(Executor):
         `in_flight` examples at once; None: as many as keep the model busy.
         """
         super().__init__()
-        self._lm = lm
-        self._in_flight = in_flight
+        self._lm, self._in_flight = lm, in_flight
         self._engine: Any = lm.live_engine if isinstance(lm, EngineLM) else None
 
-    @property
-    def concurrency(self) -> Callable[[], int]:
-        """How many examples are in flight at once; it may change."""
-        if self._in_flight is not None:
-            return lambda: self._in_flight or 1
-        return lambda: getattr(self._engine, "concurrency", IN_FLIGHT)
-
     async def prepare(
-        self,
-        planned: AnyCell,  # noqa: ARG002 - there is one model
-        observer: "RunProgress",  # noqa: ARG002 - a look takes no time
-        needs: Mapping[ModelSpec, EngineNeeds],  # noqa: ARG002 - the model is there
+        self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
     ) -> None:
         """Look which model answers: it may have changed since the script made it, or was made from other code.
 
@@ -229,46 +187,33 @@ class ObjectExecutor(Executor):
                 f"{self._lm.model}: another model answers than when it was made ({'; '.join(changes)}); make it again"
             )
 
-    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo:  # noqa: ARG002 - there is one model
+    def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo:
         """Return what answers: what an engine of ours says of itself, else the model's name and replies."""
         info: EngineInfo = self._engine.info() if hasattr(self._engine, "info") else describe_dspy_model(self._lm)
         return info
 
-    async def ask(
-        self,
-        planned: AnyCell,
-        observer: "RunProgress",
-        spending: Spending,
-        log: Any = None,  # noqa: ARG002 - one process asks
-    ) -> None:
+    async def ask(self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: Any = None) -> None:
         """Ask the pending examples."""
-        program = planned.program.calls.program
-        models = [self._lm, dspy.settings.lm, *held_models(program)]
+        models = [self._lm, dspy.settings.lm, *held_models(cast("Any", planned.program).program)]
         # A model of DSPy's keeps its history as the script says.
         settings = in_bulk(self._lm) if isinstance(self._lm, EngineLM) else dspy.context(lm=self._lm, trace=None)
-        with (
-            planned.folder.appending() as lines,
-            settings,
-            counted_calls(models, spending.add_call),
-            gc_seldom(),
-        ):
-            await Scheduler(planned, lines, observer, spending, self.concurrency).run()
+        with planned.folder.appending() as lines, settings, _counted_calls(models, spending.add_call), gc_seldom():
+            await Scheduler(
+                *(planned, lines, observer, spending),
+                lambda: self._in_flight or int(getattr(self._engine, "concurrency", IN_FLIGHT)),
+            ).run()
 
-    async def find_changes(self, planned: AnyCell) -> list[str]:  # noqa: ARG002 - there is one model
+    async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Look again which model answers."""
         return await find_changes(self._engine)
 
 
-Stray = Callable[[ModelCall], object]
-"""What hears of a call that belongs to no example, such as one in a thread of the user's own."""
-_STRAY = "_medexam_stray"
-
-
 @contextmanager
-def counted_calls(models: Iterable[Any], stray: Stray) -> Iterator[None]:
+def _counted_calls(models: Iterable[Any], stray: Callable[[ModelCall], object]) -> Iterator[None]:
     """Have every call of these models kept for its example while the block runs; engines of ours keep theirs anyway.
 
-    A reply from DSPy's cache is no call.
+    `stray` hears of a call that belongs to no example, such as one in a thread of the user's own. A reply from DSPy's
+    cache is no call.
     """
     kinds = {id(lm): (lm, type(lm)) for lm in models if isinstance(lm, dspy.BaseLM) and not isinstance(lm, EngineLM)}
     for lm, kind in kinds.values():
@@ -287,16 +232,12 @@ def counted_calls(models: Iterable[Any], stray: Stray) -> Iterator[None]:
 def _counted(kind: Any) -> type:
     """Return a class of models that tells of each call, and is the same in all else."""
 
-    def telling(lm: Any) -> Any:
-        stray = vars(lm).get(_STRAY, lambda _call: None)
-        return dspy.context(usage_tracker=_Usage(dspy.settings.usage_tracker, stray))
-
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
-        with telling(self):
+        with dspy.context(usage_tracker=_Usage(vars(self).get(_STRAY))):
             return kind.__call__(self, *arguments, **options)
 
     async def acall(self: Any, *arguments: Any, **options: Any) -> Any:
-        with telling(self):
+        with dspy.context(usage_tracker=_Usage(vars(self).get(_STRAY))):
             return await kind.acall(self, *arguments, **options)
 
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__call__": call, "acall": acall}
@@ -306,10 +247,9 @@ def _counted(kind: Any) -> type:
 class _Usage(UsageTracker):
     """The usage of one call, told on to the tracker of the script as well."""
 
-    def __init__(self, outer: UsageTracker | None, stray: Stray) -> None:
+    def __init__(self, stray: Callable[[ModelCall], object] | None) -> None:
         super().__init__()
-        self._outer = outer
-        self._stray = stray
+        self._outer, self._stray = dspy.settings.usage_tracker, stray
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         """Keep a call, of which a model need not report anything."""
@@ -317,5 +257,5 @@ class _Usage(UsageTracker):
             self._outer.add_usage(lm, usage_entry)
         prompt, completion = usage_entry.get("prompt_tokens"), usage_entry.get("completion_tokens")
         call = ModelCall(model=lm, finish_reason="stop", prompt_tokens=prompt, completion_tokens=completion)
-        if not keep_call(call):
+        if not keep_call(call) and self._stray is not None:
             self._stray(call)

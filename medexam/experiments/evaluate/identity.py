@@ -11,7 +11,7 @@ import json
 import pickle
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ import dspy
 import pydantic
 
 from medexam.errors import SpecError
-from medexam.plugins import hash_source
+from medexam.plugins import hash_source, name_object
 from medexam.programs.lm import EngineLM
 from medexam.serve.naming import known_model
 
@@ -46,16 +46,76 @@ def digest_part(description: Any, digits: int = 12) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-def describe_part(part: Any) -> dict[str, Any]:
-    """Describe a module or a metric: its name and a digest; raises `SpecError` for what cannot be known."""
-    return {"name": metric_name(part), "digest": digest_part(describe_value(part))}
-
-
 def metric_name(metric: Callable[..., Any]) -> str:
     """Return how tables call a metric: a function's name, else its class's."""
     function = metric.func if isinstance(metric, partial) else metric
     name: str = getattr(function, "__name__", None) or type(function).__name__
     return "metric" if name == "<lambda>" else name
+
+
+def module_name(program: Any) -> str:
+    """Return how tables call a module: its class, or a function's name."""
+    label: str = type(program).__name__ if isinstance(program, dspy.Module) else getattr(program, "__name__", "program")
+    return label.strip("<>")
+
+
+def program_part(program: Any) -> dict[str, Any]:
+    """Return the `program` part of a spec for a module that a script made, and for the adapter of `dspy.configure`."""
+    part = {"kind": name_object(program, module_name(program), digest_part(describe_value(program)))}
+    if (adapter := dspy.settings.adapter) is not None:
+        part["adapter"] = name_object(adapter, type(adapter).__name__, digest_part(describe_value(adapter)))
+    return part
+
+
+def model_part(lm: Any) -> dict[str, Any]:
+    """Return the `model` part of a spec for a model that a script made; it names the object, and says its settings.
+
+    What the object leaves to its provider, the run leaves to it too.
+    """
+    if isinstance(lm, EngineLM) and lm.spec is not None:
+        return lm.spec.model_dump(exclude_unset=True)
+    if lm is None:
+        return {"engine": name_object(None, "none", "module"), "name": "set by the module"}
+    settings = model_settings(lm)
+    temperature = settings.get("temperature")
+    return {
+        "engine": name_object(lm, type(lm).__name__, digest_part(describe_value(lm))),
+        "name": lm.model,
+        "args": settings,
+        "seed": settings.get("seed"),
+        "temperature": temperature if isinstance(temperature, (int, float)) and 0 <= temperature <= 2 else None,
+        # DSPy renames the budget for OpenAI's models that think.
+        "max_tokens": settings.get("max_tokens") or settings.get("max_completion_tokens") or 0,
+    }
+
+
+def set_model(program: dspy.Module) -> Any:
+    """Return the one LM that all predictors of a module were given by `set_lm`; None if there is none."""
+    models = [part.lm for _, part in program.named_predictors()]
+    if not models or any(lm is None or describe_value(lm) != describe_value(models[0]) for lm in models):
+        return None
+    return models[0]
+
+
+def unset_models(program: dspy.Module, models: Sequence[Any]) -> dspy.Module:
+    """Return a module whose predictors ask the run's model: a copy without the LMs of `set_lm`, if it has any.
+
+    Raises `SpecError` if one of them is another model than each of `models`.
+    """
+    own_models = {name: part.lm for name, part in program.named_predictors() if part.lm is not None}
+    if not own_models:
+        return program
+    descriptions = [describe_value(model) for model in models if isinstance(model, dspy.BaseLM)]
+    for name, lm in own_models.items():
+        if len(descriptions) != len(models) or any(describe_value(lm) != model for model in descriptions):
+            raise SpecError(
+                f"{module_name(program)}: its predictor {name} asks {lm.model} (by set_lm), which is not the run's "
+                "model: give that LM as model=, or use medexam.Evaluate, where a module may ask any model"
+            )
+    copy = program.deepcopy()
+    for _, part in copy.named_predictors():
+        part.lm = None
+    return copy
 
 
 def model_settings(lm: dspy.BaseLM) -> dict[str, Any]:
@@ -104,17 +164,13 @@ def describe_value(value: Any, around: tuple[Any, ...] = ()) -> Any:  # noqa: C9
             return _describe_code(value, describe)
         case pydantic.BaseModel():
             return {"class": describe(type(value)), "fields": describe(dict(value))}
-    return _describe_object(value, describe)
-
-
-def _describe_object(value: Any, describe: Callable[[Any], Any]) -> Any:
-    """Describe an object of DSPy's or of own code by its class and attributes, any other by what pickle makes of it."""
     kind, facts = type(value), dict[str, Any]()
     attributes = {name: part for name, part in getattr(value, "__dict__", {}).items() if name not in _LEFT_BEHIND}
     if isinstance(value, dspy.BaseLM):
         attributes = {name: part for name, part in attributes.items() if name != "kwargs" and not _SECRET.search(name)}
         facts = model_settings(value)
     elif _package(kind) != "dspy" and (_package(kind) in _STANDARD or "distribution" in _source(kind)):
+        # Of an installed package: what pickle makes of it.
         try:
             return {"class": _name(kind), "pickle": hashlib.sha256(pickle.dumps(value)).hexdigest()}
         except Exception as error:
@@ -124,8 +180,11 @@ def _describe_object(value: Any, describe: Callable[[Any], Any]) -> Any:
                 f"a {_name(kind)} cannot be told from another one ({type(error).__name__}: {error}), so nobody knows "
                 "whether an answer is still valid: make it where it is used, or keep it in a module-level variable"
             ) from None
-    state = {name: describe(part) for name, part in sorted(attributes.items())}
-    return {"class": describe(kind), **facts, "state": state}
+    return {
+        "class": describe(kind),
+        **facts,
+        "state": {name: describe(attributes[name]) for name in sorted(attributes)},
+    }
 
 
 def _describe_code(part: Any, describe: Callable[[Any], Any]) -> Any:
@@ -139,40 +198,32 @@ def _describe_code(part: Any, describe: Callable[[Any], Any]) -> Any:
         if part.__name__ == "<lambda>":
             code = part.__code__
             description["place"] = [code.co_firstlineno, *next(iter([*code.co_positions()][1:]), ())]
-    constants = vars(sys.modules[part.__module__]) if part.__module__ in sys.modules else {}
+    names = vars(sys.modules[part.__module__]) if part.__module__ in sys.modules else {}
     description["constants"] = {
-        name: describe_value(constant) for name, constant in constants.items() if name.isupper() and _is_plain(constant)
+        name: describe_value(constant) for name, constant in names.items() if name.isupper() and _is_plain(constant)
     }
     if "lines" in description:
         # A notebook has no file: its other functions and classes are known by their names in these lines.
-        names = set(re.findall(r"[^\W\d]\w*", description["lines"]))
-        used = {
-            name: constants[name] for name in sorted(names & constants.keys()) if not inspect.ismodule(constants[name])
-        }
-        description["uses"] = describe(used)
+        words = sorted(set(re.findall(r"[^\W\d]\w*", description["lines"])) & names.keys())
+        description["uses"] = describe({name: names[name] for name in words if not inspect.ismodule(names[name])})
     return description
 
 
 def _source(part: Any) -> dict[str, Any]:
     """Return hashes of the files of a class or a function, or its lines in a notebook."""
-    module = sys.modules.get(part.__module__)
-    file = getattr(module, "__file__", None)
+    file = getattr(sys.modules.get(part.__module__), "__file__", None)
     if part.__module__ != "__main__" or file is not None:
         try:
-            place = file if part.__module__ == "__main__" else part.__module__
-            return {
-                name: value
-                for name, value in hash_source(f"{place}:code", "medexam.programs").items()
-                if name != "object"
-            }
+            source = hash_source(
+                f"{file if part.__module__ == '__main__' else part.__module__}:code", "medexam.programs"
+            )
+            return {name: value for name, value in source.items() if name != "object"}
         except SpecError:
             pass  # of a module that was made without a file
     # Of a class without a file Python finds the lines of its functions alone.
-    functions = (
-        [one for one in vars(part).values() if isinstance(one, FunctionType)] if isinstance(part, type) else [part]
-    )
+    parts = [one for one in vars(part).values() if isinstance(one, FunctionType)] if isinstance(part, type) else [part]
     try:
-        return {"lines": "".join(map(inspect.getsource, functions))}
+        return {"lines": "".join(map(inspect.getsource, parts))}
     except (OSError, TypeError):
         raise SpecError(
             f"{_name(part)} has no source that could be read, so a run cannot be told from one of other code: write it "

@@ -20,11 +20,10 @@ from medexam.datasets import load_exam_set
 from medexam.errors import EngineError, SpecError
 from medexam.experiments.optimize.optimization import Optimization, OptimizationFolder
 from medexam.experiments.optimize.scores import score_output
-from medexam.experiments.plan.cells import ExamCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.plan.leakage import check_apart, check_demonstrations, digest_golds, near_duplicates
 from medexam.experiments.plan.nearest_demonstrations import nearest_identity
-from medexam.experiments.plan.planner import plan_experiment
-from medexam.experiments.plan.resolve import resolve_cells, resolve_optimizer
+from medexam.experiments.plan.planner import name_model, plan_experiment, resolve_cells
 from medexam.plugins import hash_source, load_object
 from medexam.programs import AskingProgram
 from medexam.programs.base import ExamProgram
@@ -53,7 +52,7 @@ class OptimizationPlan:
     """The program as it is written."""
     train: ExamSet
     """The questions that may be shown, without those that are nearly tested or validation questions."""
-    validation: ExamCell
+    validation: PlannedCell
     """The program over the questions that candidates are chosen by."""
     prompt_model: ModelSpec | None
     """The model that writes instructions; None if none are written, or the model that answers writes them."""
@@ -92,7 +91,10 @@ def plan_optimization(
             "--set program.kind=few_shot"
         )
     (cell,) = cells
-    optimizer = resolve_optimizer(experiment.optimizer, only_look=only_look)
+    optimizer = experiment.optimizer
+    if optimizer.prompt_model is not None:
+        named = name_model(optimizer.prompt_model, only_look=only_look)
+        optimizer = optimizer.model_copy(update={"prompt_model": named})
     _check_fit(cell, optimizer)
     tested = load_exam_set(cell.dataset)
     train = load_exam_set(optimizer.train.of(cell.dataset))

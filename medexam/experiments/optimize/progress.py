@@ -1,40 +1,39 @@
 """What an optimization shows on standard error meanwhile: a bar over the questions of its trials, a line a trial."""
 
 from rich.progress import TaskID
-from rich.text import Text
 
-from medexam.experiments.entry.progress import WorkProgress
+from medexam.experiments.entry.progress import Bars
 from medexam.experiments.optimize.meter import Meter
 from medexam.experiments.optimize.optimization import Optimization, Trial
 
 
-class TrialProgress(WorkProgress):
+class TrialProgress(Bars):
     """Draws on standard error, and writes a line a trial."""
 
     def __init__(self, *, disable: bool = False) -> None:
         self._begun: tuple[Optimization, Meter, TaskID] | None = None
-        super().__init__(self._figures, disable=disable)
+        super().__init__(disable=disable)
 
     def begin(self, optimization: Optimization, meter: Meter) -> None:
         """Open the bar."""
         spec = optimization.optimizer
         total = spec.asked_rounds * optimization.candidates * optimization.validation
-        task = self._bars.add_task(f"{spec.kind} {optimization.cell.program.label}", total=total, note="")
+        task = self.add_task(f"{spec.kind} {optimization.cell.program.label}", total=total, note="")
         self._begun = optimization, meter, task
 
     def answered(self) -> None:
         """Move the bar by a question."""
         if self._begun is not None:
-            self._bars.advance(self._begun[2])
+            self.advance(self._begun[2])
 
     def trial_ends(self, trial: Trial) -> None:
         """Say how the program did."""
-        self._say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
+        self.say(f"trial {trial.number}, {trial.name}: {trial.right} of {trial.n} right")
 
-    def _figures(self) -> Text | None:
+    def figures(self) -> str:
         """Draw what is spent, and the best so far."""
         if self._begun is None:
-            return None
+            return ""
         optimization, meter, _ = self._begun
         parts = [
             f"{meter.spent[name]:,}{f' of {limit:,}' if limit else ''} {name}"
@@ -42,4 +41,4 @@ class TrialProgress(WorkProgress):
         ]
         if (best := optimization.best) is not None:
             parts.append(f"best so far: trial {best.number}, {best.right} right")
-        return Text(" · ".join(parts), overflow="fold")
+        return " · ".join(parts)

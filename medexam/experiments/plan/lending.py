@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 from medexam.errors import RunFolderError
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.store.answerers import KnownModel, admit, read_models
 from medexam.experiments.store.environment import build_environment
 from medexam.experiments.store.run_folder import ENVIRONMENT, RunFolder
@@ -20,7 +20,7 @@ from medexam.predictions.prediction import as_read
 _log = logging.getLogger(__name__)
 
 
-def with_lender(cell: AnyCell) -> AnyCell:
+def with_lender(cell: PlannedCell) -> PlannedCell:
     """Return the cell with the run beside it that has answered most of its pending questions, which are then lent.
 
     Unchanged without one, if no model is asked, and for a run that --fresh began.
@@ -51,7 +51,7 @@ def with_lender(cell: AnyCell) -> AnyCell:
     return replace(cell, lender=lender, lent=tuple(groups[True]), pending=tuple(groups[False]))
 
 
-def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
+def take_lent(cell: PlannedCell, identity: ModelIdentity | None) -> PlannedCell:
     """Write the lent answers into the cell's folder, which must be locked, and return the cell without a lender.
 
     `identity` is the model that will answer the others, and was admitted; None: nobody is asked. What another model
@@ -61,38 +61,32 @@ def take_lent(cell: AnyCell, identity: ModelIdentity | None) -> AnyCell:
     if folder is None:
         return cell
     entry, answered = _answered_by_one(folder, identity)
-    copied_keys: set[str] = set()
-    if entry is not None and (own_print := _admitted_print(cell, entry)) is not None:
+    # The print under which the cell's folder knows the model that lends; None where it knows others.
+    own_print = None if cell.answerer is None else cell.answerer.print
+    if entry is not None and own_print is None:
+        models = read_models(cell.folder)
+        equal = (key for key, model in models.items() if not model.identity.differences(entry.identity))
+        own_print = next(equal, None) if models else admit(cell.folder, entry.identity, answers=0).print
+    copied = {question.key for question in cell.lent} & answered if own_print else set[str]()
+    if copied:
         with cell.folder.appending() as log, folder.opened_predictions() as stored:
-            for question in cell.lent:
-                if question.key in answered:
-                    prediction = as_read(stored[question.key], cell.cell.program.read_as)
-                    log.append(prediction.model_copy(update={"answered_by": own_print}))
-                    copied_keys.add(question.key)
+            for key in (question.key for question in cell.lent if question.key in copied):
+                prediction = as_read(stored[key], cell.cell.program.read_as)
+                log.append(prediction.model_copy(update={"answered_by": own_print}))
         if not (cell.folder.path / ENVIRONMENT).exists():
             lender = {name: folder.read_environment().get(name) for name in ("engine", "prices")}
             cell.folder.write_json(ENVIRONMENT, build_environment({None: cell.cell.model}, {None: None}, {}) | lender)
-    if missing := {question.key for question in cell.lent} - copied_keys:
+    if missing := {question.key for question in cell.lent} - copied:
         _log.warning(
             "medexam: warning: %s: %s answers of %s are asked anew, because another model gave them",
             *(cell.run_id, f"{len(missing):,}", folder.name),
         )
     pending_keys = {question.key for question in cell.pending} | missing
     questions = [question for question in cell.question_set.questions if question.key in pending_keys]
-    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(copied_keys))
+    return replace(cell, lender=None, lent=(), pending=tuple(questions), answered=cell.answered + len(copied))
 
 
-def _admitted_print(cell: AnyCell, entry: KnownModel) -> str | None:
-    """Return the print under which the cell's folder knows the model of `entry`; None where it knows others."""
-    if cell.answerer is not None:
-        return cell.answerer.print
-    models = read_models(cell.folder)
-    if not models:
-        return admit(cell.folder, entry.identity, answers=0).print
-    return next((key for key, model in models.items() if not model.identity.differences(entry.identity)), None)
-
-
-def describe_lent(cell: AnyCell) -> str | None:
+def describe_lent(cell: PlannedCell) -> str | None:
     """Say in one line which answers are not asked for; None where all are."""
     if cell.lender is None:
         return None

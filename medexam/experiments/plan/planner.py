@@ -3,32 +3,49 @@
 Planning reads data sets and run folders and asks no model; `medexam plan` prints it, `medexam run` carries it out.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import RunFolderError, SpecError
-from medexam.experiments.plan.cells import AnyCell, Plan, PlannedCell, take_stock
+from medexam.datasets import find_files
+from medexam.datasets.pictures.showing import show_pictures
+from medexam.encoder_weights import find_encoder_weights
+from medexam.errors import (
+    CommitUnknownError,
+    CorpusUnreachableError,
+    EngineError,
+    MedExamError,
+    RunFolderError,
+    SpecError,
+)
+from medexam.experiments.plan.cells import Plan, PlannedCell, build_cell_program
 from medexam.experiments.plan.leakage import check_demonstrations
 from medexam.experiments.plan.lending import describe_lent, with_lender
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import ReadAhead, TextSearch
-from medexam.experiments.plan.resolve import resolve_cells
-from medexam.experiments.plan.sources import Prepared, Sources
-from medexam.experiments.store.items import (
-    as_asked,
-    describe_golds,
-    describe_replaced,
-    describe_texts,
-)
+from medexam.experiments.plan.passage_lookup import HitCache, ReadAhead, Retrieval, local_reader
+from medexam.experiments.plan.prompt_samples import asked_words, sample_prompts
+from medexam.experiments.store.items import as_asked, describe_golds, describe_replaced, describe_texts
 from medexam.experiments.store.run_folder import RunFolder, find_run
+from medexam.files import cache_dir
+from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
-from medexam.programs import ProgramContext, build_program
-from medexam.programs.wrapping import find_nearest
-from medexam.specs import CellSpec, DatasetSpec
+from medexam.measures.own import load_metric
+from medexam.plugins import hash_source
+from medexam.questions import AnySet, Task
+from medexam.retrievers.building import PlannedRetriever, plan_retriever
+from medexam.serve.launch.profile import with_profile
+from medexam.serve.naming import known_model, with_served_name
+from medexam.specs import CellSpec, DatasetSpec, ModelSpec, RetrieverSpec, build_cells
 from medexam.specs.dataset import EXAMPLES
-from medexam.specs.identity import differing_keys, digest
+from medexam.specs.experiment import ExperimentSpec
+from medexam.specs.identity import build_identity, differing_keys, digest
+from medexam.specs.names import OWN_METRICS
+
+_log = logging.getLogger(__name__)
 
 
 def plan_experiment(
@@ -48,21 +65,19 @@ def plan_experiment(
     `RunFolderError` where a run's folder holds another.
     """
     experiment, cells = resolve_cells(document, overrides, only_look=only_look)
-    sources = Sources(only_look=only_look)
-    by_key: dict[tuple[str, DatasetSpec], Prepared] = {}
-    for cell in cells:
-        item = sources.prepare(cell)
+    sources = _Sources(only_look=only_look)
+    parts: dict[tuple[str, DatasetSpec], PlannedCell] = {}
+    for item in map(sources.prepare, cells):
         # One run of an experiment differs from another in its digest or in the questions that are selected.
-        by_key.setdefault((digest(item.identity), cell.dataset), item)
-    identities = [digest(item.identity) for item in by_key.values()]
-    experiment_digest = digest({"name": experiment.name, "cells": identities})
-    described: dict[str, Any] = {"description": experiment.description, "experiment_digest": experiment_digest}
-    planned, repeats = list[AnyCell](), list[AnyCell]()
-    for place, item in enumerate(by_key.values()):
-        whole = _planned(item, _folder(item.cell, item.identity, runs_dir, fresh), place=place, **described)
+        parts.setdefault((item.spec_digest, item.cell.dataset), item)
+    experiment_digest = digest({"name": experiment.name, "cells": [run_digest for run_digest, _ in parts]})
+    described = {"description": experiment.description, "experiment_digest": experiment_digest}
+    planned, repeats = list[PlannedCell](), list[PlannedCell]()
+    for place, item in enumerate(parts.values()):
+        whole = _begin(item, _folder(item, runs_dir, fresh), {**described, "place": place})
         planned.append(whole if fresh else with_lender(whole))
         numbers = range(1, repeat + 1) if whole.asks_model else ()
-        repeats += [_planned(item, whole.folder.repeat(each), repeat=each, **described) for each in numbers]
+        repeats += [_begin(item, whole.folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return Plan(experiment.name, (*planned, *repeats), runs_dir, _news(planned), fresh=fresh)
@@ -82,33 +97,30 @@ def plan_resume(run: str, *, runs_dir: Path, but: Collection[str] = ()) -> Plan:
             f"run {record.run_id} cannot continue from its folder, because its module, model and metric are objects "
             "of a script; run that script again to ask the pending examples"
         )
-    prepared = Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
-    data = prepared.question_set
-    if (text_note := describe_texts(record, data)) is not None:
+    item = _Sources(only_look=False).prepare(record.cell, record.cell.dataset.whole, record.questions)
+    if (text_note := describe_texts(record, item.question_set)) is not None:
         raise RunFolderError(
             f"run {record.run_id} cannot continue: {text_note}; restore {record.dataset_source}, "
             "or run its spec without --resume to ask the present texts in another run"
         )
-    changed = [key for key in differing_keys(prepared.identity, record.identity) if key not in but]
-    if changed and digest(prepared.identity) != record.spec_digest:
-        keys = ", ".join(changed)
+    changed = [key for key in differing_keys(item.identity, record.identity) if key not in but]
+    if changed and item.spec_digest != record.spec_digest:
         raise RunFolderError(
-            f"run {record.run_id} cannot continue: what its answers depend on has changed ({keys}); restore it, or "
-            "run its spec to start another run"
+            f"run {record.run_id} cannot continue: what its answers depend on has changed ({', '.join(changed)}); "
+            "restore it, or run its spec to start another run"
         )
-    prepared = replace(prepared, question_set=as_asked(record, data))
     described = {name: getattr(record, name) for name in ("place", "description", "experiment_digest")}
-    described["repeat"] = folder.repeat_number
-    planned = _planned(prepared, folder, **described)
+    planned = _begin(replace(item, question_set=as_asked(record, item.question_set)), folder, described)
     return Plan(record.cell.name, (planned,), folder.path.parent, _news([planned]))
 
 
-def plan_stored(path: Path) -> AnyCell:
-    """Plan the run in a folder as it was planned, whatever version read its replies; raises as `plan_resume` does."""
-    return plan_resume(str(path), runs_dir=path.parent, but={"reader_version"}).cells[0]
+def _begin(item: PlannedCell, folder: RunFolder, described: Mapping[str, Any]) -> PlannedCell:
+    """Return a prepared cell with its folder; raises `SpecError` if its demonstrations give questions away."""
+    check_demonstrations(item.cell.program, item.program, item.question_set.questions)
+    return replace(item, folder=replace(folder, spec_digest=item.spec_digest), experiment=described).updated()
 
 
-def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
+def _news(cells: Collection[PlannedCell]) -> tuple[str, ...]:
     """Describe what has changed in the data of the runs that the cells continue, or replace."""
     lines = [describe_lent(cell) for cell in cells]
     lines += (
@@ -120,52 +132,224 @@ def _news(cells: Sequence[AnyCell]) -> tuple[str, ...]:
     return tuple(line for line in lines if line is not None)
 
 
-def _planned(prepared: Prepared, folder: RunFolder, **described: Any) -> AnyCell:
-    cell, data, retrieval, reader = prepared.cell, prepared.question_set, prepared.retrieval, prepared.reader
-    spec_digest = digest(prepared.identity)
-    folder = replace(folder, spec_digest=spec_digest)
-    benchmark = find_benchmark(cell.dataset)
-    pending, right, answered = take_stock(folder, data, benchmark)
-    reading = None if reader is None else ReadAhead(reader, pending, retrieval)
-    context = ProgramContext(
-        max_tokens=cell.model.max_tokens,
-        budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
-        finder=retrieval,
-        search=TextSearch(retrieval) if retrieval is not None else None,
-        nearest=NearestDemonstrations,
-        reader=reading,
-        supports=None if retrieval is None else reading,
-        in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
-    )
-    program = build_program(cell.program, cell.dataset.language, context)
-    finder = find_nearest(program)
-    check_demonstrations(cell.program, program, data.questions)
-    return PlannedCell(
-        cell=cell,
-        question_set=data,
-        program=program,
-        identity=prepared.identity,
-        spec_digest=spec_digest,
-        folder=folder,
-        retrieval=retrieval,
-        nearest=finder if isinstance(finder, NearestDemonstrations) else None,
-        pending=pending,
-        right=right,
-        answered=answered,
-        **described,
-    )
-
-
-def _folder(cell: CellSpec, identity: dict[str, Any], runs_dir: Path, fresh: bool) -> RunFolder:
+def _folder(item: PlannedCell, runs_dir: Path, fresh: bool) -> RunFolder:
     """Find the last run of this experiment and digest, or choose a new name, with `fresh` in any case."""
-    model = [cell.model.label] if cell.program.asks_model else []
+    cell, run_digest = item.cell, item.spec_digest
+    model = [cell.model.label] if item.asks_model else []
     alteration = [cell.dataset.alter.label] if cell.dataset.alter else []
     words = [cell.name, *model, cell.program.label, cell.dataset.language, *alteration]
-    folder = RunFolder.last_or_new(words, digest(identity), runs_dir, fresh=fresh)
-    if folder.exists() and (record := folder.read_record()).spec_digest != digest(identity):
-        keys = ", ".join(differing_keys(identity, record.identity))
+    folder = RunFolder.last_or_new(words, run_digest, runs_dir, fresh=fresh)
+    if folder.exists() and (record := folder.read_record()).spec_digest != run_digest:
+        keys = ", ".join(differing_keys(item.identity, record.identity))
         raise RunFolderError(
             f"run {folder.name} was made under another spec (it differs in {keys}); "
             "move it away, or start another run beside it with --fresh"
         )
     return folder
+
+
+def resolve_cells(
+    document: Mapping[str, Any], overrides: Mapping[str, Any], *, only_look: bool
+) -> tuple[ExperimentSpec, list[CellSpec]]:
+    """Build the experiment and its cells, models named as `name_model` names them.
+
+    Raises `SpecError`, and `EngineError` for an unknown profile and for a server that does not tell its model.
+    """
+    experiment, cells = build_cells(document, overrides)
+    named = cache(lambda model: name_model(model, only_look=only_look))
+    return experiment, [
+        cell.model_copy(
+            update={
+                "model": named(cell.model) if cell.program.asks_model else cell.model,
+                "models": {name: named(model) for name, model in cell.asked_models.items()},
+            }
+        )
+        for cell in cells
+    ]
+
+
+def name_model(model: ModelSpec, *, only_look: bool) -> ModelSpec:
+    """Return a model with all that its profile says, and with the name that its server gives it.
+
+    With `only_look`, a server that is not there leaves its model without a name.
+    """
+    model = with_profile(model)
+    if model.path is not None:
+        # A run is resumed from any folder.
+        model = model.model_copy(update={"path": model.path.expanduser().absolute()})
+    try:
+        return with_served_name(model)
+    except EngineError as error:
+        if not only_look:
+            raise
+        _log.warning("medexam: warning: %s; without its model it is unknown which run this is", error)
+        return model
+
+
+class _Sources:
+    """Data sets, corpora and models' identities, each looked at once for all cells of a plan."""
+
+    def __init__(self, *, only_look: bool) -> None:
+        self._only_look = only_look
+        self._load, self._plan_retriever = cache(_load), cache(_plan_retriever)
+        self._model = cache(self._describe_model)
+        self._show = cache(lambda data, side, keys: show_pictures(self._load(data), data, side, keys))
+        self._prompts: dict[str, list[str | None] | None] = {}
+
+    def prepare(
+        self, cell: CellSpec, data: DatasetSpec | None = None, keys: tuple[str, ...] | None = None
+    ) -> PlannedCell:
+        """Return the cell with its questions and everything that its answers depend on, without a folder.
+
+        `data` None: the questions that the cell selects. `keys`: those of the questions whose pictures must be here, if
+        they are shown; None: all of them. Raises `SpecError`, `DatasetError` and `EngineError`.
+        """
+        program, language, data = cell.program, cell.dataset.language, data or cell.dataset
+        asking = program.asking
+        for name in cell.metrics:
+            # Before anything is asked; a look at a plan imports none.
+            hash_source(name, OWN_METRICS) if self._only_look else load_metric(name)
+        question_set, pictures = self._load(data), None
+        if data.is_own:
+            _check_answerable(cell, question_set)
+        if asking.pictures is not None:
+            if data.is_own:
+                raise SpecError(
+                    f"program.images: code of your own reads the questions of {data.called}, without "
+                    "pictures: set it to hidden"
+                )
+            question_set, pictures = self._show(data, asking.pictures, keys)
+        reader = asking.local_reader
+        if reader is not None:
+            try:
+                reader = replace(reader, revision=find_encoder_weights(reader.model, reader.revision).revision)
+            except CommitUnknownError:
+                if not self._only_look:
+                    raise
+        translations = self._translations(cell)
+        retrieval, retriever = self._plan_retrieval(cell, translations)
+        identity = build_identity(
+            cell,
+            fingerprint=question_set.fingerprint,
+            words=asked_words(program, language),
+            retriever=retriever,
+            translations=translations.fingerprint if translations else None,
+            model=self._model(cell.model) if program.asks_model else None,
+            models={name: self._model(model) for name, model in cell.asked_models.items()},
+            # What its answers depend on: its content, and how texts are cut for it.
+            reader=None if reader is None else {"revision": reader.revision, "tokens": [*local_reader(reader).tokens]},
+            pictures=pictures,
+            prompts=self._prompts_of(cell) if program.asks_model else None,
+            dspy=None if asking.module_adapter is None else version("dspy"),
+        )
+        benchmark = find_benchmark(cell.dataset)
+        reading = None if reader is None else ReadAhead(reader, retrieval)
+        program = build_cell_program(
+            cell,
+            finder=retrieval,
+            search=retrieval,
+            nearest=NearestDemonstrations,
+            reader=reading,
+            supports=None if retrieval is None else reading,
+            in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
+        )
+        folder = RunFolder(Path(), digest(identity))
+        return PlannedCell(cell, question_set, program, identity, folder, retrieval, reading)
+
+    def _plan_retrieval(
+        self, cell: CellSpec, translations: AnySet | None
+    ) -> tuple[Retrieval | None, dict[str, Any] | None]:
+        """Plan the passages of a cell, with nothing looked up yet, and return what identifies the retriever.
+
+        Raises `SpecError` where `k` exceeds the corpus, or what the method can rank. A look at a plan of a corpus that
+        is not here has no size.
+        """
+        settings = cell.program.asking.retrieval
+        if settings is None:
+            return None, None
+        queries = None if translations is None else {question.key: question for question in translations.questions}
+        planned = self._plan_retriever(settings.retriever)
+        if isinstance(planned, MedExamError):
+            if not self._only_look:
+                raise planned
+            identity = settings.retriever.model_dump(mode="json")
+            return Retrieval(settings, warnings=(str(planned),), translations=queries), identity
+        planned.check_depth(settings.k)
+        hits = HitCache(cache_dir() / "retrieval" / f"{digest(planned.identity)}.jsonl")
+        warnings = planned.warnings(settings.query_language or cell.dataset.language)
+        retrieval = Retrieval(
+            settings, lambda progress: planned.open(cache_dir(), progress), hits, planned.size, warnings, queries
+        )
+        return retrieval, planned.identity
+
+    def _describe_model(self, spec: ModelSpec) -> Mapping[str, Any]:
+        try:
+            return known_model(spec)
+        except EngineError:
+            if not self._only_look:
+                raise
+            return {"engine": spec.engine}
+
+    def _prompts_of(self, cell: CellSpec) -> list[str | None] | None:
+        """Return `sample_prompts` of the cell, looked at once for all that are asked alike."""
+        budgets = [model.max_tokens for model in (cell.model, *cell.asked_models.values())]
+        asked_as = [cell.dataset.language, cell.dataset.question_form, budgets, cell.program.model_dump(mode="json")]
+        key = digest({"asked_as": asked_as})
+        if key not in self._prompts:
+            self._prompts[key] = sample_prompts(cell)
+        return self._prompts[key]
+
+    def _translations(self, cell: CellSpec) -> AnySet | None:
+        """Load the questions in the language of the queries; None where that is their own."""
+        dataset, retrieval = cell.dataset, cell.program.asking.retrieval
+        language = None if retrieval is None else retrieval.query_language
+        if language is None or language == dataset.language:
+            return None
+        if dataset.kind is not None or dataset.alter is not None:
+            raise SpecError(
+                "program.query_language: questions of your own and altered ones have no translation to look up: leave "
+                "it out"
+            )
+        # A path may name the file of one language, beside which the other lies, or beside whose folder.
+        places = [] if dataset.path is None else [dataset.path, *list(dataset.path.expanduser().parents)[:2]]
+        path = next((place for place in places if place.is_dir() and find_files(dataset.name, language, place)), None)
+        return self._load(
+            DatasetSpec(name=dataset.name, language=language, path=path, as_published=dataset.as_published)
+        )
+
+
+def _load(spec: DatasetSpec) -> AnySet:
+    benchmark = find_benchmark(spec)
+    with gc_seldom():
+        questions: AnySet = benchmark.load(spec)
+    benchmark.check()
+    return questions
+
+
+def _plan_retriever(spec: RetrieverSpec) -> PlannedRetriever | MedExamError:
+    """Plan a retriever; return why what it would search is not known here."""
+    try:
+        return plan_retriever(spec)
+    except (CorpusUnreachableError, CommitUnknownError) as error:
+        return error
+
+
+def _check_answerable(cell: CellSpec, items: AnySet) -> None:
+    """Raise `SpecError` if the program answers questions of another form than those of a benchmark of one's own.
+
+    Of every other data set the spec alone says so; `medexam.specs.matrix` checks it.
+    """
+    asking, tasks = cell.program.asking, [item for item in items.questions if isinstance(item, Task)]
+    program, dataset = f"program {cell.program.kind}", cell.dataset.called
+    if bool(tasks) != asking.answers_tasks and not asking.answers_anything:
+        raise SpecError(
+            f"{program} {'answers in words' if asking.answers_tasks else 'chooses an option'}, and the questions of "
+            f"{dataset} {'are answered in words' if tasks else 'have numbered options'}: set program.kind to "
+            f"{'short_answer' if tasks else 'zero_shot'}, or to a module of your own"
+        )
+    new_groups = {task.group for task in tasks} - set(asking.asked_groups or ())
+    if asking.asked_groups is not None and new_groups:
+        raise SpecError(
+            f"{program} has no prompt for the group {min(new_groups)} of {dataset}: give the questions one of "
+            f"{', '.join(asking.asked_groups)}, or set another program.kind"
+        )

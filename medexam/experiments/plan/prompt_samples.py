@@ -1,15 +1,14 @@
-"""The prompts that a program sends for three invented questions, which stand in a run's identity.
+"""What a program asks with, as data for a run's identity: its words, and the prompts of three invented questions.
 
-A text file, a variable of the environment or a value of another module that changes a prompt changes them, so that two
-prompts never become one run. Nobody is asked: every call gets a reply that is made up. The questions are invented,
-so that code that remembers replies has none to a real question.
+A text file, a variable of the environment or a value of another module that changes a prompt changes these prompts, so
+that two prompts never become one run. Nobody is asked: every call gets a reply that is made up. The questions are
+invented, so that code that remembers replies has none to a real question.
 """
 
 import hashlib
 import re
 import socket
 import sys
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
@@ -18,21 +17,30 @@ from typing import Any
 
 import dspy
 
-from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.experiments.plan.passage_lookup import GivenPassages
+from medexam.errors import SpecError
+from medexam.experiments.plan.cells import build_cell_program
+from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations, nearest_identity
+from medexam.experiments.plan.passage_lookup import Retrieval
 from medexam.model_calls import Continuation, ContinuationLogprobs, Dialogue, Generation
-from medexam.programs import ProgramContext, build_program
+from medexam.plugins import hash_source
 from medexam.programs.lm import OnlyModel, OtherModelError
+from medexam.programs.loading import loaded_words
 from medexam.programs.stored_calls import answered_by
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.retrievers.base import Hit, Passage
-from medexam.specs import CellSpec
+from medexam.signatures.word_files import describe_words
+from medexam.specs import CellSpec, ProgramSpec
+from medexam.specs.names import PROGRAMS
+from medexam.specs.programs.flows import StepPart
+from medexam.specs.programs.needs import RetrievalSettings
+from medexam.specs.programs.own import ADAPTERS
+from medexam.specs.programs.steps import NEAREST
+from medexam.specs.retriever import RetrieverSpec
 
 _MOST_CALLS = 16
 """Calls that are answered; code that asks until it likes a reply would ask for ever."""
-_DIGITS = 12
 _FIELD = re.compile(r"\[\[ ## (\w+) ## \]\]")
-SAMPLE_TEXTS = (
+_TEXTS = (
     "Which vessel supplies the inferior wall of the heart?",
     "¿Qué nervio inerva el diafragma?",
     "A man of 61 years has had a fever of 39.2 °C for 3 days.\nWhat is done first?",
@@ -42,6 +50,7 @@ _PICTURE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
 _PASSAGE = Passage("sample", "Anatomy", "The right coronary artery supplies the inferior wall.", "")
+_LOOK_UP = RetrievalSettings(RetrieverSpec.model_construct(), 1, "stem", None)
 
 
 class _EnoughError(BaseException):
@@ -86,67 +95,50 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
     None stands for a question that the user's code raised at, needed the network for, or prompts differently each time;
     for all of them, None alone.
     """
-    program, language = cell.program, cell.dataset.language
-    passages: Any = GivenPassages(lambda *_: [Hit(_PASSAGE, 1.0, 1)], 1)
-    context = ProgramContext(
-        max_tokens=cell.model.max_tokens,
-        budgets={name: model.max_tokens for name, model in cell.asked_models.items()},
-        finder=passages,
-        search=passages,
-        supports=passages,
-        nearest=_First,
-        in_order=lambda _: (),
-    )
-
-    def prepare() -> Callable[[Any], Any]:
-        built = build_program(program, language, context)
-        return lambda question: built(question=question)
-
-    return prompts_of(prepare, _questions(cell), twice=bool(program.asking.codes or program.asking.adapter_code))
-
-
-def prompts_of(
-    prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any], *, twice: bool
-) -> list[str | None] | None:
-    """Return a hash of the prompts that what `prepare` returns sends for each input; None as `sample_prompts` has it.
-
-    `twice`: it is the user's code, which may draw lots or read a clock, and is kept from the network.
-    """
+    questions, runs_code = _questions(cell), bool(cell.program.asking.codes or cell.program.asking.adapter_code)
     with ThreadPoolExecutor(1, "medexam-prompts") as thread:  # a loop may be running in this one
+        # The user's code may draw lots or read a clock.
         turns = [
-            thread.submit(copy_context().run, _ask_all, prepare, inputs, offline=twice).result()
-            for _ in range(1 + twice)
+            thread.submit(copy_context().run, _ask_all, cell, questions, offline=runs_code).result()
+            for _ in range(1 + runs_code)
         ]
     hashes = [first if first == last else None for first, last in zip(turns[0], turns[-1], strict=True)]
     return hashes if any(hashes) else None
 
 
-def _ask_all(prepare: Callable[[], Callable[[Any], Any]], inputs: Sequence[Any], *, offline: bool) -> list[str | None]:
-    ask = prepare()
+def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str | None]:
+    """Return a hash of the prompts for each question; what a network says is no part of them if `offline`."""
+    found = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
+    program = build_cell_program(
+        cell, finder=found, search=found, supports=found, nearest=_First, in_order=lambda _: ()
+    )
     if offline:
         _install_guard()
         _offline.set(True)
-    return [_prompts(ask, value) for value in inputs]
-
-
-def _prompts(ask: Callable[[Any], Any], value: Any) -> str | None:
-    recorder = _Recorder()
-    lm = answered_by(recorder)
-    settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
-    only = OnlyModel(lm.model)
-    with dspy.context(**settings, usage_tracker=only), suppress(Exception, OtherModelError, _EnoughError):
-        ask(value)
-    # Calls that threads make at once come in any order.
-    keys = "\n".join(sorted(dialogue.key for dialogue in recorder.dialogues))
-    return hashlib.sha256(keys.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS] if keys else None
+    hashes: list[str | None] = []
+    for question in questions:
+        recorder = _Recorder()
+        lm = answered_by(recorder)
+        settings = {"lm": lm, "disable_history": True, "trace": None, "callbacks": [], "track_usage": False}
+        only = OnlyModel(lm.model)
+        with dspy.context(**settings, usage_tracker=only), suppress(Exception, OtherModelError, _EnoughError):
+            program(question=question)
+        # Calls that threads make at once come in any order.
+        keys = "\n".join(sorted(dialogue.key for dialogue in recorder.dialogues))
+        hashes.append(hashlib.sha256(keys.encode("utf-8", "surrogatepass")).hexdigest()[:12] if keys else None)
+    return hashes
 
 
 def _questions(cell: CellSpec) -> list[Question | Task]:
     """Return three questions of the data set's form; of words in groups, one for each group."""
-    language, picture = cell.dataset.language, None if cell.program.asking.pictures is None else _PICTURE
+    language, asking = cell.dataset.language, cell.program.asking
     if cell.dataset.question_form != "choice":
-        groups = cell.program.asking.asked_groups or ("CQ#E", "QP#CE", "Q#CE")
-        return [_task(group, language, number) for number, group in enumerate(groups)]
+        groups = asking.asked_groups or ("CQ#E", "QP#CE", "Q#CE")
+        steps = ("He is feverish.", "So he has a cold.")
+        return [
+            Task(f"sample/{n}", group, language, _TEXTS[n % 3], _PASSAGE.text, _OPTIONS[:4], _OPTIONS[1], steps)
+            for n, group in enumerate(groups)
+        ]
     return [
         Question(
             key=f"sample/{number}",
@@ -156,15 +148,10 @@ def _questions(cell: CellSpec) -> list[Question | Task]:
             stem=text,
             options=tuple(Option(place, option) for place, option in enumerate(_OPTIONS[: 4 + number % 2], start=1)),
             context=_PASSAGE.text if number == 1 else None,
-            picture=picture,
+            picture=None if asking.pictures is None else _PICTURE,
         )
-        for number, text in enumerate(SAMPLE_TEXTS)
+        for number, text in enumerate(_TEXTS)
     ]
-
-
-def _task(group: str, language: Language, number: int) -> Task:
-    text, steps = SAMPLE_TEXTS[number % len(SAMPLE_TEXTS)], ("He is feverish.", "So he has a cold.")
-    return Task(f"sample/{number}", group, language, text, _PASSAGE.text, _OPTIONS[:4], _OPTIONS[1], steps)
 
 
 _offline: ContextVar[bool] = ContextVar("offline", default=False)
@@ -172,10 +159,56 @@ _offline: ContextVar[bool] = ContextVar("offline", default=False)
 
 @cache
 def _install_guard() -> None:
-    """Have connections refused where `_offline` is set: what a network says is no part of an identity."""
-    sys.addaudithook(_refuse_network)
+    """Have connections refused where `_offline` is set."""
+
+    def refuse(event: str, _: tuple[Any, ...]) -> None:
+        if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto") and _offline.get():
+            raise socket.gaierror("medexam looks at a program's prompts, and no network is there for that")
+
+    sys.addaudithook(refuse)
 
 
-def _refuse_network(event: str, _: tuple[Any, ...]) -> None:
-    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto") and _offline.get():
-        raise socket.gaierror("medexam looks at a program's prompts, and no network is there for that")
+def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
+    """Read the content of the files that `program` takes its words in `language` from; empty for one without words.
+
+    A loaded program replaces the prompt's words. The `encoder` that chooses demonstrations is known by its content.
+    Raises `SpecError` where a file cannot be read, and `EngineError` where the encoder is missing.
+    """
+    words: dict[str, Any] = {}
+    asking = program.asking
+    if program.kind in asking.codes:
+        words["source"] = hash_source(program.kind, PROGRAMS)
+    if asking.adapter_code is not None:
+        words["adapter"] = hash_source(asking.adapter_code, ADAPTERS)
+    if program.loads is not None:
+        words["loaded"] = loaded_words(program.loads, of_module=asking.module_adapter is not None)
+        if nearest := words["loaded"].get("nearest"):
+            words["loaded"]["nearest"] = nearest_identity(**nearest)
+        if asking.words is not None and (turn := describe_words(asking.words, language).get("turn")):
+            words["turn"] = turn
+    elif asking.words is not None and program.flow is None:
+        words |= describe_words(asking.words, language)
+    if (flow := program.flow) is not None:
+        parts = flow.parts.values()
+        sources = {part.name: hash_source(part.own_module, PROGRAMS) for part in parts if part.own_module is not None}
+        words |= {
+            "parts": {
+                part.name: asked_words(part.program, language) for part in (parts if flow.loads is None else ())
+            },
+            "asked_with": {part.name: _step_words(part, language) for part in parts},
+            "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in flow.combining_code},
+        }
+    return words
+
+
+def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
+    cite = getattr(part.step, "cite", None)
+    try:
+        words = part.step.read_words(language)
+        if cite is not None:
+            words = {**words, "cite": describe_words(cite.files, language)}
+    except SpecError as error:
+        raise SpecError(f"program.{part.place}: {error}") from None
+    if (nearest := getattr(part.step, "nearest", None)) is not None:
+        words["nearest"] = nearest_identity(nearest, NEAREST)
+    return words

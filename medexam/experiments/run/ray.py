@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, IndexBuildError, MedExamError, RunFolderError
 from medexam.event_loop import background_loop
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.shard import ask_shard
 from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
 from medexam.files import host_name
@@ -137,14 +137,16 @@ class RayExecutor(SpreadExecutor):
         super().__init__(self._cluster.number)
         self._infos: dict[ModelSpec, EngineInfo] = {}
 
-    async def prepare(self, planned: AnyCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+    async def prepare(
+        self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
+    ) -> None:
         """Have a machine of the cluster see the run's folder and reach the models."""
         for model in planned.models:
             if model not in self._infos:
                 observer.engine_starts(model)
                 self._infos[model] = await self._call(planned.folder.path, _look, model, needs[model])
 
-    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+    def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers, as that machine said."""
         return (
             self._infos.get(planned.cell.models[name] if name else planned.cell.model) if planned.asks_model else None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, SpecError
-from medexam.experiments.plan.cells import AnyCell, Plan, combine_needs
+from medexam.experiments.plan.cells import Plan, PlannedCell, combine_needs
 from medexam.experiments.plan.lending import describe_lent, take_lent, with_lender
 from medexam.experiments.report.current import fresh_run
 from medexam.experiments.report.derived import score_cell
@@ -51,19 +51,23 @@ class Executor:
         self._places = places
         self._engines: dict[ModelSpec, Engine] = {}
 
-    async def prepare(self, planned: AnyCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]) -> None:
+    async def prepare(
+        self, planned: PlannedCell, observer: "RunProgress", needs: Mapping[ModelSpec, EngineNeeds]
+    ) -> None:
         """Load or reach the cell's models, of which each needs something; raises `EngineError` if that fails."""
         for model in planned.models:
             if model not in self._engines:
                 observer.engine_starts(model)
                 self._engines[model] = await build_engine(model, needs[model], **self._places)
 
-    def info(self, planned: AnyCell, name: str | None = None) -> EngineInfo | None:
+    def info(self, planned: PlannedCell, name: str | None = None) -> EngineInfo | None:
         """Return what answers the cell by now; `name` is that of a further model. None where none was prepared."""
         engine = self._engines.get(planned.cell.models[name] if name else planned.cell.model)
         return engine.info() if engine and planned.asks_model else None
 
-    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS) -> None:
+    async def ask(
+        self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
+    ) -> None:
         """Ask the cell's pending questions, and append the answers to a log of its folder."""
         engine, cell = self._engines.get(planned.cell.model) if planned.asks_model else None, planned.cell
         lm = build_lm(cell.model, engine) if engine else None
@@ -76,7 +80,7 @@ class Executor:
                     return await scheduler.run()
             return await scheduler.run()
 
-    async def find_changes(self, planned: AnyCell) -> list[str]:
+    async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Look again which models answer the cell, and describe what tells them from those at its start."""
         engines = [engine for model in planned.models if (engine := self._engines.get(model)) is not None]
         return [change for engine in engines for change in await find_changes(engine)]
@@ -91,7 +95,7 @@ class Executor:
             await engine.aclose()
 
 
-def admit_models(planned: AnyCell, executor: Executor, answers: int, **settings: Any) -> AnyCell:
+def admit_models(planned: PlannedCell, executor: Executor, answers: int, **settings: Any) -> PlannedCell:
     """Return the cell with the models that may answer in its folder, of which `answers` are there; raises as `admit`
     does, which takes the `settings`.
     """
@@ -156,19 +160,19 @@ class Runner:
             await self._executor.aclose()
         return None
 
-    def _look_again(self, planned: AnyCell) -> AnyCell:
+    def _look_again(self, planned: PlannedCell) -> PlannedCell:
         """Return the cell with what its folder, which is locked now, and others hold since it was planned."""
         merged = planned.folder.merge_shards()
         planned = replace(planned, pending=tuple(each for each in planned.pending if each.key not in merged))
         planned = _read_anew(planned)
         planned = _close_refused(planned) if self._plan.accept_refusals else planned
-        if planned.lender is None and not planned.repeat and not self._plan.fresh:
+        if planned.lender is None and not planned.folder.repeat_number and not self._plan.fresh:
             planned = with_lender(planned)
             if (line := describe_lent(planned)) is not None:
                 _log.warning("medexam: %s", line)
         return planned
 
-    async def _run_cell(self, planned: AnyCell) -> bool:
+    async def _run_cell(self, planned: PlannedCell) -> bool:
         """Ask the cell's pending questions; return whether it was interrupted."""
         folder, plan, executor = planned.folder, self._plan, self._executor
         if planned.asks_model and planned.pending:
@@ -203,7 +207,7 @@ class Runner:
             return True
         return False
 
-    async def _look_up(self, planned: AnyCell) -> AnyCell:
+    async def _look_up(self, planned: PlannedCell) -> PlannedCell:
         """Find what prompts show beside the pending questions."""
         if planned.retrieval is not None:
             self._observer.retrieval_starts(planned)
@@ -225,7 +229,7 @@ class Runner:
                 await looking
             raise
 
-    async def _ask(self, planned: AnyCell, before: dict[str, Any]) -> None:
+    async def _ask(self, planned: PlannedCell, before: dict[str, Any]) -> None:
         """Ask, and note and say if another model answers at the end than at the start, which may have answered."""
         self._observer.cell_starts(planned)
         await asyncio.to_thread(self.spending.begin_cell, planned)
@@ -247,7 +251,7 @@ class Runner:
             self._write_environment(planned, before, time.monotonic() - start, self.spending.questions - questions)
 
     def _write_environment(
-        self, planned: AnyCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
+        self, planned: PlannedCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
         models: dict[str | None, ModelSpec] = {None: planned.cell.model}
@@ -261,7 +265,7 @@ class Runner:
         return environment
 
 
-def _read_anew(planned: AnyCell) -> AnyCell:
+def _read_anew(planned: PlannedCell) -> PlannedCell:
     """Return the cell with its stored replies as its program reads them now: both readings of a reply are stored.
 
     What comes out otherwise is appended, and the last line of a question counts.
@@ -281,7 +285,7 @@ def _read_anew(planned: AnyCell) -> AnyCell:
     return planned.updated()
 
 
-def _close_refused(planned: AnyCell) -> AnyCell:
+def _close_refused(planned: PlannedCell) -> PlannedCell:
     """Return the cell without its pending questions that a server refused too often.
 
     Each gets a line that it is unanswered as `refused`; what the server said stays in the lines before.
@@ -301,7 +305,7 @@ def _close_refused(planned: AnyCell) -> AnyCell:
     return planned.updated()
 
 
-async def ask_one(planned: AnyCell, question: Any) -> Prediction:
+async def ask_one(planned: PlannedCell, question: Any) -> Prediction:
     """Ask one question of a cell and keep nothing; raises `EngineError` if the model cannot be had."""
     planned = await asyncio.to_thread(replace(planned, pending=(question,)).look_up)
     model = planned.cell.model

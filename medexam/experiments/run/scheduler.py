@@ -19,7 +19,7 @@ from dspy.utils.exceptions import (
 )
 
 from medexam.errors import EngineError, ProgramFaultError, RunFolderError
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.spending import Spending
 from medexam.experiments.store.logs import PredictionLog
 from medexam.predictions import Prediction, Status
@@ -44,11 +44,11 @@ _HOPELESS = (LMAuthError, LMConfigurationError, LMUnsupportedFeatureError, LMUns
 """Faults that no other question would escape."""
 
 
-async def answer(planned: AnyCell, question: Any) -> tuple[Prediction, Exception | None, tuple[int, int]]:
+async def answer(planned: PlannedCell, question: Any) -> tuple[Prediction, Exception | None, tuple[int, int]]:
     """Ask one question; return its prediction, what made it fail (None if it did not), and tokens thrown away."""
     start, program = time.monotonic(), planned.program
     owner: dict[str, Any] = {name: getattr(planned, name) for name in ("spec_digest", "answerer")}
-    owner["program"] = planned.program_label
+    owner["program"] = planned.cell.program.label
     try:
         with asking() as record, kept_calls() as calls:
             output = await program.acall(question=question)
@@ -66,7 +66,7 @@ class Scheduler:
 
     def __init__(
         self,
-        planned: AnyCell,
+        planned: PlannedCell,
         log: PredictionLog,
         observer: "RunProgress",
         spending: Spending,

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from medexam.errors import EngineError, MedExamError, RunFolderError
 from medexam.experiments.entry.progress import RunProgress
-from medexam.experiments.plan.cells import AnyCell, combine_needs
+from medexam.experiments.plan.cells import PlannedCell, combine_needs
 from medexam.experiments.plan.planner import plan_resume
 from medexam.experiments.run.runner import Executor, admit_models
 from medexam.experiments.run.signals import run_interruptibly
@@ -67,7 +67,7 @@ def ask_shard(folder: Path, part: int, parts: int) -> dict[str, Any]:
     return end
 
 
-async def _ask(planned: AnyCell, log: str, spending: Spending, executor: Executor) -> dict[str, Any]:
+async def _ask(planned: PlannedCell, log: str, spending: Spending, executor: Executor) -> dict[str, Any]:
     # A driver follows the log.
     observer, task = RunProgress(disable=True), asyncio.current_task()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import EngineError, RunFolderError, SpecError
-from medexam.experiments.plan.cells import AnyCell
+from medexam.experiments.plan.cells import PlannedCell
 from medexam.experiments.run.runner import Executor
 from medexam.experiments.run.scheduler import GRACE_S
 from medexam.experiments.run.shard import LIMITS, LOOK_S, STOP
@@ -37,7 +37,7 @@ class ShardLostError(Exception):
     """The process of a shard died."""
 
 
-def check_spreadable(cells: Sequence[AnyCell]) -> None:
+def check_spreadable(cells: Sequence[PlannedCell]) -> None:
     """Raise `SpecError` if a cell has what several processes cannot share."""
     for planned in cells:
         reason = "program.reader reads passages in one process" if planned.cell.program.asking.local_reader else ""
@@ -75,7 +75,9 @@ class SpreadExecutor(Executor):
         """End all processes at once."""
         raise NotImplementedError
 
-    async def ask(self, planned: AnyCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS) -> None:
+    async def ask(
+        self, planned: PlannedCell, observer: "RunProgress", spending: Spending, log: str = PREDICTIONS
+    ) -> None:
         """Ask the cell's pending questions; the answers lie in shards.
 
         A shard that dies is started again, twice. Raises `EngineError` for what a shard could not cure, and where one
@@ -114,7 +116,7 @@ class SpreadExecutor(Executor):
                 raise fault
         return None
 
-    async def find_changes(self, planned: AnyCell) -> list[str]:
+    async def find_changes(self, planned: PlannedCell) -> list[str]:
         """Return what the first shard tells that saw another model after its last question."""
         if not planned.asks_model:
             return await super().find_changes(planned)

@@ -95,16 +95,14 @@ def test_each_passage_of_several_queries_stands_once_by_its_best_score(ask, docu
         assert second.score == 1.0
 
 
-@pytest.mark.parametrize("damage", ["a changed passage", "a torn line", "no seal", "bytes"])
-def test_a_cache_that_is_not_what_was_written_is_made_anew(ask, document, searches, tmp_path, damage) -> None:
+@pytest.mark.parametrize("damage", ["a torn line", "a line that is no JSON"])
+def test_a_cache_that_is_damaged_is_made_anew(ask, document, searches, tmp_path, damage) -> None:
     (first,) = ask(document)
     (file,) = (tmp_path / "cache" / "retrieval").glob("*.jsonl")
     written = file.read_bytes()
     changes = {
-        "a changed passage": written.replace(b"Shared words", b"Other words"),
         "a torn line": written[:-5],
-        "no seal": written.partition(b"\t")[2],
-        "bytes": b"\xff\n" + written,
+        "a line that is no JSON": b"\xff\n" + written,
     }
     file.write_bytes(changes[damage])
     searches()

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 import medexam
@@ -120,7 +121,7 @@ def test_the_document_of_a_run(make_run) -> None:
 
 def test_rows_hold_the_scores_in_the_order_of_the_options_and_the_passages(make_run, label_scores, passages) -> None:
     def rows(path):
-        return medexam.load_run(path).predictions.to_arrow().to_pylist()
+        return pq.read_table(medexam.load_run(path).folder / "predictions.parquet").to_pylist()
 
     scored = rows(make_run(ZERO_SHOT, "r", extra=label_scores))
     assert scored[1]["option_scores"] == pytest.approx([-2.0, -2.0, -1.2, -2.0, -2.0])
