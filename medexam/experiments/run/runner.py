@@ -254,8 +254,7 @@ class Runner:
         self, planned: PlannedCell, before: dict[str, Any], seconds: float = 0.0, questions: int = 0
     ) -> dict[str, Any]:
         """Write the run's environment and return it; `before` is what the run's earlier invocations wrote."""
-        models: dict[str | None, ModelSpec] = {None: planned.cell.model}
-        models.update(planned.cell.asked_models)
+        models = planned.named_models
         infos = {name: self._executor.info(planned, name) for name in models}
         by_model = self.spending.by_model if questions else {}
         environment = build_environment(models, infos, before, seconds, questions, by_model)
