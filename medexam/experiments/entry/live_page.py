@@ -22,31 +22,32 @@ from medexam.experiments.store.run_folder import PREDICTIONS, SPEC, find_runs, r
 
 _HOST = "127.0.0.1"
 _EVERY_S = 5.0
-"""Seconds after which a page loads itself again; one that takes long to make waits `_REST` times as long."""
+"""Seconds after which a page loads itself again."""
 _REST = 5
+"""How many times as long as it takes to make the page it stays as it is."""
 
 
 def serve_runs(runs: Sequence[Path], runs_dir: Path, port: int) -> None:
     """Answer requests for the page of these runs, or of all in `runs_dir`, on 127.0.0.1 until Ctrl-C."""
     if runs:
         find_runs(run_paths(runs, runs_dir))
-    lock, state, page = Lock(), None, (b"", {"Refresh": f"{_EVERY_S:g}"})
+    lock, again = Lock(), {"Refresh": f"{_EVERY_S:g}"}
+    state, due, page = None, 0.0, (b"", again)
 
     def current() -> tuple[bytes, dict[str, str]]:
         """Return the page as bytes, made again once the runs' files have changed, with when to load it again."""
-        nonlocal state, page
+        nonlocal state, due, page
         start, folders = monotonic(), find_runs(run_paths(runs or [runs_dir], runs_dir))
         files = [path for folder in folders for path in (folder.path / SPEC, folder.path / PREDICTIONS)]
         stats = [(path, path.stat()) for path in files if path.exists()]
         now = [(path, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-        if now != state:
+        if now != state and start >= due:
             stored = [current_run(folder, lambda _: None) for folder in folders]
             # A page shows the runs of one benchmark: those that began last.
             page_runs = next(family for family in split_families(stored) if stored[-1] in family)
             body = "".join(render_page(page_runs)).encode("utf-8", "replace")
-            again_s = round(max(_EVERY_S, _REST * (monotonic() - start)), 1)
-            page = body, {} if all(run.complete for run in stored) else {"Refresh": f"{again_s:g}"}
-            state = now
+            page = body, {} if all(run.complete for run in stored) else again
+            state, due = now, monotonic() + _REST * (monotonic() - start)
         return page
 
     class Handler(BaseHTTPRequestHandler):
@@ -61,7 +62,7 @@ def serve_runs(runs: Sequence[Path], runs_dir: Path, port: int) -> None:
                     body, refresh = current()
             except (MedExamError, OSError) as error:
                 notice = f"<!doctype html><title>medexam</title><p>{html.escape(str(error))}</p>"
-                body, refresh = notice.encode(), {"Refresh": f"{_EVERY_S:g}"}
+                body, refresh = notice.encode(), again
             self.send_response(HTTPStatus.OK)
             headers = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body))}
             for name, value in {**headers, "Cache-Control": "no-store", **refresh}.items():
