@@ -192,9 +192,15 @@ def build_cell_program(cell: CellSpec, **context: Any) -> dspy.Module:
     )
 
 
+def nearest_of(program: Any) -> NearestDemonstrations | None:
+    """Return what chooses the demonstrations of a program for each question; None where nothing does."""
+    finder = find_nearest(program) if isinstance(program, dspy.Module) else None
+    return finder if isinstance(finder, NearestDemonstrations) else None
+
+
 def fill_nearest(program: dspy.Module, questions: Sequence[Any]) -> None:
     """Find out which demonstrations a program shows with these questions, where each question is shown its own."""
-    if isinstance(finder := find_nearest(program), NearestDemonstrations):
+    if (finder := nearest_of(program)) is not None:
         finder.fill([question for question in questions if isinstance(question, Question)])
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from medexam.errors import EngineError, SpecError
 from medexam.event_loop import background_loop
-from medexam.experiments.plan.cells import Plan, PlannedCell
+from medexam.experiments.plan.cells import Plan, PlannedCell, nearest_of
 from medexam.experiments.store.environment import list_prices
 from medexam.programs.own import OwnProgram
 from medexam.programs.stored_calls import look
-from medexam.programs.wrapping import find_nearest
 from medexam.questions import Question, Task
 from medexam.serve.discovery.capabilities import HostedCapabilities
 from medexam.serve.engines.litellm_calls import get_litellm
@@ -160,7 +159,7 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
         extras = {
             "local": planned.asks_model and any(model.loads_weights for model in planned.models),
             "bm25": retriever and retriever.uses_words,
-            "retrieval": find_nearest(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
+            "retrieval": nearest_of(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
         }
         for extra in (name for name, is_needed in extras.items() if is_needed):
             missing = [package for module, package in _PACKAGES[extra].items() if util.find_spec(module) is None]

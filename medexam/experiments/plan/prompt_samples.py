@@ -192,9 +192,7 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
         parts = flow.parts.values()
         sources = {part.name: hash_source(part.own_module, PROGRAMS) for part in parts if part.own_module is not None}
         words |= {
-            "parts": {
-                part.name: asked_words(part.program, language) for part in (parts if flow.loads is None else ())
-            },
+            "parts": {part.name: asked_words(part.program, language) for part in (parts if flow.loads is None else ())},
             "asked_with": {part.name: _step_words(part, language) for part in parts},
             "sources": sources | {f"combine {name}": hash_source(name, PROGRAMS) for name in flow.combining_code},
         }
