@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from medexam.datasets.own.names import in_order, pattern
 from medexam.datasets.own.options import Numbers, OpenFieldError, ReadOptions
+from medexam.datasets.own.tables import TableRow
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
@@ -51,8 +52,7 @@ _MARKS = {
 class RawAnswer(NamedTuple):
     """The answer of one row beside its options."""
 
-    place: str
-    """The row as messages call it."""
+    row: TableRow
     value: Any
     options: ReadOptions
 
@@ -81,9 +81,9 @@ def read_answer_column(
     fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     best = [way for way in ways if fits[way] == max(fits.values()) > 0]
     if not best:
-        place, value, options = answers[0]
+        row, value, options = answers[0]
         raise DatasetError(
-            f"column {column}: no answer names an option; {place} has {value!r:.60}, and its options are "
+            f"column {column}: no answer names an option; {row.place} has {value!r:.60}, and its options are "
             f"{' / '.join(options.texts):.120}; name the column with columns: {{answer: ...}}"
         )
     if columns.numbering and columns.numbering not in best:
@@ -101,8 +101,8 @@ def read_answer_column(
     if differing is None:
         return way, readings[way]
     meanings = [f"{' or '.join(map(str, readings[each][differing] or ['none']))} as {WAYS[each]}" for each in rivals]
-    place, value, _ = answers[differing]
-    facts = f"{value!r:.60} of {place} is option {', '.join(meanings)}"
+    row, value, _ = answers[differing]
+    facts = f"{value!r:.60} of {row.place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"

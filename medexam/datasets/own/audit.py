@@ -84,6 +84,7 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
     questions = {
         row.question.number: row for row in draft.rows if isinstance(row, Row) if row.question.number in numbers
     }
+    shown = {n: tuple(_fold(option.text) for option in row.question.options) for n, row in questions.items()}
     cells: dict[str, list[tuple[int, list[Any]]]] = defaultdict(list)
     for row in draft.sample.rows:
         for column, value in row.record.items() if isinstance(row.record, Mapping) else ():
@@ -96,7 +97,10 @@ def _account(draft: Proposal) -> Iterator[tuple[str, str]]:
             yield path, used.get(outer or "", "answer")
         elif is_inner and (
             plain_name(path) in word_lists("records")["labels"]
-            or all(number not in questions or _are_options(values, questions[number]) for number, values in filled)
+            # Or what stands within a cell of options are these.
+            or all(
+                _fold(value).endswith(shown[number]) for number, values in filled if number in shown for value in values
+            )
         ):
             yield path, "options"
         elif path in draft.agreeing:
@@ -157,12 +161,6 @@ def _leaves(value: Any, path: str) -> dict[str, list[Any]]:
         elif each is not None and each == each and str(each).strip():
             by_path.setdefault(within, []).append(each)
     return by_path or {path: []}
-
-
-def _are_options(values: Sequence[Any], row: Row) -> bool:
-    """Return whether values within a cell of options are options."""
-    texts = tuple(_fold(option.text) for option in row.question.options)
-    return all(_fold(value).endswith(texts) for value in values)
 
 
 def _repeats(values: Sequence[Any], row: Row) -> bool:

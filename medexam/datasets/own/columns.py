@@ -53,8 +53,8 @@ class Columns:
                 self._columns[field] = column
             elif field in needed:
                 raise DatasetError(
-                    f"{table.source}: has no column {' or '.join(standard)}: its columns are {_list(table.columns)}; "
-                    f"say which with columns: {{{field}: ...}}, or have it proposed by `medexam init`"
+                    f"{table.source}: has no column {' or '.join(standard)}: its columns are "
+                    f"{', '.join(table.columns):.400}; say which with columns: {{{field}: ...}}, or have it proposed by `medexam init`"
                 )
 
     def of(self, field: str) -> str | tuple[str, ...] | None:
@@ -129,18 +129,15 @@ def columns_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
 
 
-def describe_faults(faults: Sequence[RowFault], rows: int) -> str:
-    """Describe how many of the rows are bad, and what is wrong with the first of them."""
+def describe_bad(faults: Sequence[RowFault], rows: int) -> tuple[str, str]:
+    """Describe how many of the rows are bad and what is wrong with the first of them; and advise what to do."""
+    bad = len(faults)
     details = "; ".join(f"{fault.place}: {fault.detail}" for fault in faults[:_SHOWN])
-    more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-    return f"{len(faults):,} of {rows:,} rows {'is' if len(faults) == 1 else 'are'} bad: {details}{more}"
-
-
-def advise_on_rows(bad: int, rows: int) -> str:
-    """Advise what to do about rows that cannot be asked: to leave them out, unless none remains."""
+    more = f"; and {bad - _SHOWN} more" if bad > _SHOWN else ""
     share = "true" if bad <= _MOST_BAD * rows else f"{math.ceil(100 * bad / rows) / 100:g}"
     advice = f"correct them, or set dataset.skip_bad: {share}"
-    return advice if bad < rows else "no question remains: name other columns or another kind"
+    advice = advice if bad < rows else "no question remains: name other columns or another kind"
+    return f"{bad:,} of {rows:,} rows {'is' if bad == 1 else 'are'} bad: {details}{more}", advice
 
 
 def reading_notes(
@@ -152,9 +149,9 @@ def reading_notes(
     and may not be left out, or if none remains.
     """
     most = _MOST_BAD if spec.skip_bad is True else float(spec.skip_bad)
-    bad = describe_faults(faults, rows)
+    bad, advice = describe_bad(faults, rows) if faults else ("", "")
     if faults and (len(faults) > most * rows or len(faults) == rows):
-        raise DatasetError(f"{source}: {bad}; {advise_on_rows(len(faults), rows)}")
+        raise DatasetError(f"{source}: {bad}; {advice}")
     notes = [bad.replace(" bad:", " left out:", 1)] if faults else []
     if unasked:
         notes.append(f"{unasked:,} of {rows:,} questions are left out, because they need several answers at once")
@@ -171,12 +168,8 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
             hint = f"did you mean {near!r}? " if near else ""
             raise DatasetError(
                 f"{table.source}: columns.{field} is {column!r}, and there is no such column: {hint}its columns are "
-                f"{_list(table.columns)}"
+                f"{', '.join(table.columns):.400}"
             )
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:20])} and {len(names) - 20} more"
 
 
 def read_questions(spec: DatasetSpec) -> SourceTable:

@@ -7,14 +7,15 @@ import datetime
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name, shift, word_lists
-from medexam.datasets.own.tables import CellError, Record, value_of
+from medexam.datasets.own.tables import CellError, Record, try_each, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
@@ -36,9 +37,10 @@ _NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N",
 _NONE_OR_DASH = _NONE | {"-", "--", "–", "—"}  # noqa: RUF001 - dashes of texts
 """The same where no option is a sign."""
 _LABELLED, _FEW = 0.95, 3
-"""The share of rows through which labels run where they are labels; and rows that have letters by chance."""
+"""The share of rows through which labels run where they are labels; and options that begin so by chance."""
 
-T = TypeVar("T")
+plain = partial(unicodedata.normalize, "NFKC")
+"""Writes a label as plain letter or number: `①` is 1."""
 Numbers = tuple[int, ...]
 """The numbers of right options, from 1, in ascending order; at least one."""
 
@@ -81,7 +83,7 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
         runs = list(_runs(marks))
         if not runs:
             continue
-        run = max(runs, key=lambda run: (not plain_label(run[0][2]).isdigit(), len(run), run[0].start()))
+        run = max(runs, key=lambda run: (not plain(run[0][2]).isdigit(), len(run), run[0].start()))
         _check_gaps(marks, run, at_lines=form is not _IN_LINES)
         ends = [after.start() for _, after in pairwise(run)] + [len(text)]
         texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
@@ -93,16 +95,16 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
         if len(separators) == 1 and separators <= {*",;|/"}:
             texts = [text.rstrip(" ,;|/") for text in texts]
         stem = pattern("lead", _LEAD).sub("", text[: run[0].start()]).strip()
-        return ReadOptions(stem, tuple(texts), tuple(plain_label(mark[2]) for mark in run))
+        return ReadOptions(stem, tuple(texts), tuple(plain(mark[2]) for mark in run))
     return None
 
 
 def _runs(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
     """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
     for place, first in enumerate(marks):
-        run = [first] if plain_label(first[2]) in _FIRST else []
+        run = [first] if plain(first[2]) in _FIRST else []
         for mark in marks[place + 1 :] if run else ():
-            if plain_label(mark[2]) == shift(plain_label(run[-1][2]), 1):
+            if plain(mark[2]) == shift(plain(run[-1][2]), 1):
                 run.append(mark)
         if len(run) > 1:
             yield run
@@ -110,21 +112,16 @@ def _runs(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
 
 def _check_gaps(marks: Sequence[re.Match[str]], run: Sequence[re.Match[str]], *, at_lines: bool) -> None:
     """Raise `CellError` if one of the next letters stands somewhere, with the same sign behind it."""
-    first, end = plain_label(run[0][2]), run[0][0].strip()[-1]
+    first, end = plain(run[0][2]), run[0][0].strip()[-1]
     # Within a line, a letter or a number before a full stop is often the end of a sentence.
     if not at_lines and (end == "." or first.isdigit()):
         return
     following = (shift(first, len(run)), shift(first, len(run) + 1))
     for mark in marks:
-        is_next = plain_label(mark[2]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
+        is_next = plain(mark[2]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
         if is_next and (at_lines or mark.start() >= run[0].start()):
             letters = ", ".join(each[2] for each in [*run, mark])
             raise CellError("", f"holds options with the letters {letters}, which are not in order")
-
-
-def plain_label(label: str) -> str:
-    """Write a label as plain letter or number: `①` is 1."""
-    return label if label.isascii() else unicodedata.normalize("NFKC", label)
 
 
 def is_run(labels: Sequence[str]) -> bool:
@@ -213,35 +210,13 @@ def _option_text(value: Any, column: str) -> str:
     return str(value).strip()
 
 
-def settle_options(
-    rows: Iterable[T], read: Callable[[T], ReadOptions], spec: ColumnsSpec
-) -> list[ReadOptions | CellError]:
-    """Read the options of all rows, without the sign at right ones and labels that run through the rows; or what is
-    wrong with a row.
+def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec) -> list[ReadOptions | CellError]:
+    """Strip the options of all rows of the sign at right ones and of labels that run through the rows.
 
     Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
     """
-
-    def of_each(change: Callable[[Any], ReadOptions], rows: Iterable[Any]) -> list[ReadOptions | CellError]:
-        changed: list[ReadOptions | CellError] = []
-        for row in rows:
-            try:
-                changed.append(row if isinstance(row, CellError) else change(row))
-            except CellError as error:
-                # Its traceback would keep the row.
-                changed.append(error.with_traceback(None))
-        return changed
-
-    settled = of_each(lambda row: _without_sign(read(row), spec.right_mark), rows)
+    settled = try_each(lambda row: _without_sign(row, spec.right_mark), options)
     labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
-    firsts = [tuple(text.split(" ")[0] for text in row.texts) for row in settled if isinstance(row, ReadOptions)]
-    are_bare = all(is_run(each) and "".join(each).isalpha() and [*each] == in_order(each) for each in firsts)
-    if len(firsts) >= _FEW and are_bare and not any(map(any, labels)):
-        # All rows have letters without a sign behind them.
-        settled = of_each(
-            lambda row: replace(row, texts=tuple(re.sub(" +", ") ", each, count=1) for each in row.texts)), settled
-        )
-        labels = firsts
     runs = [each for each in labels if is_run(each)]
     bare_count = sum(not any(each) for each in labels)
     if spec.marks == "labels" or (spec.marks is None and 2 * len(runs) > len(labels)):
@@ -250,14 +225,20 @@ def settle_options(
             raise OpenFieldError("", f"{facts}, and those of {bare_count:,} do not", "marks", "labels or text")
         are_ordered = all([*each] == in_order(each) for each in runs)
         # A sign may stand before a label, or behind it.
-        settled = of_each(lambda row: _without_sign(_without_labels(row, are_ordered), spec.right_mark), settled)
-    return of_each(lambda row: _check(row, shuffled=spec.shuffled), settled)
+        settled = try_each(lambda row: _without_sign(_without_labels(row, are_ordered), spec.right_mark), settled)
+    return try_each(lambda row: _check(row, shuffled=spec.shuffled), settled)
 
 
 def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
-    """Find the letter or number at the beginning of each option; an empty text for none."""
-    matches = map(_OWN_LABEL.match, texts)
-    return tuple(plain_label(match[match.lastindex or 2]) if match else "" for match in matches)
+    """Find the letter or number at the beginning of each option; an empty text for none.
+
+    Letters without a sign are labels if all options have them in order.
+    """
+    matches = [_OWN_LABEL.match(text) for text in texts]
+    bare = tuple(text.split(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()
+    if is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
+        return bare
+    return tuple(plain(match[match.lastindex or 2]) if match else "" for match in matches)
 
 
 def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
@@ -271,7 +252,8 @@ def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
         keys = ", ".join(row.labels)
         raise CellError(row.column, f"has options that begin with {letters}, but their keys are {keys}")
     # The first group is the sign at a right option.
-    texts = tuple(_OWN_LABEL.sub(r"\1", text, count=1) for text in row.texts)
+    cut = (_OWN_LABEL.subn(r"\1", text, count=1) for text in row.texts)
+    texts = tuple(text if count else text.partition(" ")[2].strip() for text, count in cut)
     return replace(row, texts=texts, labels=row.labels or labels)
 
 

@@ -91,18 +91,17 @@ class Proposal:
 
     def _within(self, column: str, depth: int) -> Iterator[str]:
         values = self.sample.filled(column)
-        if values and depth < 2 and all(isinstance(each, Mapping) and not is_labelled(each) for each in values):
+
+        def is_record(value: Any) -> bool:
+            """Return whether a value is a record, and no mapping of labels and texts."""
+            if not isinstance(value, Mapping) or "answer_start" in value:
+                return False
+            lists = [isinstance(value.get(name), list) for name in ("text", "label")]
+            groups = find_groups(map(str, value))
+            return not all(lists) and (any(lists) or not groups or len(groups[0].columns) < len(value) - 1)
+
+        if values and depth < 2 and all(map(is_record, values)):
             for name in dict.fromkeys(name for record in values for name in record):
                 yield from self._within(f"{column}.{name}", depth + 1)
         else:
             yield column
-
-
-def is_labelled(value: Mapping[str, Any]) -> bool:
-    """Return whether a mapping is one of labels and texts, and no record."""
-    if "answer_start" in value:
-        return True
-    if any(isinstance(value.get(name), list) for name in ("text", "label")):
-        return all(isinstance(value.get(name), list) for name in ("text", "label"))
-    groups = find_groups([str(name) for name in value])
-    return bool(groups) and len(groups[0].columns) >= len(value) - 1

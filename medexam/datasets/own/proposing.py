@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from medexam.datasets.own.answers import WAYS, items_of
 from medexam.datasets.own.audit import audit
-from medexam.datasets.own.columns import KEYED, STANDARD, add_key, advise_on_rows, columns_in, describe_faults
+from medexam.datasets.own.columns import KEYED, STANDARD, add_key, columns_in, describe_bad
 from medexam.datasets.own.documents import SPLITS
 from medexam.datasets.own.names import find_groups, find_language, find_named, pattern, plain_name, rank, word_lists
 from medexam.datasets.own.options import OpenFieldError, read_options
@@ -112,7 +112,7 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None, **settings: Any
         try:
             options = read_options(str(value_of(record, stem) or ""), columns, record, spec)
         except CellError as error:
-            return "not in order" in error.detail
+            return "not in order" in str(error)
         return len(options.texts) > 1
 
     records = [row.record for row in draft.sample.rows if not isinstance(row.record, str)]
@@ -384,9 +384,9 @@ def _read(draft: Proposal) -> None:
         draft.ask("answer", str(error))
         return
     if faults:
-        bad = describe_faults(faults, len(table.rows))
+        bad, advice = describe_bad(faults, len(table.rows))
         draft.notes.append(bad)
-        draft.open["skip_bad" if draft.rows else "kind"] = f"{advise_on_rows(len(faults), len(table.rows))}: {bad}"
+        draft.open["skip_bad" if draft.rows else "kind"] = f"{advice}: {bad}"
 
 
 def _count(draft: Proposal, rows: Sequence[Row], answer: str) -> None:

@@ -9,7 +9,7 @@ from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import RawAnswer, read_answer_column
 from medexam.datasets.own.columns import Columns, read_questions, reading_notes
 from medexam.datasets.own.options import ReadOptions, read_options, settle_options
-from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow
+from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow, split_faults, try_each
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Reading, Row, RowFault, TaskReading, TaskRow, parse_whole_number
 from medexam.errors import DatasetError
@@ -41,45 +41,40 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     """
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
-    faults: dict[int, RowFault] = {}
-    answered: list[tuple[TableRow, RawAnswer]] = []
 
     def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
             raise CellError("", row.record)
         return read_options(columns.needed_text(row.record, "stem"), columns.of("options"), row.record, spec.columns)
 
-    for row, options in zip(table.rows, settle_options(table.rows, read, spec.columns), strict=True):
-        try:
-            if isinstance(options, CellError):
-                raise options
-            value = columns.value(row.record, "answer")
-            if by_sign:
-                value = list(options.right or ())
-                if True not in value:
-                    raise CellError(options.column, f"marks no option with {spec.columns.right_mark!r}")
-            elif value is None or value == []:
-                raise CellError(columns.shown("answer"), "is empty")
-            answered.append((row, RawAnswer(row.place, value, options)))
-        except CellError as error:
-            faults[row.number] = row.fault(error)
+    def answer(row: TableRow, options: ReadOptions) -> RawAnswer:
+        value = [*(options.right or ())] if by_sign else columns.value(row.record, "answer")
+        if by_sign and True not in value:
+            raise CellError(options.column, f"marks no option with {spec.columns.right_mark!r}")
+        if value is None or value == []:
+            raise CellError(columns.shown("answer"), "is empty")
+        return RawAnswer(row, value, options)
+
+    def make(raw: RawAnswer) -> Row:
+        numbers, texts = next(golds), raw.options.texts
+        if numbers is None:
+            detail = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+            raise CellError(columns.shown("answer"), detail)
+        question = _make_question(columns, raw.row, raw.options, spec)
+        unasked = spec.columns.several == "all" and len(numbers) > 1
+        return Row(question, None) if unasked else Row(question, numbers[0], numbers[1:])
+
+    options = settle_options(try_each(read, table.rows), spec.columns)
+    pairs = zip(table.rows, options, strict=True)
+    answered = try_each(
+        lambda pair: answer(*pair), (pair[1] if isinstance(pair[1], CellError) else pair for pair in pairs)
+    )
     how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
-    raws = [raw for _, raw in answered]
-    way, golds = read_answer_column(raws, how, columns.shown("answer")) if raws else ("", ())
-    rows: list[Row] = []
-    for (row, raw), numbers in zip(answered, golds, strict=True):
-        try:
-            if numbers is None:
-                texts = raw.options.texts
-                detail = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
-                raise CellError(columns.shown("answer"), detail)
-            question = _make_question(columns, row, raw.options, spec)
-            unasked = spec.columns.several == "all" and len(numbers) > 1
-            rows.append(Row(question, None) if unasked else Row(question, numbers[0], numbers[1:]))
-        except CellError as error:
-            faults[row.number] = row.fault(error)
-    in_order = tuple(faults[number] for number in sorted(faults))
-    return Reading(table.source, table.folder, "own", tuple(rows), in_order, notes=table.notes), way
+    raws = [each for each in answered if isinstance(each, RawAnswer)]
+    way, numbers = read_answer_column(raws, how, columns.shown("answer")) if raws else ("", ())
+    golds = iter(numbers)
+    rows, faults = split_faults(table, try_each(make, answered))
+    return Reading(table.source, table.folder, "own", rows, faults, notes=table.notes), way
 
 
 def _make_question(columns: Columns, row: TableRow, options: ReadOptions, spec: DatasetSpec) -> Question:
@@ -120,23 +115,20 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
     """
     placed = spec.kind == "spans"
     columns = Columns(spec.columns, table, ("stem", "answer", "context") if placed else ("stem", "answer"))
-    rows: list[TaskRow] = []
-    faults: list[RowFault] = []
-    for row in table.rows:
-        try:
-            if isinstance(row.record, str):
-                raise CellError("", row.record)
-            stem = columns.needed_text(row.record, "stem")
-            context = (columns.needed_text if placed else columns.text)(row.record, "context") or ""
-            answers = tuple(_answers(columns, row.record, context, placed=placed))
-            if not answers:
-                raise CellError(columns.shown("answer"), "is empty")
-            group, key = columns.group(row.record), columns.key(row.record, [context, stem])
-            task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
-            rows.append(TaskRow(task, TaskGold(answers=answers), columns.split(row.record)))
-        except CellError as error:
-            faults.append(row.fault(error))
-    return tuple(rows), tuple(faults)
+
+    def read(row: TableRow) -> TaskRow:
+        if isinstance(row.record, str):
+            raise CellError("", row.record)
+        stem = columns.needed_text(row.record, "stem")
+        context = (columns.needed_text if placed else columns.text)(row.record, "context") or ""
+        answers = tuple(_answers(columns, row.record, context, placed=placed))
+        if not answers:
+            raise CellError(columns.shown("answer"), "is empty")
+        group, key = columns.group(row.record), columns.key(row.record, [context, stem])
+        task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
+        return TaskRow(task, TaskGold(answers=answers), columns.split(row.record))
+
+    return split_faults(table, try_each(read, table.rows))
 
 
 def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 from medexam import inputs
 from medexam.datasets.locating import find_own_file
@@ -27,6 +27,7 @@ from medexam.plugins import load_added
 from medexam.specs import DatasetSpec
 from medexam.specs.columns import HubSpec
 
+T = TypeVar("T")
 Record = Mapping[str, Any]
 _DELIMITERS = (",", ";", "\t", "|")
 _SHAPE = re.compile(r"0+(?:\.(0+))?(%?)")
@@ -43,11 +44,7 @@ csv.field_size_limit(inputs.LONGEST_TEXT)
 
 
 class CellError(ValueError):
-    """What is wrong with a column of one row."""
-
-    def __init__(self, column: str, detail: str) -> None:
-        super().__init__(detail)
-        self.column, self.detail = column, detail
+    """What is wrong with a row: the column, empty if it is the whole row, and the detail."""
 
 
 class RawTable(NamedTuple):
@@ -77,7 +74,8 @@ class TableRow(NamedTuple):
 
     def fault(self, error: CellError) -> RowFault:
         """Describe what is wrong with a column of the row, or with the row itself."""
-        return RowFault(f"{self.place}, column {error.column}" if error.column else self.place, error.detail)
+        column, detail = error.args
+        return RowFault(f"{self.place}, column {column}" if column else self.place, detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,24 @@ class SourceTable:
     def filled(self, column: str) -> list[Any]:
         """List the values of a column that are there."""
         return [value for row in self.rows if (value := value_of(row.record, column)) is not None]
+
+
+def try_each(change: Callable[[Any], T], rows: Iterable[Any]) -> list[T | CellError]:
+    """List what `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
+    changed: list[T | CellError] = []
+    for row in rows:
+        try:
+            changed.append(row if isinstance(row, CellError) else change(row))
+        except CellError as error:
+            # Its traceback would keep the row.
+            changed.append(error.with_traceback(None))
+    return changed
+
+
+def split_faults(table: "SourceTable", results: Sequence[T | CellError]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
+    """Split what became of each row of a table into results, and what is wrong with the other rows."""
+    faults = [row.fault(each) for row, each in zip(table.rows, results, strict=True) if isinstance(each, CellError)]
+    return tuple(each for each in results if not isinstance(each, CellError)), tuple(faults)
 
 
 def value_of(record: Cells, column: str) -> Any:
