@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from string import ascii_lowercase
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from medexam.datasets.own.names import in_order, pattern
 from medexam.datasets.own.options import Numbers, OpenFieldError, ReadOptions
-from medexam.datasets.own.tables import TableRow
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
@@ -49,16 +48,8 @@ _MARKS = {
 }
 
 
-class RawAnswer(NamedTuple):
-    """The answer of one row beside its options."""
-
-    row: TableRow
-    value: Any
-    options: ReadOptions
-
-
 def read_answer_column(
-    answers: Sequence[RawAnswer], columns: ColumnsSpec, column: str
+    answers: Sequence[ReadOptions], columns: ColumnsSpec, column: str
 ) -> tuple[str, Sequence[Numbers | None]]:
     """Choose the way that fits the answers, a key of `WAYS`, and read the right options of each row; None if a row
     names none.
@@ -67,7 +58,7 @@ def read_answer_column(
     """
     stated = columns.answer_as or ""
     ways = ("zero", "one") if columns.numbering else _ALLOWED.get(stated, (stated,))
-    labels = {answer.options.labels or () for answer in answers}
+    labels = {options.labels or () for options in answers}
     if any(all(len(label) < 3 for label in each) and [*each] != in_order(each) for each in labels):
         # Letters out of order: it is not told what counting them means.
         ways = tuple(way for way in ways if way not in ("letter", "zero", "one"))
@@ -81,10 +72,10 @@ def read_answer_column(
     fits = {way: sum(reading is not None for reading in readings[way]) for way in ways}
     best = [way for way in ways if fits[way] == max(fits.values()) > 0]
     if not best:
-        row, value, options = answers[0]
+        first = answers[0]
         raise DatasetError(
-            f"column {column}: no answer names an option; {row.place} has {value!r:.60}, and its options are "
-            f"{' / '.join(options.texts):.120}; name the column with columns: {{answer: ...}}"
+            f"column {column}: no answer names an option; {first.row.place} has {first.answer!r:.60}, and its options "
+            f"are {' / '.join(first.texts):.120}; name the column with columns: {{answer: ...}}"
         )
     if columns.numbering and columns.numbering not in best:
         raise DatasetError(
@@ -101,23 +92,22 @@ def read_answer_column(
     if differing is None:
         return way, readings[way]
     meanings = [f"{' or '.join(map(str, readings[each][differing] or ['none']))} as {WAYS[each]}" for each in rivals]
-    row, value, _ = answers[differing]
-    facts = f"{value!r:.60} of {row.place} is option {', '.join(meanings)}"
+    facts = f"{answers[differing].answer!r:.60} of {answers[differing].row.place} is option {', '.join(meanings)}"
     field, values = "answer_as", "one_hot or number" if "one_hot" in rivals else "letter, number or text"
     if {*rivals} == {"zero", "one"}:
         field, values = "numbering", "zero or one"
     raise OpenFieldError(f"column {column}: ", facts, field, values, map(readings.__getitem__, rivals))
 
 
-def _read_all(way: str, answers: Sequence[RawAnswer]) -> Iterable[Numbers | None]:
+def _read_all(way: str, answers: Sequence[ReadOptions]) -> Iterable[Numbers | None]:
     """Yield what each answer means in one way of reading; None if it means nothing, or one option twice."""
     read = {"text": _read_texts, "one_hot": _read_marks}.get(way, _read_names)
     places_by_key: dict[object, Numbers | None] = {}
-    for _, value, options in answers:
+    for options in answers:
         # Few answers differ without the options' texts, and each of them is read once.
-        key = None if way == "text" else (repr(value), len(options.texts), options.labels)
+        key = None if way == "text" else (repr(options.answer), len(options.texts), options.labels)
         if key is None or key not in places_by_key:
-            places = read(value, options, way)
+            places = read(options.answer, options, way)
             distinct = {place for place in places if place}
             places_by_key[key] = tuple(sorted(distinct)) if distinct and len(distinct) == len(places) else None
         yield places_by_key[key]

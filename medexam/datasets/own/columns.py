@@ -54,7 +54,7 @@ class Columns:
             elif field in needed:
                 raise DatasetError(
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are "
-                    f"{', '.join(table.columns):.400}; say which with columns: {{{field}: ...}}, or have it proposed by `medexam init`"
+                    f"{', '.join(table.columns):.400}; say which with columns: {{{field}: ...}}, or see `medexam init`"
                 )
 
     def of(self, field: str) -> str | tuple[str, ...] | None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name, shift, word_lists
-from medexam.datasets.own.tables import CellError, Record, try_each, value_of
+from medexam.datasets.own.tables import CellError, TableRow, try_each, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.errors import DatasetError
 from medexam.specs.columns import ColumnsSpec
@@ -56,10 +56,11 @@ class OpenFieldError(DatasetError):
         """`readings`: the right options of each row in each way to read answers."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadOptions:
-    """The options of a question, in the order shown."""
+    """The options of a question, in the order shown, and what says which are right."""
 
+    row: TableRow
     stem: str
     """Without the options, if they stand in it."""
     texts: tuple[str, ...]
@@ -69,10 +70,13 @@ class ReadOptions:
     """Where they stand, for messages; empty at the end of the stem."""
     right: tuple[bool, ...] | None = None
     """Which of them a sign marks as right; None if none is looked for."""
+    answer: Any = None
 
 
-def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
+def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
     """Split a text that ends in options behind letters or numbers, `A) ... B) ...` or `1. ...`; None if it does not.
+
+    Returns what stands before them, their texts and their labels.
 
     Labels at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
     the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
@@ -95,7 +99,7 @@ def split_marked(text: str, *, bare: bool = False) -> ReadOptions | None:
         if len(separators) == 1 and separators <= {*",;|/"}:
             texts = [text.rstrip(" ,;|/") for text in texts]
         stem = pattern("lead", _LEAD).sub("", text[: run[0].start()]).strip()
-        return ReadOptions(stem, tuple(texts), tuple(plain(mark[2]) for mark in run))
+        return stem, tuple(texts), tuple(plain(mark[2]) for mark in run)
     return None
 
 
@@ -130,25 +134,25 @@ def is_run(labels: Sequence[str]) -> bool:
     return first is not None and len(labels) > 1 and {*labels} == {shift(first, n) for n in range(len(labels))}
 
 
-def read_options(stem: str, columns: str | Sequence[str] | None, record: Record, spec: ColumnsSpec) -> ReadOptions:
-    """Read the options in `columns` of a record, or at the end of `stem` if there are none; raise `CellError`."""
+def read_options(stem: str, columns: str | Sequence[str] | None, row: TableRow, spec: ColumnsSpec) -> ReadOptions:
+    """Read the options in `columns` of a row, or at the end of `stem` if there are none; raise `CellError`."""
     if spec.choices is not None:
-        return ReadOptions(stem, spec.choices, None)
+        return ReadOptions(row, stem, spec.choices, None)
     if not columns:
         options = split_marked(stem)
         if options is None:
             raise CellError("", "neither the question nor a column has options after letters or numbers")
-        return options
+        return ReadOptions(row, *options)
     pairs: list[tuple[Any, Any]]
     if isinstance(columns, str):
-        cell = unpack(value_of(record, columns))
+        cell = unpack(value_of(row.record, columns))
         pairs = _pairs_of(cell.split(spec.between) if spec.between and isinstance(cell, str) else cell, columns)
         columns = (columns,)
     elif spec.shuffled:
-        cells = [unpack(value_of(record, column)) for column in columns]
+        cells = [unpack(value_of(row.record, column)) for column in columns]
         pairs = [(None, text) for cell in cells for text in (cell if isinstance(cell, (list, tuple)) else [cell])]
     else:
-        pairs = [(column, value_of(record, column)) for column in columns]
+        pairs = [(column, value_of(row.record, column)) for column in columns]
     names = columns if len(columns) == len(pairs) else [columns[0]] * len(pairs)
     texts = [_option_text(value, column) for (_, value), column in zip(pairs, names, strict=True)]
     labels = tuple(_option_text(label, columns[0]) for label, _ in pairs)
@@ -157,7 +161,7 @@ def read_options(stem: str, columns: str | Sequence[str] | None, record: Record,
     has_signs = any(text not in _NONE_OR_DASH and not any(map(str.isalnum, text)) for text in texts)
     texts = ["" if text in (_NONE if has_signs else _NONE_OR_DASH) else text for text in texts]
     filled = max((place for place, text in enumerate(texts, 1) if text), default=0)
-    return ReadOptions(stem, tuple(texts[:filled]), labels[:filled] if any(labels) else None, columns[0])
+    return ReadOptions(row, stem, tuple(texts[:filled]), labels[:filled] if any(labels) else None, columns[0])
 
 
 def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
@@ -166,9 +170,9 @@ def _pairs_of(value: Any, column: str) -> list[tuple[Any, Any]]:
         options = split_marked(value, bare=True)
         if options is None:
             raise CellError(column, f"is {value!r:.60}, no list, no mapping, and no lines that begin with letters")
-        if options.stem:
-            raise CellError(column, f"holds {options.stem!r:.40} before its first option")
-        return list(zip(options.labels or (), options.texts, strict=True))
+        if options[0]:
+            raise CellError(column, f"holds {options[0]!r:.40} before its first option")
+        return list(zip(options[2], options[1], strict=True))
     if isinstance(value, Mapping):
         labels, texts = value.get("label"), value.get("text")
         if isinstance(labels, list) and isinstance(texts, list):
@@ -235,8 +239,9 @@ def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     Letters without a sign are labels if all options have them in order.
     """
     matches = [_OWN_LABEL.match(text) for text in texts]
-    bare = tuple(text.split(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()
-    if is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
+    parts = [text.partition(" ") for text in texts]
+    bare = tuple(first for first, _, rest in parts if rest) if len(texts) >= _FEW and not any(matches) else ()
+    if len(bare) == len(texts) and is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
         return bare
     return tuple(plain(match[match.lastindex or 2]) if match else "" for match in matches)
 
@@ -281,8 +286,8 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
     if row.column and row.texts[-1] in row.stem:
         with suppress(CellError):
             inside = split_marked(row.stem)
-            if inside is not None and inside.stem and inside.texts == row.texts:
-                row = replace(row, stem=inside.stem)
+            if inside is not None and inside[0] and inside[1] == row.texts:
+                row = replace(row, stem=inside[0])
     cue = pattern("cue", _CUE).search(row.stem)
     names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
     if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:

@@ -18,7 +18,7 @@ from medexam.datasets.own.names import find_groups, find_language, find_named, p
 from medexam.datasets.own.options import OpenFieldError, read_options
 from medexam.datasets.own.proposal import Proposal
 from medexam.datasets.own.questions import NO_PICTURE, parse_choice, parse_words
-from medexam.datasets.own.tables import CellError, SourceTable, read_file, value_of
+from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, value_of
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Row, RowFault, parse_whole_number
 from medexam.errors import DatasetError
@@ -108,16 +108,16 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None, **settings: Any
     """Return the share of the rows that have options in `columns`, or behind the text in the column `stem`."""
     spec = ColumnsSpec(**settings)
 
-    def read(record: Any) -> bool:
+    def read(row: TableRow) -> bool:
         try:
-            options = read_options(str(value_of(record, stem) or ""), columns, record, spec)
+            options = read_options(str(value_of(row.record, stem) or ""), columns, row, spec)
         except CellError as error:
             return "not in order" in str(error)
         return len(options.texts) > 1
 
-    records = [row.record for row in draft.sample.rows if not isinstance(row.record, str)]
     filled = columns_in(columns) or [stem]
-    return _share(read, [record for record in records if any(value_of(record, name) is not None for name in filled)])
+    rows = [row for row in draft.sample.rows if any(value_of(row.record, name) is not None for name in filled)]
+    return _share(read, rows)
 
 
 def _find_stem(draft: Proposal) -> str | None:

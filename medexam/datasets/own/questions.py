@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from medexam.datasets.exam_table import parse_image
-from medexam.datasets.own.answers import RawAnswer, read_answer_column
+from medexam.datasets.own.answers import read_answer_column
 from medexam.datasets.own.columns import Columns, read_questions, reading_notes
 from medexam.datasets.own.options import ReadOptions, read_options, settle_options
 from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow, split_faults, try_each
@@ -45,40 +45,39 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
             raise CellError("", row.record)
-        return read_options(columns.needed_text(row.record, "stem"), columns.of("options"), row.record, spec.columns)
+        return read_options(columns.needed_text(row.record, "stem"), columns.of("options"), row, spec.columns)
 
-    def answer(row: TableRow, options: ReadOptions) -> RawAnswer:
-        value = [*(options.right or ())] if by_sign else columns.value(row.record, "answer")
+    def answer(options: ReadOptions) -> ReadOptions:
+        value = [*(options.right or ())] if by_sign else columns.value(options.row.record, "answer")
         if by_sign and True not in value:
             raise CellError(options.column, f"marks no option with {spec.columns.right_mark!r}")
         if value is None or value == []:
             raise CellError(columns.shown("answer"), "is empty")
-        return RawAnswer(row, value, options)
+        options.answer = value
+        return options
 
-    def make(raw: RawAnswer) -> Row:
-        numbers, texts = next(golds), raw.options.texts
+    def make(options: ReadOptions) -> Row:
+        numbers, texts = next(golds), options.texts
         if numbers is None:
-            detail = f"is {raw.value!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+            detail = (
+                f"is {options.answer!r:.60}, which names none of its {len(texts)} options ({' / '.join(texts):.80})"
+            )
             raise CellError(columns.shown("answer"), detail)
-        question = _make_question(columns, raw.row, raw.options, spec)
+        question = _make_question(columns, options, spec)
         unasked = spec.columns.several == "all" and len(numbers) > 1
         return Row(question, None) if unasked else Row(question, numbers[0], numbers[1:])
 
-    options = settle_options(try_each(read, table.rows), spec.columns)
-    pairs = zip(table.rows, options, strict=True)
-    answered = try_each(
-        lambda pair: answer(*pair), (pair[1] if isinstance(pair[1], CellError) else pair for pair in pairs)
-    )
+    answered = try_each(answer, settle_options(try_each(read, table.rows), spec.columns))
     how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
-    raws = [each for each in answered if isinstance(each, RawAnswer)]
-    way, numbers = read_answer_column(raws, how, columns.shown("answer")) if raws else ("", ())
+    options = [each for each in answered if isinstance(each, ReadOptions)]
+    way, numbers = read_answer_column(options, how, columns.shown("answer")) if options else ("", ())
     golds = iter(numbers)
     rows, faults = split_faults(table, try_each(make, answered))
     return Reading(table.source, table.folder, "own", rows, faults, notes=table.notes), way
 
 
-def _make_question(columns: Columns, row: TableRow, options: ReadOptions, spec: DatasetSpec) -> Question:
-    record: Any = row.record
+def _make_question(columns: Columns, options: ReadOptions, spec: DatasetSpec) -> Question:
+    record = options.row.record
     context = columns.text(record, "context")
     texts = [context or "", options.stem, *options.texts]
     if spec.explained:
@@ -90,7 +89,7 @@ def _make_question(columns: Columns, row: TableRow, options: ReadOptions, spec: 
         {
             "key": columns.key(record, texts),
             "exam": columns.exam(record),
-            "number": row.number,
+            "number": options.row.number,
             "language": spec.language,
             "stem": options.stem,
             "options": tuple({"number": place, "text": text} for place, text in enumerate(options.texts, start=1)),
