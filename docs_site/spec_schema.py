@@ -20,6 +20,7 @@ from medexam.specs.matrix import SHORT_FORMS
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import KINDS, SETTINGS
 from medexam.specs.programs.own import OwnSpec
+from medexam.specs.programs.steps import RetrieveStep
 
 SCHEMA = Path(__file__).parents[1] / "medexam" / "specs" / "spec.schema.json"
 
@@ -80,7 +81,8 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
-    sources = (model, *SETTINGS.get(getattr(model, "template", {}).get("asks"), ()))
+    asks = getattr(model, "template", {}).get("asks")
+    sources = (*((FlowSpec, RetrieveStep, *SETTINGS[asks]) if asks else ()), model)
     bases = [base for source in sources for base in reversed(source.__mro__) if issubclass(base, Spec)]
     docs = {name: doc for base in bases for name, doc in _field_docs(base)}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}

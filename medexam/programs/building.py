@@ -119,12 +119,12 @@ def _build_part(
         return used
     if step.words is None:
         module = parts.make_module(step, language, looks_up=looks_up and context.search is not None)
-        asked = parts.AskedSignature(
+        predictor = parts.AskedSignature(
             module, cast("ModuleSpec", spec), context.max_tokens, finder, context.search, context.fields
         )
         if step.nearest is not None:
-            asked.choose_nearest(_needed(context.nearest, "a selector of demonstrations"), step.nearest)
-        return asked
+            predictor.choose_nearest(_needed(context.nearest, "a selector of demonstrations"), step.nearest)
+        return predictor
     if isinstance(spec, AsideSpec):
         if (words := spec.asking.words) is None:
             return parts.ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))

@@ -169,7 +169,8 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         raise SpecError(
             f"program {cell.program.label} asks several models, and an optimizer asks one: leave model out of its steps"
         )
-    if cell.program.asking.asks_repeatedly:
+    flow = cell.program.flow
+    if flow is not None and flow.sole is not None and flow.votes:
         raise SpecError(
             f"{cell.program.label} asks each question several times, and an optimizer asks once: leave samples and "
             "orders out, and set them when you run the program with program.load"

@@ -111,16 +111,12 @@ class StepProgram(AskingProgram):
         for place, program in programs.items():
             setattr(self.programs, f"{self._parts[place].name}_", program)
 
-    def named_programs(self) -> list[tuple[str, dspy.Module]]:
-        """List what each step asks, under the step's name."""
-        return [(part.name, self._program(part)) for part in self._parts.values()]
-
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List each predictor under the name of its step, with its place in the program that the step asks."""
         return [
             # What the user's code or a signature asks, as if it were the step itself.
-            (f"{step}.{name}".replace(".module", "", 1 if isinstance(program, OwnProgram) else 0), parameter)
-            for step, program in self.named_programs()
+            (f"{part.name}.{name}".replace(".module", "", 1 if isinstance(program, OwnProgram) else 0), parameter)
+            for part, program in ((part, self._program(part)) for part in self._parts.values())
             for name, parameter in program.named_parameters()
         ]
 

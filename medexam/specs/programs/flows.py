@@ -1,6 +1,5 @@
 """Programs that are steps: what they need and ask follows from walking these."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -75,22 +74,16 @@ class FlowSpec(ModuleSpec):
 
     @model_validator(mode="after")
     def _steps_fit(self) -> Self:
-        if self.look_up is None:
-            for place, step in walk_steps(self.steps):
-                if isinstance(step, RetrieveStep) and (step.query, step.query_language) != ("stem", None):
-                    raise PlacedError(
-                        place,
-                        "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`",
-                    )
-                if (
-                    place in self.parts
-                    and getattr(self.parts[place].program, "reader", None) is not None
-                    and isinstance(self.parts[place].program, AsideSpec)
-                ):
-                    raise PlacedError(
-                        place, "a reader judges the passages of one step `retrieve: stem`: add this step before it"
-                    )
+        for place, step in walk_steps(self.steps) if self.look_up is None else ():
+            if isinstance(step, RetrieveStep) and (step.query, step.query_language) != ("stem", None):
+                raise PlacedError(
+                    place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
+                )
         for place, part in self.parts.items():
+            if self.look_up is None and isinstance(part.program, AsideSpec) and part.program.reader is not None:
+                raise PlacedError(
+                    place, "a reader judges the passages of one step `retrieve: stem`: add this step before it"
+                )
             if part.step.votes[1] is not None and part.judges:
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         if sum(getattr(part.step, "nearest", None) is not None for part in self.parts.values()) > 1:
@@ -109,29 +102,16 @@ class FlowSpec(ModuleSpec):
         parts: dict[str, StepPart] = {}
         names: set[str] = set()
         for place, step in walk_steps(self.steps):
-            if not isinstance(step, AskingStep):
-                continue
-            program = self._asked(step)
-            stem = (
-                step.rename
-                or step.add
-                or (
-                    next(iter(step.signature.outputs))
-                    if isinstance(step, AskStep)
-                    else re.sub(
-                        r"\W", "_", program.kind.rpartition(":")[2] if isinstance(program, OwnSpec) else program.kind
-                    )
-                )
-            )
-            numbered = (f"{stem}_{number}" for number in range(2, len(names) + 3))
-            name = stem if stem not in names else next(name for name in numbered if name not in names)
-            names.add(name)
-            parts[place] = StepPart(place, name, step, program)
+            if isinstance(step, AskingStep):
+                called = (step.called, *(f"{step.called}_{number}" for number in range(2, len(names) + 3)))
+                name = next(name for name in called if name not in names)
+                names.add(name)
+                parts[place] = StepPart(place, name, step, self._asked(step))
         return parts
 
     def _asked(self, step: AskingStep) -> ProgramSpec:
         """Return what a step asks, with the settings of the program that it does not set itself."""
-        if step.asked is None:
+        if step.target is None:
             assert isinstance(step, AskStep)  # noqa: S101 - any other step asks something
             weighs = step.by == "likelihood"
             is_chat = weighs or step.answer_format == "guided"
@@ -210,7 +190,6 @@ class FlowSpec(ModuleSpec):
                 for part, asking in parts
             ),
             sets_temperature=any(part.step.temperature or asking.sets_temperature for part, asking in parts),
-            asks_repeatedly=sole is not None and self.votes,
             answers_anything=all(asking.answers_anything for part, asking in parts if part.answers),
             answers_tasks=any(asking.answers_tasks for _, asking in parts),
             optimizers=() if cites or self.judges else alone.optimizers,

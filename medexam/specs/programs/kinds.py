@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +32,6 @@ from pydantic import (
 )
 
 from medexam.errors import SpecError
-from medexam.model_calls import Reading
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
 from medexam.specs.base import Spec
@@ -49,7 +49,7 @@ from medexam.specs.programs.controls import (
     RelevanceSpec,
 )
 from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.needs import Asking, Query
+from medexam.specs.programs.needs import Asking
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
 from medexam.specs.programs.steps import STEPS, AskStep, RetrieveStep
 from medexam.specs.programs.words import WORDS, LikelihoodSpec, Orders, ReplySpec, TaskSpec
@@ -65,19 +65,8 @@ _TYPES: Mapping[str, Any] = {
     "switch": bool,
     "text": str,
     "file": str | Path,
-    "language": Language,
-    "query": Query,
-    "retriever": RetrieverSpec,
 }
 """Type of a parameter in a file -> that of a field; a list holds the choices."""
-_LOOK_UP = {
-    "query": ("query", "What is looked up; `per_option`: the stem with each option, and the best passages over all."),
-    "k": ("count", "Passages a question."),
-    "query_language": ("language", "Look up the same question in this language, found by its key; None: that asked."),
-}
-"""Setting of `retrieve: stem` -> its type and help."""
-
-
 _BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
 """What steps and their words have without being told."""
 
@@ -91,12 +80,6 @@ class VoteSpec(Spec):
     orders: Orders = "given"
     """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
     `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
-    reading: Reading = "strict"
-    """How replies are scored: `strict` by the format alone, as the paper did; `lenient` as a careful marker would where
-    the format is missing. Both are always reported, and no answer depends on it."""
-    load: Path | None = None
-    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations instead of the
-    prompt's; None asks in the prompt's words."""
 
 
 SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
@@ -264,13 +247,12 @@ def _read_kind(path: Path, kind: str) -> type[KindSpec]:
 @lru_cache(maxsize=256)
 def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    parameters = template["parameters"] = _look_up_parameters(template) | template.get("parameters", {})
-    settings = {
-        name: (field.annotation, field)
-        for source in SETTINGS[template["asks"]]
-        for name, field in source.model_fields.items()
-    }
-    fields: dict[str, Any] = settings | {name: _field(parameter) for name, parameter in parameters.items()}
+    settings = {name: field for source in SETTINGS[template["asks"]] for name, field in source.model_fields.items()}
+    settings |= {name: FlowSpec.model_fields[name] for name in ("reading", "load") if template["asks"] == "reply"}
+    look_up, parameters = _look_up_fields(template), template.get("parameters", {})
+    template["parameters"] = {**{name: {} for name in look_up}, **parameters}
+    fields: Tree = {name: (field.annotation, field) for name, field in settings.items()} | look_up
+    fields |= {name: _field(parameter) for name, parameter in parameters.items()}
     fields["kind"] = (Literal[kind], kind)
     if kind != path.stem:
         fields["name"] = (str | None, path.stem)
@@ -283,20 +265,21 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     return spec
 
 
-def _look_up_parameters(template: Tree) -> Tree:
-    """Return the parameters of a file's look-ups, which stand in its step `retrieve: stem` from now on."""
-    parameters: Tree = {}
-    for _, step in _walk(template["steps"]):
-        if "retrieve" in step:
-            default = template.get("retriever", {})
-            parameters["retriever"] = {"type": "retriever", "default": default, "help": "How passages are found."}
+def _look_up_fields(template: Tree) -> Tree:
+    """Return the fields of a file's look-ups; those of a step `retrieve: stem` stand in it from now on."""
+    fields: Tree = {}
+    if any("retrieve" in step for _, step in _walk(template["steps"])):
+        stated = template.get("retriever", {})
+        none = (RetrieverSpec | None, None)
+        fields["retriever"] = none if stated is None else (RetrieverSpec, RetrieverSpec(**stated))
     for step in template["steps"]:
         if step.get("retrieve") == "stem":
-            for name, (kind, text) in _LOOK_UP.items():
-                default = step.get(name, RetrieveStep.model_fields[name].default)
-                parameters[name] = {"type": kind, "default": default, "help": text}
+            for name in ("query", "k", "query_language"):
+                field = copy(RetrieveStep.model_fields[name])
+                field.default = step.get(name, field.default)
+                fields[name] = (field.annotation, field)
                 step[name] = f"${name}"
-    return parameters
+    return fields
 
 
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -305,10 +288,7 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     annotation: Any = Literal[tuple(stated)] if isinstance(stated, list) else _TYPES[stated]
     if "most" in parameter:
         annotation = Annotated[annotation, Field(le=parameter["most"])]
-    if default is None:
-        annotation |= None
-    elif stated == "retriever":
-        default = RetrieverSpec(**default)
+    annotation = annotation | None if default is None else annotation
     return annotation, Field(default=default, description=parameter["help"])
 
 

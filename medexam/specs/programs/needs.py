@@ -109,8 +109,6 @@ class Asking:
     """Whether its replies must be drawn at the temperature of the experiment's model."""
     sets_temperature: bool = False
     """Whether some of its replies are drawn at a temperature of its own."""
-    asks_repeatedly: bool = False
-    """Whether several replies to the same question vote."""
     answers_anything: bool = False
     """Whether it answers exams and questions in words alike."""
     answers_tasks: bool = False

@@ -44,8 +44,8 @@ class ModuleSpec(ProgramSpec):
     """Seconds that a question may take; one that takes longer fails, is asked again by the next run, and holds up no
     other. None: any time. No digest depends on it."""
     load: Path | None = None
-    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of the module's
-    predictors; None asks as the module is written."""
+    """A folder that `medexam optimize` made, or a `program.json`: instructions and demonstrations of its predictors;
+    None asks as it is written."""
 
     @field_validator("adapter")
     @classmethod

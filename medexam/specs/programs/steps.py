@@ -28,7 +28,7 @@ from pydantic import (
 from medexam.errors import SpecError
 from medexam.questions import Language
 from medexam.specs.base import Spec
-from medexam.specs.names import PROGRAMS, part_name
+from medexam.specs.names import PROGRAMS, part_name, short_name
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
 from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, Orders, ReplySpec
@@ -162,31 +162,38 @@ class AskingStep(StepSpec):
     def _fits(self) -> Self:
         if self.rename is not None and self.add is not None:
             raise ValueError("`as` renames a field, and `add` extends a list: leave one out")
-        if self.asked is not None:
+        if self.target is not None:
             _ = self.changed
         return self
 
     @property
-    def asked(self) -> ProgramSpec | None:
+    def target(self) -> ProgramSpec | None:
         """The program or the words that it asks; None of a signature that DSPy asks."""
         raise NotImplementedError
 
     @property
+    def called(self) -> str:
+        """What its predictors are called by: its field, or the kind of its program."""
+        kind = "" if self.target is None else re.sub(r"\W", "_", short_name(self.target.kind))
+        own = next(iter(self.signature.outputs)) if isinstance(self, AskStep) else kind
+        return self.rename or self.add or own
+
+    @property
     def averages(self) -> bool:
         """Whether what it asks is asked in several orders by itself, and averages these."""
-        fields = getattr(type(self.asked), "model_fields", {})
+        fields = getattr(type(self.target), "model_fields", {})
         return "orders" in fields and "samples" not in fields
 
     @property
     def changed(self) -> ProgramSpec:
         """What it asks, with what the step changes; raises `ValueError` where that does not fit."""
-        asked: Any = self.asked
+        target: Any = self.target
         names = ("max_tokens", "answer_format", "answer_form", *(["orders"] if self.averages else []))
         changes = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if unknown := [name for name in changes if name not in type(asked).model_fields]:
-            raise ValueError(f"program {asked.kind} takes no {' and no '.join(unknown)}: leave it out")
-        settings = {**asked.model_dump(exclude_unset=True), "kind": asked.kind, **changes}
-        changed: ProgramSpec = type(asked).model_validate(settings) if changes else asked
+        if unknown := [name for name in changes if name not in type(target).model_fields]:
+            raise ValueError(f"program {target.kind} takes no {' and no '.join(unknown)}: leave it out")
+        settings = {**target.model_dump(exclude_unset=True), "kind": target.kind, **changes}
+        changed: ProgramSpec = type(target).model_validate(settings) if changes else target
         return changed
 
     @property
@@ -237,7 +244,7 @@ class AskStep(AskingStep):
     `words`: `{}`, or words and a reader that scores each citation; None names none."""
 
     @property
-    def asked(self) -> ProgramSpec | None:
+    def target(self) -> ProgramSpec | None:
         """The words."""
         return self.words
 
@@ -326,7 +333,7 @@ class UseStep(AskingStep):
     """Any program, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps."""
 
     @property
-    def asked(self) -> ProgramSpec:
+    def target(self) -> ProgramSpec:
         """The program."""
         return self.use
 
@@ -346,10 +353,10 @@ class RetrieveStep(StepSpec):
     numbered: bool = False
     """Whether each passage begins with its number, such as `[2]`, by which a model can name it."""
     query: Query = "stem"
-    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option` looks up the stem with
-    each option and takes the best passages over all."""
+    """Of the one `retrieve: stem` of a program: what of the question is looked up; `per_option`: the stem with each
+    option, and the best passages over all."""
     query_language: Language | None = None
-    """Of the same: look up the same question in this language, found by its key; None: the language that is asked."""
+    """Of such a step: look up the same question in this language, found by its key; None: the language asked."""
 
 
 class EachStep(StepSpec):

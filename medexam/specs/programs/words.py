@@ -4,7 +4,6 @@ something beside the question.
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -21,23 +20,15 @@ ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
 """The groups of words that ship for what is asked beside the question."""
 _PICTURE_SIDE = 1024
-_TASKS: Mapping[str, tuple[str, Mapping[str, int], Mapping[str, int] | None]] = MappingProxyType(
-    {
-        "by_format": (
-            "formats",
-            budgets := {
-                kind: 1024 if kind in ("true_false", "multiple_choice", "list") else 2048 for kind in get_args(Format)
-            },
-            budgets,
-        ),
-        "short_answer": ("short_answer", {"answer": 64, "answer_from_text": 64}, None),
-        "extract_explanation": ("extraction", {"quote": 512}, {"sentences": 512}),
-        "quote": ("spans", {"quote": 512}, {"sentences": 512}),
-    }
-)
-"""Words for answers in words -> their file that ships, and the tokens of a reply by group, free and guided (None:
-cannot be).
-"""
+_CLOSED = ("true_false", "multiple_choice", "list")
+_BY_FORMAT = {kind: 1024 if kind in _CLOSED else 2048 for kind in get_args(Format)}
+_TASKS: Mapping[str, tuple[str, dict[str, int], dict[str, int]]] = {
+    "by_format": ("formats", _BY_FORMAT, _BY_FORMAT),
+    "short_answer": ("short_answer", {"answer": 64, "answer_from_text": 64}, {}),
+    "extract_explanation": ("extraction", {"quote": 512}, {"sentences": 512}),
+    "quote": ("spans", {"quote": 512}, {"sentences": 512}),
+}
+"""Words for answers in words -> their file that ships, and the tokens of a reply by group, free and guided."""
 
 
 class RandomOrders(Spec):
@@ -197,7 +188,7 @@ class TaskSpec(WordsSpec):
 
     @model_validator(mode="after")
     def _can_be_guided(self) -> Self:
-        if self.answer_format == "guided" and _TASKS[self.kind][2] is None:
+        if self.answer_format == "guided" and not _TASKS[self.kind][2]:
             raise ValueError("answer_format guided cannot constrain short answers: leave it out")
         return self
 
@@ -209,14 +200,14 @@ class TaskSpec(WordsSpec):
             engine_needs=EngineNeeds(chat=True, guided=self.answer_format == "guided"),
             words=WordFiles("groups", self.prompt or prompt, tuple(self.budget(None)), language=self.prompt_language),
             asked_groups=tuple(budgets) if self.kind == "by_format" else None,
-            could_be_guided=self.answer_format == "free" and guided is not None,
+            could_be_guided=self.answer_format == "free" and bool(guided),
             answers_tasks=True,
         )
 
     def budget(self, of_model: int | None) -> dict[str, int]:
         """Map each group of words to the tokens a reply may have."""
         _, free, guided = _TASKS[self.kind]
-        budgets = guided if self.answer_format == "guided" and guided is not None else free
+        budgets = guided if self.answer_format == "guided" else free
         return {group: self.max_tokens or of_model or own for group, own in budgets.items()}
 
 
