@@ -156,20 +156,20 @@ class Prediction(WritableModel):
     @property
     def prompt_tokens(self) -> int | None:
         """Tokens of all prompts of the question; None if a server did not report those of one of them."""
-        return self._count("prompt_tokens")
+        count: int | None = count_tokens(self.calls, "prompt_tokens")
+        return count
 
     @property
     def completion_tokens(self) -> int | None:
         """Tokens of all replies, likewise."""
-        return self._count("completion_tokens")
+        count: int | None = count_tokens(self.calls, "completion_tokens")
+        return count
 
     @property
     def reported_usd(self) -> float | None:
         """US dollars of all calls as their provider counts them; None if one of them has no such cost."""
-        return self._count("cost_usd")
-
-    def _count(self, name: str) -> Any:
-        return count_tokens(self.calls, name)
+        usd: float | None = count_tokens(self.calls, "cost_usd")
+        return usd
 
     @property
     def thinking_tokens(self) -> int | None:

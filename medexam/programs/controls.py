@@ -19,7 +19,7 @@ Choice = Callable[[Question], int | ProgramOutput | None]
 class Control(dspy.Module):
     """A program that asks no model: called with `question=`, it returns a `ProgramOutput` with the answer."""
 
-    def __init__(self, choose: Choice) -> None:
+    def __init__(self, choose: Choice = lambda _: None) -> None:
         super().__init__()
         self._choose = choose
 
@@ -36,9 +36,6 @@ class Control(dspy.Module):
 
 class Abstention(Control):
     """No answer to any question."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _: None)
 
 
 def random_choice(seed: int) -> Choice:

@@ -5,8 +5,7 @@ numbered options. Each output is one call: the model writes it freely, or the en
 tells how likely each of these is (the paper's section 3.2.3).
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Mapping, Set
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
 
@@ -19,14 +18,8 @@ from medexam.signatures.adapter import Fields, Signature, call_settings
 
 _NEXT = "[[ ## "
 """Opens the next output."""
-_OPTIONS = "medexam_option_numbers"
-
-
-@contextmanager
-def asked_options(numbers: Sequence[int]) -> Iterator[None]:
-    """Have an int output called `answer` be one of these numbers, for every guided adapter in the block."""
-    with dspy.context(**{_OPTIONS: tuple(numbers)}):
-        yield
+OPTIONS = "medexam_option_numbers"
+"""Setting of DSPy's context: the numbers of which an int output called `answer` is one, for guided adapters."""
 
 
 class GuidedAdapter(dspy.ChatAdapter):
@@ -107,7 +100,7 @@ def _choices(name: str, kind: Any) -> tuple[str, ...]:
         return tuple(str(member.value) for member in kind)
     if kind is bool:
         return ("True", "False")
-    return tuple(map(str, dspy.settings.get(_OPTIONS, ()))) if kind is int and name == "answer" else ()
+    return tuple(map(str, dspy.settings.get(OPTIONS, ()))) if kind is int and name == "answer" else ()
 
 
 class OptionProbabilities(dspy.Module):

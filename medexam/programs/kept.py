@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import dspy
 
 from medexam.model_calls import Dialogue, Generation
 from medexam.predictions.calls import ModelCall
 
+T = TypeVar("T")
 KEPT = "medexam_kept_calls"
 """Setting of DSPy's context: the `KeptCalls` of a question."""
 CALLS = "medexam_calls"
@@ -86,11 +88,24 @@ class KeptCalls:
 
 
 @contextmanager
-def kept_calls() -> Iterator[KeptCalls]:
+def _keeping(name: str, keeper: T) -> Iterator[T]:
+    with dspy.context(**{name: keeper}):
+        yield keeper
+
+
+def kept_calls() -> AbstractContextManager[KeptCalls]:
     """Keep every call of a model that the block makes."""
-    calls = KeptCalls()
-    with dspy.context(**{KEPT: calls}):
-        yield calls
+    return _keeping(KEPT, KeptCalls())
+
+
+def recorded_calls() -> AbstractContextManager[Calls]:
+    """Keep the calls of a module of the user's own that are made in the block."""
+    return _keeping(CALLS, Calls(dspy.settings.get(_DRAWS) or Draws()))
+
+
+def shared_draws() -> AbstractContextManager[Draws]:
+    """Have all that is recorded in the block, apart or not, draw each prompt under seeds of its own."""
+    return _keeping(_DRAWS, Draws())
 
 
 def keep_call(call: ModelCall) -> bool:
@@ -99,17 +114,3 @@ def keep_call(call: ModelCall) -> bool:
     if keeper is not None:
         keeper.begin(call)
     return keeper is not None
-
-
-def shared_draws() -> AbstractContextManager[None]:
-    """Return a context in which all that is recorded, apart or not, draws each prompt under seeds of its own."""
-    context: AbstractContextManager[None] = dspy.context(**{_DRAWS: Draws()})
-    return context
-
-
-@contextmanager
-def recorded_calls() -> Iterator[Calls]:
-    """Keep the calls that are made in the block."""
-    calls = Calls(dspy.settings.get(_DRAWS) or Draws())
-    with dspy.context(**{CALLS: calls}):
-        yield calls

@@ -7,8 +7,7 @@ Programs that ship ask it by dialogues, and modules of the user's own as DSPy as
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -88,16 +87,8 @@ class _Handed:
     """The replies, when they are there."""
 
 
-_HANDED: ContextVar[_Handed] = ContextVar("handed")
-
-
-@contextmanager
-def _handing(dialogue: Dialogue | None = None, turns: list[dict[str, Any]] | None = None) -> Iterator[_Handed]:
-    token = _HANDED.set(_Handed(dialogue, turns))
-    try:
-        yield _HANDED.get()
-    finally:
-        _HANDED.reset(token)
+_HANDED = "medexam_handed"
+"""Setting of DSPy's context: the `_Handed` of a call."""
 
 
 class _KeepingEngine:
@@ -150,7 +141,7 @@ class _KeepingEngine:
 
     async def complete(self, request: Request) -> Response:
         """Return the engine's reply to a request of DSPy's, or to the dialogue that went past it."""
-        handed = _HANDED.get()
+        handed: _Handed = dspy.settings.get(_HANDED)
         with dspy_faults():
             handed.generations = await self.reply(handed.dialogue or read_dialogue(request, handed.turns))
         return write_response(handed.generations[0])
@@ -223,7 +214,8 @@ class EngineLM(dspy.LM):
         if not self._is_heard():
             with dspy_errors(self.model):
                 return await self._keeping.reply(dialogue)
-        with _handing(dialogue) as handed:
+        handed = _Handed(dialogue)
+        with dspy.context(**{_HANDED: handed}):
             await super().acall(build_request(self.model, dialogue))
         return handed.generations
 
@@ -232,7 +224,7 @@ class EngineLM(dspy.LM):
     ) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            with _handing(turns=_drop_filenames(messages)):
+            with dspy.context(**{_HANDED: _Handed(turns=_drop_filenames(messages))}):
                 outputs: list[Any] = await super().acall(prompt, messages=messages, **kwargs)
             return outputs
         return [*map(_output, await self.ask(dialogue))]
@@ -240,7 +232,7 @@ class EngineLM(dspy.LM):
     def __call__(self, prompt: Any = None, *, messages: list[dict[str, Any]] | None = None, **kwargs: Any) -> list[Any]:
         """Return what DSPy's own method returns."""
         if (dialogue := self._plain(prompt, messages, kwargs)) is None:
-            with _handing(turns=_drop_filenames(messages)):
+            with dspy.context(**{_HANDED: _Handed(turns=_drop_filenames(messages))}):
                 outputs: list[Any] = super().__call__(prompt, messages=messages, **kwargs)
             return outputs
         return [*map(_output, background_loop().run(self.ask(dialogue)))]

@@ -18,7 +18,7 @@ from pydantic_core import to_jsonable_python
 from medexam.errors import SpecError
 from medexam.inputs import UnreadableError, read_json
 from medexam.programs.base import AskingProgram, ExamProgram
-from medexam.programs.wrapping import DemonstrationFinder, WithNearest
+from medexam.programs.wrapping import WithNearest
 from medexam.questions import Language, Question
 from medexam.specs import ProgramSpec
 from medexam.specs.programs.own import MODULE
@@ -29,7 +29,7 @@ _NEAREST = "nearest"
 _OWN = "module"
 """What the user's module is called in a program, and its predictors' names begin with in identities."""
 Loaded = TypeVar("Loaded", bound=AskingProgram)
-Nearest = Callable[[Sequence[dspy.Example], int, str], DemonstrationFinder]
+Nearest = Callable[[Sequence[dspy.Example], int, str], Any]
 """Of demonstrations, how many are shown and an encoder: what chooses those of a question."""
 
 

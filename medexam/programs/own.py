@@ -24,7 +24,7 @@ from medexam.errors import ProgramFaultError, SpecError
 from medexam.plugins import load_object
 from medexam.programs.base import AskingProgram, own_way
 from medexam.programs.fields import Asked, Wanted, question_fields, wanted_fields
-from medexam.programs.guided import GuidedAdapter, asked_options
+from medexam.programs.guided import OPTIONS, GuidedAdapter
 from medexam.programs.kept import Calls, recorded_calls
 from medexam.programs.lm import EngineLM, OnlyModel, held_models
 from medexam.programs.module_faults import call_in_time, naming_faults
@@ -119,9 +119,9 @@ class OwnProgram(AskingProgram):
             hits = self._hits(question)
             inputs = question_fields(question, self._field_types, hits, fields)
             numbers = question.option_numbers if isinstance(question, Question) else ()
-            settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later))
+            settings = dspy.context(**self._settings(way.lm or dspy.settings.lm, way.seeds_later), **{OPTIONS: numbers})
             try:
-                with recorded_calls() as calls, asked_options(numbers), settings, naming_faults(self.module) as outputs:
+                with recorded_calls() as calls, settings, naming_faults(self.module) as outputs:
                     outputs.append(await self._call(inputs, calls))
             except _NoRetrieverError:
                 raise SpecError("the module looks up passages: set program.retriever") from None
@@ -175,6 +175,7 @@ class OwnProgram(AskingProgram):
             if "answer" not in output:
                 raise ProgramFaultError("KeyError", f"the module returned {', '.join(output.keys())} and no 'answer'")
             others = dict(output.items())
+            others.pop("generation", None)  # of a program that ships: the call that is stored
             answer, *reasons = (others.pop(name, None) for name in ("answer", "rationale", "reasoning"))
             rationale = reasons[0] or reasons[1]
         fields: dict[str, Any] = {

@@ -16,7 +16,7 @@ from medexam.predictions.calls import ModelCall
 from medexam.programs.kept import kept_calls
 from medexam.programs.lm import OTHER_MODELS, EngineLM, build_lm
 from medexam.programs.program_output import ProgramOutput
-from medexam.signatures.adapter import read_as
+from medexam.signatures.adapter import READING
 from medexam.specs import ModelSpec
 
 
@@ -68,8 +68,8 @@ async def look(
     lm = dspy.settings.lm
     replies = _StoredReplies(calls, getattr(lm, "live_engine", None))
     others = {name: answered_by(replies, other) for name, other in (dspy.settings.get(OTHER_MODELS) or {}).items()}
-    settings = {"lm": answered_by(replies, lm), **({OTHER_MODELS: others} if others else {})}
-    with dspy.context(disable_history=True, **settings), kept_calls() as keeper, read_as(reading):
+    settings = {"lm": answered_by(replies, lm), READING: reading, **({OTHER_MODELS: others} if others else {})}
+    with dspy.context(disable_history=True, **settings), kept_calls() as keeper:
         try:
             output = ProgramOutput.of(await program.acall(question=question))
         except ProgramFaultError as error:

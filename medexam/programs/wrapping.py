@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
@@ -102,23 +102,11 @@ class Reordered(WrappingProgram):
         return _count_votes(question, votes, outcomes).copy(orders=tuple(orders))
 
 
-class DemonstrationFinder(Protocol):
-    """Finds which of many solved questions to show before one, before anything is asked."""
-
-    k: int
-    """How many are shown."""
-    encoder: str
-    """What measures nearness."""
-
-    def find(self, question: Question) -> Sequence[dspy.Example]:
-        """Find the demonstrations to show, the nearest last, next to the question."""
-        ...
-
-
 class WithNearest(WrappingProgram):
     """A program that shows each question the solved ones nearest to it, among the demonstrations of its predictors."""
 
-    def __init__(self, program: ExamProgram, finder: DemonstrationFinder) -> None:
+    def __init__(self, program: ExamProgram, finder: Any) -> None:
+        """Make the program; `finder.find(question)` lists `k` demonstrations by `encoder`, the nearest last."""
         super().__init__(program)
         self.finder = finder
 
@@ -128,7 +116,7 @@ class WithNearest(WrappingProgram):
             return await self.program.answer(question)
 
 
-def find_nearest(program: dspy.Module) -> DemonstrationFinder | None:
+def find_nearest(program: dspy.Module) -> Any:
     """Find what chooses the demonstrations of a program, or of one in it; None if nothing does."""
     for part in (program, *(part for _, part in program.named_sub_modules())):
         if (finder := part.finder if isinstance(part, WithNearest) else vars(part).get("nearest")) is not None:

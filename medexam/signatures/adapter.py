@@ -6,9 +6,6 @@ and may leave it nothing but one of given strings, such as the question's own op
 that is not known here.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from string import Template
 from typing import Any
@@ -22,7 +19,6 @@ from medexam.model_calls import (
     Dialogue,
     Ending,
     Generation,
-    Reading,
     Sampling,
     join_thinking,
 )
@@ -149,17 +145,8 @@ def behind_passages(signature: Signature) -> Signature:
     return extended
 
 
-_READING: ContextVar[Reading] = ContextVar("reading", default="strict")
-
-
-@contextmanager
-def read_as(reading: Reading) -> Iterator[None]:
-    """Have the replies in the block read in this way."""
-    token = _READING.set(reading)
-    try:
-        yield
-    finally:
-        _READING.reset(token)
+READING = "medexam_reading"
+"""Setting of DSPy's context: how replies are read, a `Reading`; `strict` unless it is set."""
 
 
 class ExamAdapter(SingleCallAdapter):
@@ -211,8 +198,8 @@ class ExamAdapter(SingleCallAdapter):
     def read_outputs(self, signature: Signature, inputs: Fields, generation: Generation) -> Fields:
         """Read the answer, the citation and the rationale that a reply holds, the reply itself, and what was weighed.
 
-        A reply that was refused or filtered holds no answer. Within `read_as("lenient")`, where the strict reader reads
-        no answer, the lenient one's.
+        A reply that was refused or filtered holds no answer. Under the setting `READING` of `lenient`, where the
+        strict reader reads no answer, the lenient one's.
         """
         outputs, chooses, beginning = self._plan(signature, inputs)
         ending, cites = generation.ending, "citation" in outputs
@@ -232,7 +219,7 @@ class ExamAdapter(SingleCallAdapter):
             question, cut = _question(inputs), ending is Ending.CUT
             how = {"reasoned": "rationale" in outputs or "rationale" in inputs, "cut": cut}
             answer = parse_answer(answer_text, question.option_numbers, **how)
-            if answer is None and _READING.get() == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
+            if answer is None and dspy.settings.get(READING) == "lenient" and ending in (Ending.COMPLETE, Ending.CUT):
                 texts = {option.number: option.text for option in question.options}
                 # A careful marker takes no passage's number for an option's.
                 words = drop_citations(content) if inputs.get("passages") else content
