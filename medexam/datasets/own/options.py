@@ -239,9 +239,9 @@ def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     Letters without a sign are labels if all options have them in order.
     """
     matches = [_OWN_LABEL.match(text) for text in texts]
-    parts = [text.partition(" ") for text in texts]
-    bare = tuple(first for first, _, rest in parts if rest) if len(texts) >= _FEW and not any(matches) else ()
-    if len(bare) == len(texts) and is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
+    rests = {text.partition(" ")[2].strip() for text in texts}
+    bare = tuple(text.partition(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()
+    if len(rests - {""}) == len(texts) and is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
         return bare
     return tuple(plain(match[match.lastindex or 2]) if match else "" for match in matches)
 

@@ -397,8 +397,10 @@ def _count(draft: Proposal, rows: Sequence[Row], answer: str) -> None:
     by_gold = ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str))
     draft.notes += [f"{by_count} options", f"right: {by_gold}"]
     several = sum(bool(row.others) for row in rows)
+    whole = sum(1 < len(row.question.options) == len(row.others) + 1 for row in rows)
     facts = f"{several:,} of {len(rows):,} questions have several right answers"
-    if several >= _SLIPS * len(rows) > 0:
+    facts += f", and {whole:,} of these name all options" if whole else ""
+    if several >= _SLIPS * len(rows) > 0 == whole:
         draft.columns["several"] = "any"
         draft.notes.append(f"{facts}: one of them is enough, and `several: all` leaves these questions out")
     elif several:
