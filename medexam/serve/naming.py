@@ -25,7 +25,7 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
 
     Waits for a server as a run does. Raises `EngineError` if none answers, or if it serves several models.
     """
-    if not spec.is_named_by_server:
+    if spec.engine != "vllm" or spec.name is not None or spec.start:
         return spec
     return spec.model_copy(update={"name": background_loop().run(_ask_server(spec))[1]})
 

@@ -15,11 +15,19 @@ class Spec(FrozenModel):
 
     other_names: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What a file may call a field -> the field."""
+    short_form: ClassVar[str] = ""
+    """The field that a text in the place of the part means; empty: none."""
+
+    def __hash__(self) -> int:
+        """Return the hash of its JSON: a field may hold a list."""
+        return hash(self.model_dump_json())
 
     @model_validator(mode="wrap")
     @classmethod
     def _read_keys(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         """Take `years: 2016` for `years: [2016]`, where a field is a list and never one value alone."""
+        if isinstance(values, str) and cls.short_form:
+            values = {cls.short_form: values}
         if not isinstance(values, Mapping):
             return read(values)
         for other, name in cls.other_names.items():

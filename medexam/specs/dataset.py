@@ -48,6 +48,7 @@ _SPECIAL = (*sorted(_FIELDS_OF_KIND["choice"]), "as_published", "variants", "for
 class Alteration(Spec):
     """What alters every question, such as to test whether a model has memorised it."""
 
+    short_form = "how"
     how: str
     """The name that a package adds, or a function of one's own: it takes the rows with a right answer and their
     language, and returns a `medexam.datasets.Altered`."""
@@ -85,6 +86,7 @@ class ScoringSpec(Spec):
 class DatasetSpec(Spec):
     """A data set in one language and the part of it that is asked."""
 
+    short_form = "name"
     kind: OwnKind | Literal["examples"] | None = None
     """The form of questions of one's own, read from `path` or `hub`; None: the data set that `name` names. `examples`
     is what `medexam.Evaluate` stores, and is written by it alone."""
@@ -139,21 +141,14 @@ class DatasetSpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, tree: Any) -> Any:
-        """Take a name alone as a data set or an alteration; give questions of one's own a name."""
-        if isinstance(tree, str):
-            return {"name": tree}
-        if not isinstance(tree, Mapping):
-            return tree
-        tree = dict(tree)
-        if isinstance(tree.get("alter"), str):
-            tree["alter"] = {"how": tree["alter"]}
-        if tree.get("kind") is not None and tree.get("name") is None:
+    def _name_own(cls, tree: Any) -> Any:
+        """Give questions of one's own a name."""
+        if isinstance(tree, Mapping) and tree.get("kind") is not None and tree.get("name") is None:
             path, hub = tree.get("path"), tree.get("hub")
             key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)
             # A file's name up to its first dot, or the last part of a hub's id.
             own_name = Path(path).name.split(".")[0] if isinstance(path, str | Path) else Path(str(key or "")).name
-            tree["name"] = own_name or "questions"
+            return {**tree, "name": own_name or "questions"}
         return tree
 
     @field_validator("name")

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_live_name, load_object
 from medexam.specs.base import Spec
-from medexam.specs.names import ENGINES, part_name, short_name
+from medexam.specs.names import ENGINES, part_of, short_name
 from medexam.specs.validation import INSTEAD, looks_secret, walk
 from medexam.text import nearest
 
@@ -88,7 +88,7 @@ _PROFILES = resources.files("medexam") / "serve" / "profiles"
 class ModelSpec(Spec):
     """A model, the engine that runs it and its sampling."""
 
-    engine: str = "embedded"
+    engine: Annotated[str, part_of(ENGINES, EngineName)] = "embedded"
     """`embedded`: transformers in this process. `vllm`: vLLM's OpenAI-compatible servers. `litellm`: any hosted
     model that litellm knows. `scripted`: replies from a table, for dry runs. Or one that an installed package adds,
     or a class of one's own, `./file.py:Name` or `module:Name`."""
@@ -151,15 +151,6 @@ class ModelSpec(Spec):
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """vllm, litellm: further fields of each request, the server's or provider's own. No API key, and no field
     that the spec or a program sets."""
-
-    def __hash__(self) -> int:
-        """Return the hash of its JSON: `args` may hold lists."""
-        return hash(self.model_dump_json())
-
-    @field_validator("engine")
-    @classmethod
-    def _engine_is_known(cls, engine: str) -> str:
-        return part_name(engine, get_args(EngineName), ENGINES)
 
     @field_validator("thinking", mode="before")
     @classmethod
@@ -248,11 +239,6 @@ class ModelSpec(Spec):
         return value(*arguments) if callable(value) else value
 
     @property
-    def loads_weights(self) -> bool:
-        """Whether the process that asks holds the model itself."""
-        return self.engine == "embedded"
-
-    @property
     def is_billed(self) -> bool:
         """Whether a provider bills each token."""
         return (self.engine == "litellm" and not self.endpoints) or bool(self.ask_engine("is_billed", self))
@@ -261,11 +247,6 @@ class ModelSpec(Spec):
     def is_free(self) -> bool:
         """Whether nobody can bill a token: the model runs in this process, or in one that this command starts."""
         return self.engine in ("embedded", "scripted") or self.start or bool(self.ask_engine("is_free", self))
-
-    @property
-    def is_named_by_server(self) -> bool:
-        """Whether only a server that runs already knows the model's name."""
-        return self.engine == "vllm" and self.name is None and not self.start
 
     @property
     def label(self) -> str:

@@ -2,6 +2,9 @@
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import AfterValidator
 
 from medexam.plugins import added_names, is_own_name, ships
 from medexam.text import nearest
@@ -13,6 +16,11 @@ OWN_METRICS = "medexam.metrics"
 PROGRAMS = "medexam.programs"
 KIND_FILES = "medexam.kinds"
 """The entry point groups of short names, by what they name."""
+
+
+def part_of(group: str, shipped: Any = None) -> AfterValidator:
+    """Return what checks a field that names a part: one of the literal `shipped`, an added one, or code."""
+    return AfterValidator(lambda name: part_name(name, get_args(shipped), group))
 
 
 def part_name(name: str, shipped: Collection[str], group: str) -> str:

@@ -1,13 +1,13 @@
 """How a program is improved: the `optimizer` part of a spec, which `medexam optimize` reads."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from medexam.specs.base import Spec
 from medexam.specs.dataset import DatasetSpec, Split
 from medexam.specs.model import ModelSpec
-from medexam.specs.names import OWN_METRICS, class_name, part_name
+from medexam.specs.names import OWN_METRICS, class_name, part_of
 
 OptimizerKind = Literal["labeled", "knn", "bootstrap", "random_search", "mipro", "gepa", "copro"]
 Metric = Literal["accuracy", "exam_score", "log_probability"]
@@ -32,15 +32,15 @@ class PartSpec(Spec):
 
     def of(self, dataset: DatasetSpec) -> DatasetSpec:
         """Return the same part of a data set, read where that is."""
-        names = ("name", "language", "path", "images", "option_counts", "as_published")
-        names += ("kind", "hub", "columns", "answers", "skip_bad", "explained") if dataset.kind else ()
+        names = ["name", "language", "path", "images", "option_counts", "as_published"]
+        names += ["kind", "hub", "columns", "answers", "skip_bad", "explained"] if dataset.kind else []
         return DatasetSpec.model_validate({**{name: getattr(dataset, name) for name in names}, **self.model_dump()})
 
 
 class OptimizerSpec(Spec):
     """Which of DSPy's optimizers, on which exams, and how much it may ask."""
 
-    kind: str
+    kind: Annotated[str, AfterValidator(class_name), part_of(OPTIMIZERS, OptimizerKind)]
     """`labeled`: demonstrations drawn from the training questions. `knn`: those nearest to each question. `bootstrap`:
     replies of the model that led to the right answer. `random_search`: several bootstrapped sets, the best of which is
     kept. `mipro` chooses sets and instructions, `copro` and `gepa` instructions alone. Any other optimizer of DSPy's or
@@ -52,31 +52,12 @@ class OptimizerSpec(Spec):
     """Where demonstrations come from."""
     validation: PartSpec = PartSpec(split="dev")
     """The questions that candidates are chosen by."""
-    metric: str = "accuracy"
+    metric: Annotated[str, part_of(OWN_METRICS, Metric)] = "accuracy"
     """What candidates are chosen by: the share of right answers; the exam's score, in which three wrong answers
     cancel a right one; or the mean log-probability of the right option among the options, in nats, which differs
     even between programs with the same answers. The last needs `answer_format: guided`. `./file.py:name` is a
     function of one's own of question, gold and prediction, as in `metrics`; it may return a mapping with `score`
     and, for optimizers that reflect, `feedback`."""
-
-    @field_validator("kind")
-    @classmethod
-    def _names_optimizer(cls, kind: str) -> str:
-        return part_name(class_name(kind), get_args(OptimizerKind), OPTIMIZERS)
-
-    @field_validator("metric")
-    @classmethod
-    def _names_metric(cls, metric: str) -> str:
-        return part_name(metric, get_args(Metric), OWN_METRICS)
-
-    @model_validator(mode="after")
-    def _arguments_are_of_a_class(self) -> Self:
-        if self.args and not self.is_class:
-            raise ValueError(
-                f"args belong to a kind that is a class, such as dspy.SIMBA; {self.kind} has its own fields"
-            )
-        return self
-
     demos: Count = 3
     """Demonstrations that a prompt may show; the paper's 3."""
     candidates: Annotated[int, Field(ge=2)] = 8
@@ -98,25 +79,18 @@ class OptimizerSpec(Spec):
     max_minutes: Annotated[float, Field(gt=0)] | None = None
     """Minutes of asking, at most; None sets no limit."""
 
+    @model_validator(mode="after")
+    def _arguments_are_of_a_class(self) -> Self:
+        if self.args and not self.is_class:
+            raise ValueError(
+                f"args belong to a kind that is a class, such as dspy.SIMBA; {self.kind} has its own fields"
+            )
+        return self
+
     @property
     def is_class(self) -> bool:
         """Whether it is named by its class."""
         return ":" in self.kind
-
-    @property
-    def own_metric(self) -> str | None:
-        """The user's own function that candidates are chosen by; None for a metric that ships."""
-        return self.metric if ":" in self.metric else None
-
-    @property
-    def code(self) -> list[str]:
-        """The code of the user's own or of DSPy's that it names."""
-        return [name for name in (self.kind, self.metric) if ":" in name]
-
-    @property
-    def bootstraps(self) -> bool:
-        """Whether replies of the model are tried as demonstrations."""
-        return self.kind in ("bootstrap", "random_search", "mipro")
 
     @property
     def writes_instructions(self) -> bool:
@@ -127,13 +101,3 @@ class OptimizerSpec(Spec):
     def programs(self) -> int:
         """Programs that are tried in a round, the one as written included; of a class the fewest."""
         return 2 if self.is_class or self.kind in ("labeled", "knn", "bootstrap") else self.candidates
-
-    @property
-    def asked_rounds(self) -> int:
-        """How often each of them is asked anew."""
-        return self.rounds if self.kind == "copro" else 1
-
-    @property
-    def budget(self) -> tuple[int | None, int | None, float | None]:
-        """Calls, tokens and minutes at most."""
-        return self.max_calls, self.max_tokens, self.max_minutes

@@ -3,21 +3,19 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from medexam.specs.base import Spec
-from medexam.specs.names import RETRIEVERS, part_name, short_name
+from medexam.specs.names import RETRIEVERS, part_of, short_name
 
 RetrieverKind = Literal["medcpt", "dense", "bm25", "fusion"]
-
-_NOT_OF_OWN = ("index", "encoder", "revision", "language", "rerank")
-"""What a class of the user's own does not get."""
 
 
 class RetrieverSpec(Spec):
     """How passages are found; `kind` alone swaps the method."""
 
-    kind: str = "medcpt"
+    short_form = "kind"
+    kind: Annotated[str, part_of(RETRIEVERS, RetrieverKind)] = "medcpt"
     """`medcpt`: the two MedCPT encoders (the paper's); `dense`: any sentence encoder; `bm25`: words; `fusion`:
     `bm25` and `dense` by reciprocal rank. Or a class of one's own, `./file.py:Name` or `module:Name`, or the
     name of one that an installed package adds."""
@@ -46,35 +44,16 @@ class RetrieverSpec(Spec):
     fusion_constant: Annotated[int, Field(ge=1)] = 100
     """The constant of reciprocal-rank fusion (MedRAG's 100)."""
 
-    def __hash__(self) -> int:
-        """Return the hash of its JSON: `args` may hold lists."""
-        return hash(self.model_dump_json())
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_alone(cls, tree: Any) -> Any:
-        """Take `retriever: bm25` for `retriever: {kind: bm25}`."""
-        return {"kind": tree} if isinstance(tree, str) else tree
-
-    @field_validator("kind")
-    @classmethod
-    def _kind_is_known(cls, kind: str) -> str:
-        return part_name(kind, get_args(RetrieverKind), RETRIEVERS)
-
     @model_validator(mode="after")
-    def _own_has_its_settings(self) -> Self:
+    def _settings_fit(self) -> Self:
         if not self.is_own and self.args:
             raise ValueError(f"args belongs to a class of your own, not to {self.kind}: leave it out")
-        defaults = {name: type(self).model_fields[name].default for name in _NOT_OF_OWN}
-        if self.is_own and (others := sorted(name for name in defaults if getattr(self, name) != defaults[name])):
+        of_shipped = {"index", "encoder", "revision", "language", "rerank"}
+        if self.is_own and (others := self.model_dump(include=of_shipped, exclude_defaults=True)):
             raise ValueError(
-                f"{', '.join(others)}: your own retriever, or one of a package, takes only args and corpus: leave it "
-                "out, or set it in args"
+                f"{', '.join(sorted(others))}: your own retriever, or one of a package, takes only args and corpus: "
+                "leave it out, or set it in args"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _chunks_advance(self) -> Self:
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise ValueError(
                 f"chunk_overlap is {self.chunk_overlap} and chunk_tokens {self.chunk_tokens}: give chunk_tokens, and a "

@@ -215,7 +215,7 @@ def _executor(workers: int | None, ray: str | None, cells: list[PlannedCell]) ->
         from medexam.experiments.run.ray import RayExecutor, open_cluster
 
         write_notice(f"Preparing {f'the Ray cluster at {ray}' if ray else 'a Ray cluster on this machine'} ...")
-        loads_weights = any(planned.cell.model.loads_weights for planned in cells)
+        loads_weights = any(planned.cell.model.engine == "embedded" for planned in cells)
         with open_cluster(ray or None) as cluster:
             yield RayExecutor(cluster, workers, loads_weights=loads_weights)
 

@@ -70,7 +70,7 @@ class Bars(Progress):
     def engine_starts(self, model: ModelSpec) -> None:
         """Say that a model is being loaded or a server probed."""
         place = f" at {', '.join(model.endpoints)}" if model.endpoints else ""
-        has_name = model.loads_weights or model.name or model.profile
+        has_name = model.engine == "embedded" or model.name or model.profile
         engine_label = f"{model.label} ({model.engine})" if has_name else f"engine {short_name(model.engine)}"
         self.say(f"Preparing {engine_label}{place} ...")
 

@@ -179,7 +179,7 @@ def _check_fit(cell: CellSpec, optimizer: OptimizerSpec) -> None:
         raise SpecError("program.images: an optimizer's demonstrations have no pictures: set it to hidden")
     options = {"kind": cell.program.asking.optimizers, "metric": cell.program.asking.optimized_for}
     for name, value in {"kind": optimizer.kind, "metric": optimizer.metric}.items():
-        if value not in options[name] and value not in optimizer.code:
+        if value not in options[name] and ":" not in value:
             choices = ", ".join(options[name])
             raise SpecError(f"optimizer.{name} {value} is not for {cell.program.label}: choose {choices}")
     if optimizer.metric == "log_probability" and not cell.program.asking.engine_needs.guided:
@@ -223,7 +223,7 @@ def _identity(optimizer: OptimizerSpec, writer: ModelSpec | None, *, only_look: 
     """Return what the trials depend on; models and encoders by what they are. The questions stand beside it."""
     identity = optimizer.model_dump(mode="json", exclude=_BUDGET | _BY_CONTENT)
     for field, group in {"kind": OPTIMIZERS, "metric": OWN_METRICS}.items():
-        if identity[field] in optimizer.code:
+        if ":" in identity[field]:
             identity[field] = hash_source(identity[field], group)
     if optimizer.kind == "knn":
         identity["nearest"] = nearest_identity(optimizer.demos, optimizer.encoder)
@@ -245,11 +245,12 @@ def _count_calls(
     Raises `SpecError` if the budget does not allow two programs.
     """
     trial, once = sum(map(program.calls_for, validation)), max(map(program.calls_for, train))
-    predictors, rounds = len(program.predictors()), optimizer.asked_rounds
+    predictors, rounds = len(program.predictors()), optimizer.rounds if optimizer.kind == "copro" else 1
     if optimizer.kind == "copro" and predictors > 1:
         # Each round tries all instructions of the rounds before again, for one predictor after the other.
         rounds = predictors * rounds * (rounds + 1) // 2
-    attempt = min(optimizer.attempts, len(train)) * once if optimizer.bootstraps else 0
+    tries = optimizer.kind in ("bootstrap", "random_search", "mipro")  # replies of the model as demonstrations
+    attempt = min(optimizer.attempts, len(train)) * once if tries else 0
     most = {count: count * rounds * trial + (count - 1) * attempt for count in range(2, optimizer.programs + 1)}
     if optimizer.max_calls is not None and most[2] > optimizer.max_calls:
         raise SpecError(

@@ -17,7 +17,7 @@ class TrialProgress(Bars):
     def begin(self, optimization: Optimization, meter: Meter) -> None:
         """Open the bar."""
         spec = optimization.optimizer
-        total = spec.asked_rounds * optimization.candidates * optimization.validation
+        total = (spec.rounds if spec.kind == "copro" else 1) * optimization.candidates * optimization.validation
         task = self.add_task(f"{spec.kind} {optimization.cell.program.label}", total=total, note="")
         self._begun = optimization, meter, task
 

@@ -59,7 +59,7 @@ class Trials:
         self._planned = replace(plan.validation, answerer=answerer)
         self._meter = meter
         self._progress = progress
-        self._own = load_metric(optimization.optimizer.metric) if optimization.optimizer.own_metric else None
+        self._own = load_metric(optimization.optimizer.metric) if ":" in optimization.optimizer.metric else None
         self._lock = threading.Lock()
         self._answers: defaultdict[str, dict[str, tuple[Prediction, float]]] = defaultdict(dict)
         """Digest of a program -> key of a validation question -> its answer and score."""

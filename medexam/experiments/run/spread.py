@@ -42,7 +42,7 @@ def check_spreadable(cells: Sequence[PlannedCell]) -> None:
     for planned in cells:
         reason = "program.reader reads passages in one process" if planned.cell.program.asking.local_reader else ""
         for model in planned.models:
-            if model.ask_engine("works_in_folder") or model.loads_weights:
+            if model.ask_engine("works_in_folder") or model.engine == "embedded":
                 reason = f"engine {model.engine} works in one process"
             elif model.start:
                 reason = "model.start starts a server for one process; several need one of `medexam serve`"
