@@ -23,11 +23,6 @@ EngineName = Literal["embedded", "vllm", "litellm", "scripted"]
 REGISTRY = "registry:"
 """Opens an endpoint that is a registry file."""
 ADDRESSES = ("http://", "https://")
-FORMS = (
-    "PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "
-    "hf:ORGANISATION/NAME, a profile of `medexam serve --list`, or an engine"
-)
-"""Every way to write a model in one text."""
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -35,23 +30,22 @@ SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "see
 """The fields that say how a model is sampled; the others say which one it is and how it is reached."""
 REQUEST_SETTINGS = ("min_p", "reasoning_effort", "thinking", "extra_body")
 """Fields that not every engine can pass on; one that cannot refuses them by name."""
-_LOCAL_TOO = ("vllm", "litellm", "embedded", "added")
+_HTTP = ("vllm", "litellm", "added")
 _TAKEN_BY = {
+    "args": ("own",),
     "start": ("vllm",),
     "ca_bundle": ("vllm",),
     "profile": ("vllm", "added"),
-    "args": ("own",),
-    **dict.fromkeys(("endpoints", "extra_body"), ("vllm", "litellm", "added")),
-    **dict.fromkeys(("min_p", "reasoning_effort", "thinking"), _LOCAL_TOO),
+    "endpoints": _HTTP,
+    "extra_body": _HTTP,
+    **dict.fromkeys(("min_p", "reasoning_effort", "thinking"), ("embedded", *_HTTP)),
 }
 """Field -> the engines that take it: `own` is one of the user's own, `added` one that a package adds."""
-_CALLED = {"own": "an engine of your own"}
-_ELSEWHERE = {
-    **{name: name for name in SAMPLING if name != "min_p"},
+_ELSEWHERE = {name: name for name in SAMPLING} | {
     "max_completion_tokens": "max_tokens",
     "model": "name",
-    "min_p": "min_p",
-    **dict.fromkeys(("thinking_token_budget", "enable_thinking"), "thinking"),
+    "thinking_token_budget": "thinking",
+    "enable_thinking": "thinking",
 }
 """Field of a request -> the key of `model` that sets it."""
 _OURS = {
@@ -63,24 +57,13 @@ _OURS = {
 }
 """Fields of a request that programs and engines set, and those that decide where it goes."""
 _SECRET_NAME = re.compile(
-    r"(^|[_-])(api[_-]?key|key|secret|password|passwd|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$",
-    re.IGNORECASE,
+    r"(?i)(^|[_-])(api-?key|key|secret|passw(or)?d|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$"
 )
 """Names that look like keys; three that end in `token` are of a tokenizer."""
 _OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """A class of one's own, in a file or a module."""
 _PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
-_USUAL = {
-    "openai": ("gpt", "o1", "o3", "o4", "chatgpt"),
-    "anthropic": ("claude",),
-    "gemini": ("gemini",),
-    "mistral": ("mistral",),
-    "deepseek": ("deepseek",),
-    "xai": ("grok",),
-    "cohere_chat": ("command",),
-    "perplexity": ("sonar",),
-    "zai": ("glm",),
-}
+_USUAL = {"openai": ("gpt", "chatgpt", "o1", "o3", "o4"), "anthropic": "claude", "gemini": "gemini", "xai": "grok"}
 """Provider -> how the names of its models begin."""
 _PROFILES = resources.files("medexam") / "serve" / "profiles"
 
@@ -133,7 +116,7 @@ class ModelSpec(Spec):
     """Draw from this many of the likeliest tokens; None draws from all."""
     min_p: Annotated[float, Field(gt=0, le=1)] | None = None
     """Draw from the tokens that are at least this share as likely as the likeliest; None draws from all."""
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Texts at which a reply ends, in its thinking too; they are no part of it."""
     max_tokens: Annotated[int, Field(ge=0)] | None = None
     """Tokens a reply may have, its thinking included; None leaves it to the program, which knows how long its
@@ -166,15 +149,14 @@ class ModelSpec(Spec):
 
     def _faults(self) -> Iterator[tuple[object, str]]:
         """Yield whether a setting is wrong, and what to do about it."""
-        engine, endpoints, thinking = self.engine, self.endpoints, self.thinking
+        engine, endpoints, thinking, variable = self.engine, self.endpoints, self.thinking, self.api_key_env
         kind = engine if engine in get_args(EngineName) else "own" if self.is_own else "added"
         for name, engines in _TAKEN_BY.items():
-            names = [
-                "an engine of your own" if one == "own" else f"engine {one!r}" for one in engines if one != "added"
-            ]
+            names = "an engine of your own" if "own" in engines else f"engine {' or '.join(map(repr, engines))}"
+            names = names.replace(" or 'added'", "")
             advice = "hand it to your engine in args" if self.is_own else "leave it out"
             is_set = getattr(self, name) not in (None, False, (), {})
-            yield kind not in engines and is_set, f"{name} belongs to {' or '.join(names)}, not to {engine!r}: {advice}"
+            yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: {advice}"
         yield self.start and not self.profile, "start needs a profile, such as profile: smollm2-cpu"
         yield self.start and endpoints, "start starts its own server and takes no endpoints"
         yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
@@ -185,18 +167,16 @@ class ModelSpec(Spec):
         yield registries and len(endpoints) > 1, advice
         with_key = any(mark in endpoint for endpoint in endpoints for mark in "@?#" if endpoint not in registries)
         yield with_key, f"endpoints are addresses without user, password or query: {INSTEAD}"
-        variable = self.api_key_env
         is_name = variable is None or (re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) and not looks_secret(variable))
-        advice = "api_key_env is not the name of an environment variable: write the name there, never the key"
-        yield not is_name, advice
+        yield not is_name, "api_key_env is not the name of an environment variable: write the name there, never the key"
         yield variable and self.api_key_file, "api_key_env or api_key_file, not both"
-        is_live, lm = is_live_name(engine), "only a dspy.LM of a script leaves this to the provider: set"
-        yield not is_live and self.max_tokens == 0, f"{lm} max_tokens, of at least 1"
-        yield not is_live and self.temperature is None, f"{lm} temperature, such as 0"
+        if not is_live_name(engine):
+            advice = "only a dspy.LM of a script leaves this to the provider: set"
+            yield self.max_tokens == 0, f"{advice} max_tokens, of at least 1"
+            yield self.temperature is None, f"{advice} temperature, such as 0"
         draws = (self.top_p, self.top_k, self.min_p) != (None, None, None)
         advice = "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
         yield not self.temperature and draws, advice
-        yield not all(self.stop), "a text at which replies end must not be empty"
         if engine == "embedded":
             advice = "limits no thinking within a reply: set thinking to on or off, and max_tokens"
             yield isinstance(thinking, int), f"engine 'embedded' {advice}"
@@ -211,8 +191,8 @@ class ModelSpec(Spec):
         template = self.extra_body.get("chat_template_kwargs")
         for name in (*self.extra_body, *(template if isinstance(template, Mapping) else ())):
             yield name in _ELSEWHERE, f"extra_body.{name}: set model.{_ELSEWHERE.get(name)} instead"
-        for name in self.extra_body:
-            yield name in _OURS, f"extra_body.{name} is set by programs and engines: leave it out"
+        for name in _OURS & self.extra_body.keys():
+            yield True, f"extra_body.{name} is set by programs and engines: leave it out"
 
     @property
     def registry(self) -> Path | None:
@@ -251,17 +231,15 @@ class ModelSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables: the model's own, without its folder or organisation."""
-        if self.engine == "scripted":
-            return "scripted"
-        if self.path is not None:
+        if self.path is not None and self.engine != "scripted":
             return self.path.name
-        if self.name is not None:
+        if self.name is not None and self.engine != "scripted":
             return self.name.rsplit("/", 1)[-1]
         if self.profile is not None:
             return Path(self.profile).name.removesuffix(".yaml").removesuffix(".yml")
-        if self.is_own:
-            return short_name(self.engine)
-        return "SmolLM2-135M-Instruct" if self.engine == "embedded" else "served"
+        return {"embedded": "SmolLM2-135M-Instruct", "scripted": "scripted"}.get(
+            self.engine, short_name(self.engine) if self.is_own else "served"
+        )
 
 
 def read_model(text: str) -> dict[str, Any]:
@@ -287,10 +265,10 @@ def read_model(text: str) -> dict[str, Any]:
             raise SpecError(f"model {text}: write the folder as ./{text}")
         return {"engine": "litellm", "name": text}
     provider = next((owner for owner, begins in _USUAL.items() if text.lower().startswith(begins)), None)
-    near = (
-        (provider and f"{provider}/{text}")
-        or (is_address and f"{scheme}://{place.lstrip('/')}")
-        or (Path(text).exists() and f"./{text}")
-        or nearest(text, [*engines, *profiles])
+    near = f"{provider}/{text}" if provider else nearest(text, [*engines, *profiles])
+    near = f"{scheme}://{place.lstrip('/')}" if is_address else f"./{text}" if Path(text).exists() else near
+    raise SpecError(
+        f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"
+        "give PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "
+        "hf:ORGANISATION/NAME, a profile of `medexam serve --list`, or an engine"
     )
-    raise SpecError(f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}give {FORMS}")
