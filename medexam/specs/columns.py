@@ -133,11 +133,10 @@ class KeySpec(Spec):
     @classmethod
     def _list_is_given(cls, tree: Any) -> Any:
         """Take `answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
-        if isinstance(tree, (str, list, tuple)):
-            tree = {"given": tree}
-        if isinstance(tree, Mapping) and isinstance(tree.get("given"), (str, list, tuple)):
-            tree = {**tree, "given": [str(answer) for answer in tree["given"] if str(answer).strip(" ,;")]}
-        return tree
+        tree = {"given": tree} if isinstance(tree, (str, list, tuple)) else tree
+        if not isinstance(tree, Mapping) or not isinstance(given := tree.get("given"), (str, list, tuple)):
+            return tree
+        return {**tree, "given": [str(answer) for answer in given if str(answer).strip(" ,;")]}
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:

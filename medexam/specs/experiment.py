@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any, Self, get_args
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.dataset import DatasetSpec, OwnKind
 from medexam.specs.model import ModelSpec
-from medexam.specs.names import OWN_METRICS, part_name, short_name
+from medexam.specs.names import OWN_METRICS, part_of, short_name
 from medexam.specs.optimizer import OptimizerSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
@@ -37,23 +37,17 @@ class CellSpec(Spec):
     models: dict[ModelName, ModelSpec] = Field(default_factory=dict)
     """Further models by name, which steps of a program ask by `model`."""
     program: AnyProgram = ALL_KINDS["zero_shot"](kind="zero_shot")
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[Annotated[str, part_of(OWN_METRICS)], ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
     trace_questions: Annotated[int, Field(ge=0, le=100)] = 20
     """How many questions at most get a trace in MLflow, always the same ones; no answer depends on it."""
 
-    @field_validator("metrics")
-    @classmethod
-    def _name_code(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
-        full_names = tuple(part_name(name, (), OWN_METRICS) for name in metrics)
-        short_names = [short_name(name) for name in full_names]
-        if duplicate := next((name for name in short_names if short_names.count(name) > 1), None):
-            raise ValueError(f"two metrics are called {duplicate}: rename one function")
-        return full_names
-
     @model_validator(mode="after")
-    def _models_are_named(self) -> Self:
+    def _parts_are_named(self) -> Self:
+        names = [short_name(name) for name in self.metrics]
+        if duplicate := next((name for name in names if names.count(name) > 1), None):
+            raise PlacedError("metrics", f"two metrics are called {duplicate}: rename one function")
         if unknown := [name for name in self.program.asking.models if name not in self.models]:
             raise PlacedError(
                 "program",

@@ -29,8 +29,6 @@ Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means, of a model if it is an engine."""
-_NAMED_BY = {"program": ("kind",), "dataset": ("kind", "name"), "model": ("engine",), "optimizer": ("kind",)}
-"""Part of a spec -> the fields that say which one it is."""
 MOST_CELLS = 10_000
 """More are a mistake: each is a run."""
 CELLS = "cells"
@@ -134,8 +132,16 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
             yield path, filled if isinstance(value, list) else filled[0]
             return
     value = value.model_dump(mode="json") if (is_whole := isinstance(value, Spec)) else _spell_out(path, value)
-    if isinstance(value, Mapping) and isinstance(part, Mapping) and path in _NAMED_BY and not is_whole:
-        names, own = ({name: one[name] for name in _NAMED_BY[path] if one.get(name)} for one in (value, part))
+    if (
+        isinstance(value, Mapping)
+        and isinstance(part, Mapping)
+        and path in (*SHORT_FORMS, "optimizer")
+        and not is_whole
+    ):
+        names, own = (
+            {name: one[name] for name in {"kind", SHORT_FORMS.get(path, "kind")} if one.get(name)}
+            for one in (value, part)
+        )
         if not names or (path not in varied and (names.items() <= own.items() or not own)):
             yield from ((f"{path}.{name}", setting) for name, setting in value.items())
             return

@@ -63,7 +63,12 @@ _SECRET_NAME = re.compile(
 _OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """A class of one's own, in a file or a module."""
 _PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
-_USUAL = {"openai": ("gpt", "chatgpt", "o1", "o3", "o4"), "anthropic": "claude", "gemini": "gemini", "xai": "grok"}
+_USUAL: Mapping[str, str | tuple[str, ...]] = {
+    "openai": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "anthropic": "claude",
+    "gemini": "gemini",
+    "xai": "grok",
+}
 """Provider -> how the names of its models begin."""
 _PROFILES = resources.files("medexam") / "serve" / "profiles"
 
