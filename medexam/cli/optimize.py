@@ -59,7 +59,8 @@ def optimize(
     with TrialProgress() as progress:
         optimization = carry_out(planned, progress)
     folder = optimization.folder.path
-    if optimization.ending == "complete" and planned.optimization.optimizer.budget != optimization.optimizer.budget:
+    optimizers = (planned.optimization.optimizer, optimization.optimizer)
+    if optimization.ending == "complete" and len({(o.max_calls, o.max_tokens, o.max_minutes) for o in optimizers}) > 1:
         print_notice(
             f"{folder.name} is complete: all {optimization.candidates} programs that it asks for were tried, so "
             "another budget changes nothing; other optimizer.candidates, kind or seed make another one"
