@@ -157,7 +157,7 @@ def check_ready(cells: Sequence[PlannedCell]) -> None:
             )
         retriever = planned.retrieval and planned.retrieval.settings.retriever
         extras = {
-            "local": planned.asks_model and any(model.loads_weights for model in planned.models),
+            "local": planned.asks_model and any(model.engine == "embedded" for model in planned.models),
             "bm25": retriever and retriever.uses_words,
             "retrieval": nearest_of(planned.program) or (retriever and (retriever.uses_vectors or retriever.rerank)),
         }
