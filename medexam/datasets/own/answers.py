@@ -157,9 +157,7 @@ def _read_texts(value: Any, options: ReadOptions, _way: str) -> list[int | None]
 
 
 def _by_text(value: Any, options: ReadOptions) -> int | None:
-    """Find the only option of the same words, in any case, perhaps without a full stop; or behind its letter or
-    number.
-    """
+    """Find the only option of the same words, perhaps without a full stop, or behind its letter or number."""
     wording = " ".join(str(value).split())
     texts = [" ".join(text.split()) for text in options.texts]
     for plain in (str, str.casefold, lambda text: text.casefold().rstrip(". ")):

@@ -1,6 +1,4 @@
-"""Which column of a table a field is read from, and the rows that are asked: joined with a key, and arranged as a spec
-says.
-"""
+"""Which column of a table a field is read from, and which rows are asked: joined with a key, without those left out."""
 
 import hashlib
 import math
@@ -40,7 +38,8 @@ class Columns:
 
     def __init__(self, spec: ColumnsSpec, table: SourceTable, needed: Sequence[str]) -> None:
         """Raise `DatasetError` if the table lacks a column that the spec names, or one for a `needed` field."""
-        self._columns: dict[str, str | tuple[str, ...]] = {}
+        self.by_field: dict[str, str | tuple[str, ...]] = {}
+        """Field -> its column or columns; fields that are read from none are not in it."""
         self._exams: dict[tuple[object, ...], Exam] = {}
         self._times: Counter[str] = Counter()
         for field, standard in STANDARD.items():
@@ -50,27 +49,23 @@ class Columns:
             if field == "answer" and KEYED in table.columns:
                 column = KEYED
             if column:
-                self._columns[field] = column
+                self.by_field[field] = column
             elif field in needed:
                 raise DatasetError(
                     f"{table.source}: has no column {' or '.join(standard)}: its columns are "
                     f"{', '.join(table.columns):.400}; say which with columns: {{{field}: ...}}, or see `medexam init`"
                 )
 
-    def of(self, field: str) -> str | tuple[str, ...] | None:
-        """Return the column of a field, or the columns; None if there is none."""
-        return self._columns.get(field)
-
     def shown(self, field: str) -> str:
         """Return the column of a field as messages call it."""
-        return ", ".join(columns_in(self._columns.get(field, field)))
+        return ", ".join(columns_in(self.by_field.get(field, field)))
 
     def value(self, record: Cells, field: str) -> Any:
         """Return the value of a field; a list if it has several columns, None if it has none or the cell is empty."""
-        column = self._columns.get(field)
-        if column is None:
-            return None
-        return value_of(record, column) if isinstance(column, str) else [value_of(record, name) for name in column]
+        column = self.by_field.get(field)
+        if column is None or isinstance(column, str):
+            return None if column is None else value_of(record, column)
+        return [value_of(record, name) for name in column]
 
     def text(self, record: Cells, field: str) -> str | None:
         """Return a field as text, lists as paragraphs; None if it is empty."""
@@ -85,15 +80,9 @@ class Columns:
             raise CellError(self.shown(field), "is empty")
         return text
 
-    def group(self, record: Cells) -> str:
-        """Return what the scores of a row are grouped by."""
-        return self.text(record, "subject") or "all"
-
     def exam(self, record: Cells) -> Exam:
-        """Return the exam of a row, or the group that stands for one; raise `CellError` for a year or split that is
-        none.
-        """
-        subject, year = self.group(record), self.value(record, "year")
+        """Return a row's exam, or the group that stands for one; raise `CellError` for a year or split that is none."""
+        subject, year = self.text(record, "subject") or "all", self.value(record, "year")
         number = parse_whole_number(year)
         if year is not None and number is None:
             raise CellError(self.shown("year"), f"is {year!r:.60}, not a year")
@@ -116,7 +105,7 @@ class Columns:
 
         Raises `CellError` for an id that is empty, or stands in a row before.
         """
-        has_id = "id" in self._columns
+        has_id = "id" in self.by_field
         key = self.needed_text(record, "id") if has_id else hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
         self._times[key] += 1
         if self._times[key] > 1 and has_id:
@@ -173,11 +162,7 @@ def check_columns(columns: Iterable[str], table: SourceTable, field: str = "..."
 
 
 def read_questions(spec: DatasetSpec) -> SourceTable:
-    """Read the table of a spec with the answers of its key: without the rows that are left out, empty cells filled
-    that mean the one above.
-
-    Raises `DatasetError` if a file cannot be read or does not fit.
-    """
+    """Read the table of a spec, joined with its key and arranged; raise `DatasetError` if a file does not fit."""
     table, columns = read_own_table(spec), spec.columns
     table = table if spec.answers is None else add_key(table, spec.answers)
     leave_out, as_above, ignored = columns.leave_out or {}, columns.as_above or (), columns.ignored

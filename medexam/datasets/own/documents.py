@@ -61,11 +61,7 @@ def rows_of_document(node: Any, own_key: str = "id") -> list[Cells]:
 
 
 def split_case(cells: Any) -> list[Cells]:
-    """Split a row into the questions that it holds, each with what they share; the row alone if it is a question
-    itself, or what is wrong if it is no object.
-
-    A field that a question has as well, and the `id` of a case, begin with `case_`.
-    """
+    """Split a row into its questions with what they share; it begins with `case_` where a question has the field."""
     if not isinstance(cells, Mapping):
         return [cells if isinstance(cells, str) else f"is {cells!r:.60}, not an object with one field for each column"]
     nested = [name for name, value in cells.items() if isinstance(value, (list, dict)) and _asks({"": {name: value}})]
@@ -96,7 +92,13 @@ def _find_records(node: Mapping[str, Mapping[str, Any]], own_key: str) -> list[C
     """Find the rows of an object of records by their ids. An object of columns by the ids of their values is turned."""
     inner = list(dict.fromkeys(chain.from_iterable(node.values())))
     rows: Mapping[str, Mapping[str, Any]] = node
-    if _holds_columns(list(node), inner):
+    outer_counts, inner_counts = (
+        len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0]))
+        for keys in ([*node], inner)
+    )
+    asks = pattern("asking").search
+    if not outer_counts and (inner_counts or (any(map(asks, node)) and not any(map(asks, inner)))):
+        # A column for each key, as pandas writes a frame.
         rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
     is_counted = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
     names = () if is_counted else (own_key, "entry")
@@ -107,14 +109,6 @@ def _under(key: str, row: Cells, names: Sequence[str]) -> Any:
     """Add a key to a row, under the first of the names that the row has not."""
     name = next((name for name in names if name not in row), None)
     return row if isinstance(row, str) or name is None else {name: key, **row}
-
-
-def _holds_columns(outer: Sequence[str], inner: Sequence[str]) -> bool:
-    """Return whether an object of objects has a column for each key, as pandas writes a frame, and no record."""
-    for keys, columns in ((outer, False), (inner, True)):
-        if len({re.sub(r"\d+", "#", key) for key in keys}) == 1 and any(map(str.isdigit, keys[0])):
-            return columns
-    return not any(map(pattern("asking").search, inner)) and any(map(pattern("asking").search, outer))
 
 
 def _is_collection(value: object) -> bool:

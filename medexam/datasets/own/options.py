@@ -215,10 +215,7 @@ def _option_text(value: Any, column: str) -> str:
 
 
 def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec) -> list[ReadOptions | CellError]:
-    """Strip the options of all rows of the sign at right ones and of labels that run through the rows.
-
-    Raises `OpenFieldError` if labels run through some of the rows, and the others have none.
-    """
+    """Strip signs at right options, and labels that run through the rows; raise `OpenFieldError` if some have none."""
     settled = try_each(lambda row: _without_sign(row, spec.right_mark), options)
     labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
     runs = [each for each in labels if is_run(each)]
@@ -234,10 +231,7 @@ def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec
 
 
 def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
-    """Find the letter or number at the beginning of each option; an empty text for none.
-
-    Letters without a sign are labels if all options have them in order.
-    """
+    """Find the letter or number before each option, without a sign if all have one in order; an empty text for none."""
     matches = [_OWN_LABEL.match(text) for text in texts]
     rests = {text.partition(" ")[2].strip() for text in texts}
     bare = tuple(text.partition(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()

@@ -176,9 +176,7 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
 
 
 def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Find where the options may stand, the likeliest first, and whether a name or form says so; else an answer has to
-    fit.
-    """
+    """Find where the options may stand, the likeliest first, and whether a name says so; else an answer has to fit."""
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
     named = find_named("options", columns)
     single: dict[str, Mapping[str, Any]] = {name: {} for name in columns if _share_read(draft, "", name) >= _MOST}

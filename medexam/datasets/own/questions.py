@@ -21,9 +21,7 @@ NO_PICTURE = ("false", "no", "0", "0.0", "none", "nan", "n/a", "-")
 
 
 def read_choice_questions(spec: DatasetSpec) -> Reading:
-    """Read the questions of a spec; rows that are none are faults. Raise `DatasetError` if the table as a whole is
-    none.
-    """
+    """Read the questions of a spec; rows that are none are faults, a table that is none is a `DatasetError`."""
     table = read_questions(spec)
     try:
         return parse_choice(table, spec)[0]
@@ -35,17 +33,14 @@ def read_choice_questions(spec: DatasetSpec) -> Reading:
 
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
-    """Parse the questions of a table as `spec` says, and name the way in which their answers were read.
-
-    Raises `DatasetError` if a column is missing or ambiguous.
-    """
+    """Parse the questions of a table, and name the way of their answers; raise `DatasetError` for unclear columns."""
     by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
     columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
 
     def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
             raise CellError("", row.record)
-        return read_options(columns.needed_text(row.record, "stem"), columns.of("options"), row, spec.columns)
+        return read_options(columns.needed_text(row.record, "stem"), columns.by_field.get("options"), row, spec.columns)
 
     def answer(options: ReadOptions) -> ReadOptions:
         value = [*(options.right or ())] if by_sign else columns.value(options.row.record, "answer")
@@ -108,10 +103,7 @@ def read_word_questions(spec: DatasetSpec) -> TaskReading:
 
 
 def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, ...], tuple[RowFault, ...]]:
-    """Parse the questions of a table that are answered in words, and what is wrong with the other rows.
-
-    Raises `DatasetError` if a column is missing.
-    """
+    """Parse questions answered in words, and what is wrong with other rows; raise `DatasetError` without a column."""
     placed = spec.kind == "spans"
     columns = Columns(spec.columns, table, ("stem", "answer", "context") if placed else ("stem", "answer"))
 
@@ -123,7 +115,7 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
         answers = tuple(_answers(columns, row.record, context, placed=placed))
         if not answers:
             raise CellError(columns.shown("answer"), "is empty")
-        group, key = columns.group(row.record), columns.key(row.record, [context, stem])
+        group, key = columns.text(row.record, "subject") or "all", columns.key(row.record, [context, stem])
         task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
         return TaskRow(task, TaskGold(answers=answers), columns.split(row.record))
 
@@ -131,9 +123,7 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
 
 
 def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:
-    """Yield the texts of the right answers; those that are `placed` have to stand in the context, where the row
-    says.
-    """
+    """Yield the right answers; those that are `placed` have to stand in the context, where the row says."""
     value: Any = unpack(columns.value(record, "answer"))
     starts: Any = columns.value(record, "start")
     if isinstance(value, Mapping):

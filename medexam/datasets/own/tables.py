@@ -138,9 +138,7 @@ def value_of(record: Cells, column: str) -> Any:
 
 
 def read_own_table(spec: DatasetSpec) -> SourceTable:
-    """Read the table that a spec of one's own questions names; raise `DatasetError` if it cannot be read or is
-    empty.
-    """
+    """Read the table that a spec names; raise `DatasetError` if it cannot be read or is empty."""
     if spec.path is not None:
         return read_file(spec.path)
     assert spec.hub is not None  # noqa: S101 - the spec's own validator requires one of both
@@ -246,9 +244,7 @@ def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list
 
 
 def _find_delimiter(sample: str) -> str:
-    """Find the delimiter that cuts the first row into names, and most rows below into as many cells; of several, the
-    one that cuts into the most. A first line `sep=;` says it.
-    """
+    """Find the delimiter that cuts into names and as many cells below, the most of all; a line `sep=;` says it."""
     if sample[:4].lower() == "sep=" and sample[4:5] in _DELIMITERS:
         return sample[4:5]
 
@@ -294,9 +290,7 @@ def _make_grid(form: str, lines: Iterator[tuple[int, Sequence[Any]]]) -> RawTabl
 
 
 def name_rows(lines: Iterable[tuple[int, Sequence[Any]]], columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
-    """Yield each row as messages call it, with its cells by column; or what is wrong if they are fewer or more, but for
-    empty ones at the end.
-    """
+    """Yield each row as messages call it, with its cells by column, or that it has fewer or more."""
     width = len(columns)
     for number, (line, cells) in enumerate(lines, start=1):
         torn = len(cells) < width or any(cells[width:])

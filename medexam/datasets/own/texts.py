@@ -62,9 +62,7 @@ def normalise(text: str) -> str:
 
 
 def unpack(value: Any) -> Any:
-    """Unpack a list or mapping that stands in a cell as text, as JSON or Python writes it; return any other value as it
-    is.
-    """
+    """Unpack a list or mapping that stands in a cell as text, as JSON or Python writes it; else return the value."""
     if not isinstance(value, str) or value.strip()[:1] not in ("[", "{", "("):
         return value
     for parse in (parse_json, ast.literal_eval):
