@@ -1,12 +1,11 @@
 """Where DSPy is met: its errors, and what it does not document. Another minor version may break this module alone.
 
-`tests/test_dspy_internals.py` says which part is gone. All other modules use what `dspy`, `dspy.lm15`,
+All other modules use what `dspy`, `dspy.lm15`,
 `dspy.teleprompt` and `dspy.utils` offer.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from dspy import lm15
@@ -25,33 +24,16 @@ CALL_ERRORS = (CallError, lm15.LM15Error)
 _FIELDS = ("status", "retry_after", "provider", "provider_code", "request_id")
 
 
-def to_dspy_error(error: CallError) -> lm15.LM15Error:
-    """Make DSPy's error of the same meaning and words."""
-    names = [_NAMES.get(kind.__name__, kind.__name__) for kind in type(error).__mro__]
-    kind = next(getattr(lm15, name) for name in names if hasattr(lm15, name))
-    feature = {"feature": error.feature} if issubclass(kind, lm15.CapabilityError) else {}
-    made: lm15.LM15Error = kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature)
-    return made
-
-
-def from_dspy_error(error: lm15.LM15Error) -> CallError:
-    """Make the error of a call that one of DSPy's is."""
-    ours = {theirs: name for name, theirs in _NAMES.items()}
-    names = [ours.get(kind.__name__, kind.__name__) for kind in type(error).__mro__]
-    kind = next(getattr(errors, name) for name in names if hasattr(errors, name))
-    message = error.message.partition(_GUIDANCE)[0]
-    fields = {name: getattr(error, name) for name in _FIELDS}
-    made: CallError = kind(message, **fields, feature=getattr(error, "feature", None))
-    return made
-
-
 @contextmanager
 def dspy_faults() -> Iterator[None]:
-    """Raise what a call breaks with as DSPy's error."""
+    """Raise what a call breaks with as DSPy's error of the same meaning and words."""
     try:
         yield
     except CallError as error:
-        raise to_dspy_error(error) from error
+        names = [_NAMES.get(kind.__name__, kind.__name__) for kind in type(error).__mro__]
+        kind = next(getattr(lm15, name) for name in names if hasattr(lm15, name))
+        feature = {"feature": error.feature} if issubclass(kind, lm15.CapabilityError) else {}
+        raise kind(error.message, **{name: getattr(error, name) for name in _FIELDS}, **feature) from error
 
 
 @contextmanager
@@ -59,19 +41,6 @@ def dspy_errors(model: str) -> Iterator[None]:
     """Raise what a call breaks with, and any other error, as `dspy.LM` would."""
     with error_boundary(model, unexpected=True), dspy_faults():
         yield
-
-
-def open_cache(folder: Path) -> Any:
-    """Open a cache of DSPy's that lies in a folder, and drops nothing."""
-    from dspy.clients.cache import Cache
-
-    return Cache(
-        enable_disk_cache=True,
-        enable_memory_cache=True,
-        disk_cache_dir=str(folder),
-        disk_size_limit_bytes=2**50,
-        restrict_pickle=True,
-    )
 
 
 def chat_request_fields(request: Request) -> dict[str, Any]:
@@ -89,4 +58,10 @@ def read_litellm_error(error: Exception, model: str) -> Exception:
     from dspy.clients.engines.litellm_errors import to_lm15_error
 
     fault: Exception = to_lm15_error(error, model=model)
-    return from_dspy_error(fault) if isinstance(fault, lm15.LM15Error) else fault
+    if not isinstance(fault, lm15.LM15Error):
+        return fault
+    ours = {theirs: name for name, theirs in _NAMES.items()}
+    names = [ours.get(kind.__name__, kind.__name__) for kind in type(fault).__mro__]
+    kind: type[CallError] = next(getattr(errors, name) for name in names if hasattr(errors, name))
+    fields = {name: getattr(fault, name) for name in _FIELDS}
+    return kind(fault.message.partition(_GUIDANCE)[0], **fields, feature=getattr(fault, "feature", None))

@@ -14,10 +14,9 @@ from medexam.errors import ProgramFaultError
 from medexam.model_calls import Dialogue, Generation, Reading
 from medexam.predictions.calls import ModelCall
 from medexam.programs.kept import kept_calls
-from medexam.programs.lm import OTHER_MODELS, EngineLM, build_lm
+from medexam.programs.lm import OTHER_MODELS, EngineLM
 from medexam.programs.program_output import ProgramOutput
 from medexam.signatures.adapter import READING
-from medexam.specs import ModelSpec
 
 
 class _NoReplyError(BaseException):
@@ -83,8 +82,3 @@ def answered_by(engine: Any, lm: dspy.LM | None = None) -> EngineLM:
     """Return a language model that is answered by an engine; with the settings of `lm`, if there is one."""
     settings = {"temperature": None, "max_tokens": None} if lm is None else lm.kwargs
     return EngineLM(engine, "medexam/stored" if lm is None else lm.model, **settings)
-
-
-def unasked_lm(model: ModelSpec, *, asked: str | None = None) -> EngineLM:
-    """Build the language model of a spec over no engine: `look` puts stored replies in its place."""
-    return build_lm(model, _StoredReplies(()), asked=asked)

@@ -12,9 +12,8 @@ from medexam.experiments.store.items import load_items
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.predictions import Prediction, Status
 from medexam.programs import build_prediction, look
-from medexam.programs.lm import in_bulk
+from medexam.programs.lm import build_lm, in_bulk
 from medexam.programs.outcome import read_both
-from medexam.programs.stored_calls import unasked_lm
 
 
 def read_today(run: StoredRun, say: Callable[[str], None]) -> StoredRun:
@@ -51,8 +50,9 @@ async def _read(run: StoredRun, stored: dict[str, Prediction]) -> tuple[dict[str
         program = planned.program
     fill_nearest(program, items)
     questions, predictions, unread = {item.key: item for item in items}, dict(stored), 0
-    others = {name: unasked_lm(model, asked=name) for name, model in cell.asked_models.items()}
-    with in_bulk(unasked_lm(cell.model), others):
+    others = {name: build_lm(model, None, asked=name) for name, model in cell.asked_models.items()}
+    # Stored replies take the place of the engines.
+    with in_bulk(build_lm(cell.model, None), others):
         for key, before in stored.items():
             if before.status is Status.FAILED or before.last_call is None or key not in questions:
                 continue

@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+import dspy
 from dspy import lm15
 from pydantic import TypeAdapter
 
-from medexam.dspy_internals import CALL_ERRORS, open_cache
+from medexam.dspy_internals import CALL_ERRORS
 from medexam.errors import ContextLengthError, MedExamError
 from medexam.event_loop import background_loop
 from medexam.model_calls import Dialogue, Generation
@@ -50,7 +51,13 @@ class Meter:
     def __init__(self, folder: Path, limits: OptimizerSpec, seconds: float) -> None:
         """Take up the counts in `folder`; `seconds` were spent before."""
         self.limits = limits
-        self.cache = open_cache(folder)
+        self.cache: Any = dspy.clients.Cache(
+            enable_disk_cache=True,
+            enable_memory_cache=True,
+            disk_cache_dir=str(folder),
+            disk_size_limit_bytes=2**50,
+            restrict_pickle=True,
+        )
         self.spent = Counter({name: self.cache.disk_cache.get(name, 0) for name in ("calls", "replies", "tokens")})
         """Calls, those of them that were answered, and tokens; a call in flight counts with the most it can take."""
         self.stopped: StoppedError | None = None
