@@ -11,8 +11,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 from urllib.parse import quote
+
+from pydantic_core import to_json
 
 Value = TypeVar("Value")
 
@@ -64,6 +67,11 @@ def writable(value: Value) -> Value:
     if isinstance(value, str):
         # One pass in C decides of nearly all texts.
         return value if value.isascii() else _LONE.sub(_escape, value)  # type: ignore[return-value]
+    if isinstance(value, dict | list | tuple):
+        # So does one outside of Python of nearly all values: it refuses halves of pairs.
+        with suppress(ValueError):
+            to_json(value, serialize_unknown=True)
+            return value
     if isinstance(value, dict):
         return {writable(key): writable(entry) for key, entry in value.items()}  # type: ignore[return-value]
     if isinstance(value, list | tuple):

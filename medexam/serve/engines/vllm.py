@@ -107,6 +107,10 @@ class VLLMEngine(HostedEngine):
         self._enforced, self._read = Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
+        self.supports_function_calling = bool(honoured.takes_tools)
+        self.supports_response_schema = bool(honoured.takes_schema)
+        formed = ("response_format",) if honoured.takes_schema else ()
+        self.supported_params = frozenset((*_PLAIN_FIELDS, *formed, *(TOOL_PARAMS if honoured.takes_tools else ())))
         self.shares_prompts = honoured.is_vllm
         """Whether a request may hold several prompts and bring several replies to each."""
         batcher: Any = partial(Batcher, busy_at=lambda: pool.limit.value // 2)
@@ -118,22 +122,6 @@ class VLLMEngine(HostedEngine):
         """Return how many prompts one request may hold."""
         share = self.pool.limit.value // (_BATCHES * max(len(self.pool.servers), 1))
         return min(share, most) if self.shares_prompts else 1
-
-    @property
-    def supports_function_calling(self) -> bool:
-        """Whether the servers take tools, and say what their model calls."""
-        return bool(self._honoured.takes_tools)
-
-    @property
-    def supports_response_schema(self) -> bool:
-        """Whether the servers hold a reply to a JSON schema."""
-        return bool(self._honoured.takes_schema)
-
-    @property
-    def supported_params(self) -> frozenset[str]:
-        """OpenAI's fields that the servers take."""
-        formed = ("response_format",) if self.supports_response_schema else ()
-        return frozenset((*_PLAIN_FIELDS, *formed, *(TOOL_PARAMS if self.supports_function_calling else ())))
 
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""
