@@ -304,12 +304,10 @@ class LiteLLMEngine(HostedEngine):
 
     async def _call(self, fields: Mapping[str, Any]) -> Generation:
         """Ask for one reply, once; by a stream where the server gives no other."""
-        if self.streams:
-            return await self._send({**fields, **_STREAM})
         try:
-            return await self._send(fields)
+            return await self._send({**fields, **(_STREAM if self.streams else {})})
         except InvalidRequestError as fault:
-            if not self.address or not find_words("streams_alone", fault.message):
+            if self.streams or not self.address or not find_words("streams_alone", fault.message):
                 raise
         generation = await self._send({**fields, **_STREAM})
         self.streams = True
