@@ -8,7 +8,9 @@ own may answer DSPy's requests instead, by `async complete(Request) -> Response`
 A class that an installed package adds may have `async from_spec(spec, needs) -> Engine`, which builds it from the whole
 model part of a spec instead of its `args`. Such a class may say of itself, each as a static method of the spec:
 `is_billed` (a provider bills each token), `is_free` (nobody can); `list_prices(info)` takes its dollars a token from
-litellm's entry, and `works_in_folder` true says that one process asks it, alone, as a `FolderEngine`.
+litellm's entry, and `works_in_folder` true says that one process asks it, alone, inside `async with
+engine.work_in(folder, in_flight)`: it keeps what it has in work in the run's folder, and `in_flight()` questions are
+being asked at once.
 
 An engine whose model may be swapped behind its name has `async find_changes() -> list[str]`: what tells the model that
 answers now from the first, empty where nothing does. An engine may declare what its model takes in the server's own
@@ -21,10 +23,7 @@ fit the context is a `ContextLengthError`. Log-probabilities that a server does 
 true, are a `medexam.errors.LogprobsUnavailableError`: at the start it ends the run, later a question fails.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -33,7 +32,7 @@ from medexam.frozen_model import FrozenModel
 from medexam.model_calls import Dialogue, Generation
 from medexam.model_identity import ModelIdentity
 
-__all__ = ["CHOICE", "Engine", "EngineInfo", "FolderEngine"]
+__all__ = ["CHOICE", "Engine", "EngineInfo"]
 
 
 class EngineInfo(FrozenModel):
@@ -80,15 +79,6 @@ class Engine(Protocol):
 
     async def aclose(self) -> None:
         """Release the model or the connections; the engine is unusable afterwards."""
-        ...
-
-
-@runtime_checkable
-class FolderEngine(Protocol):
-    """An engine that keeps what it has in work in the folder of the run that is asked."""
-
-    def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AbstractAsyncContextManager[None]:
-        """Use the folder inside the block, in which `in_flight` questions are being asked at once."""
         ...
 
 

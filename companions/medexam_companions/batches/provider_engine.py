@@ -48,7 +48,7 @@ class ProviderBatchEngine:
 
     @asynccontextmanager
     async def work_in(self, folder: Path, in_flight: Callable[[], int]) -> AsyncIterator[None]:
-        """Keep the batches of a run's folder while its questions are asked, as `contract.FolderEngine` says.
+        """Keep the batches of a run's folder while its questions are asked, as `medexam/serve/contract.py` says.
 
         The live engine's requests are answered by these batches meanwhile.
         """

@@ -31,7 +31,7 @@ from medexam.predictions import Prediction, Reason, Status
 from medexam.predictions.prediction import as_read
 from medexam.programs.lm import build_lm, in_bulk
 from medexam.serve import Engine, EngineInfo, build_engine
-from medexam.serve.contract import FolderEngine, find_changes
+from medexam.serve.contract import find_changes
 from medexam.specs import EngineNeeds, ModelSpec
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class Executor:
         with planned.folder.appending(log) as lines, in_bulk(lm, others), gc_seldom():
             # A program that asks no model has one question in flight.
             scheduler = Scheduler(planned, lines, observer, spending, lambda: engine.concurrency if engine else 1)
-            if isinstance(engine, FolderEngine):
-                async with engine.work_in(planned.folder.path, lambda: len(scheduler.tasks)):
+            if (work_in := getattr(engine, "work_in", None)) is not None:
+                async with work_in(planned.folder.path, lambda: len(scheduler.tasks)):
                     return await scheduler.run()
             return await scheduler.run()
 

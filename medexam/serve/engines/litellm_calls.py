@@ -49,6 +49,8 @@ _log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
 _LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
+_CALLBACK_FAULTS: set[str] = set()
+"""Those that were warned of."""
 LIST_COST = "list_cost_usd"
 """Key of a reply's object: its cost by litellm's list, where some of its prompt may have been cached."""
 _ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
@@ -77,16 +79,13 @@ def get_litellm() -> Any:
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
-    """Warn in one line of a callback of the user's that fails; hide the rest, which are errors that are raised too."""
+    """Warn once of a callback of the user's that fails; hide the rest, which are errors that are raised too."""
     text = record.getMessage()
-    if "LoggingError" in text:
-        _warn_of_callback(str(record.exc_info[1]) if record.exc_info else text.strip().splitlines()[-1])
+    fault = hide_secrets(str(record.exc_info[1]) if record.exc_info else text.strip().splitlines()[-1])
+    if "LoggingError" in text and fault not in _CALLBACK_FAULTS:
+        _CALLBACK_FAULTS.add(fault)
+        _log.warning("medexam: warning: a callback of litellm's failed: %s", _one_line(fault))
     return False
-
-
-@cache
-def _warn_of_callback(fault: str) -> None:
-    _log.warning("medexam: warning: a callback of litellm's failed: %s", _one_line(hide_secrets(fault)))
 
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool, **fields: Any) -> dict[str, Any]:
