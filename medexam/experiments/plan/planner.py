@@ -240,7 +240,7 @@ class _Sources:
             reader=None if reader is None else {"revision": reader.revision, "tokens": [*local_reader(reader).tokens]},
             pictures=pictures,
             prompts=self._prompts_of(cell) if program.asks_model else None,
-            dspy=None if asking.module_adapter is None else version("dspy"),
+            dspy=None if asking.adapter is None else version("dspy"),
         )
         benchmark = find_benchmark(cell.dataset)
         reading = None if reader is None else ReadAhead(reader, retrieval)

@@ -95,7 +95,8 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
     None stands for a question that the user's code raised at, needed the network for, or prompts differently each time;
     for all of them, None alone.
     """
-    questions, runs_code = _questions(cell), bool(cell.program.asking.codes or cell.program.asking.adapter_code)
+    asking = cell.program.asking
+    questions, runs_code = _questions(cell), bool(asking.codes or ":" in (asking.adapter or ""))
     with ThreadPoolExecutor(1, "medexam-prompts") as thread:  # a loop may be running in this one
         # The user's code may draw lots or read a clock.
         turns = [
@@ -178,10 +179,10 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     asking = program.asking
     if program.kind in asking.codes:
         words["source"] = hash_source(program.kind, PROGRAMS)
-    if asking.adapter_code is not None:
-        words["adapter"] = hash_source(asking.adapter_code, ADAPTERS)
+    if ":" in (asking.adapter or ""):
+        words["adapter"] = hash_source(str(asking.adapter), ADAPTERS)
     if program.loads is not None:
-        words["loaded"] = loaded_words(program.loads, of_module=asking.module_adapter is not None)
+        words["loaded"] = loaded_words(program.loads, of_module=asking.adapter is not None)
         if nearest := words["loaded"].get("nearest"):
             words["loaded"]["nearest"] = nearest_identity(**nearest)
         if asking.words is not None and (turn := describe_words(asking.words, language).get("turn")):

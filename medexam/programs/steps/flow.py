@@ -287,8 +287,8 @@ class _Course:
             case RetrieveStep():
                 await self._retrieve(step, scope)
             case DropStep():
-                dropped = scope.read(step.drop)
-                numbers = set(dropped if isinstance(dropped, list) else [dropped])
+                options = scope.read(step.drop)
+                numbers = set(options if isinstance(options, list) else [options])
                 scope.leave(
                     [number for number in getattr(scope.question, "option_numbers", ()) if number not in numbers]
                 )

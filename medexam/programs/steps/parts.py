@@ -211,14 +211,14 @@ class AskedAside(AskingProgram):
         if self._type == "bool" and text == []:
             return ProgramOutput(answer=None, fields={self._output: False})
         choices = (self._groups["answer_yes"], self._groups["answer_no"]) if self._type == "bool" else ()
-        shown, count = shown_text(text), self._spec.most if self._type == "list[str]" else 0
-        signature = {} if shown or self._at_first is None else {"signature": self._at_first}
+        full_text, count = shown_text(text), self._spec.most if self._type == "list[str]" else 0
+        signature = {} if full_text or self._at_first is None else {"signature": self._at_first}
 
         async def ask(excerpt: str) -> Any:
-            asked = AskedTask(self._task(question, inputs, excerpt), choices=choices, count=count)
-            return await self.ask(self.respond, asked=asked, **signature)
+            call = AskedTask(self._task(question, inputs, excerpt), choices=choices, count=count)
+            return await self.ask(self.respond, asked=call, **signature)
 
-        prediction = await fitted(shown, ask)
+        prediction = await fitted(full_text, ask)
         value: Any = prediction.answer
         if choices:
             value = prediction.answer == choices[0]
@@ -245,8 +245,10 @@ class AskedAside(AskingProgram):
                 [*([f"{question.context}\n"] if question.context else []), question.question, *question.options]
             )
             if question.given_answer and "wrong_answer" in self._groups:
-                given = "\n".join([question.given_answer, *question.given_reasoning])
-                text = fill_task(self._groups["wrong_answer"], replace(question, question=text, given_answer=given))
+                wrong_answer = "\n".join([question.given_answer, *question.given_reasoning])
+                text = fill_task(
+                    self._groups["wrong_answer"], replace(question, question=text, given_answer=wrong_answer)
+                )
         if isinstance(question, Question):
             answer = next((option.text for option in question.options if option.number == answer), "")
         return Task(key="side", group="side", language="en", question=text, context=context, given_answer=answer)

@@ -89,8 +89,8 @@ class ProgramSpec(Spec):
         fields, words = type(self).model_fields, []
         for name in filter(fields.__contains__, LABELS):
             value, default = getattr(self, name), fields[name].default
-            is_shown = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
-            words += [LABELS[name](value)] if value is not None and is_shown else []
+            differs = self.asking.retrieval is not None if name == "retriever" else name in _ALWAYS or value != default
+            words += [LABELS[name](value)] if value is not None and differs else []
         return [word for word in words if word]
 
     @property

@@ -196,8 +196,9 @@ class FlowSpec(ModuleSpec):
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
             retrieval=self._find_retrieval(),
             local_reader=self._find_reader(),
-            module_adapter=next((asking.module_adapter for _, asking in parts if asking.module_adapter), None),
-            adapter_code=next((asking.adapter_code for _, asking in parts if asking.adapter_code), None),
+            adapter=next(
+                iter(sorted(filter(None, (one.adapter for _, one in parts)), key=lambda name: ":" not in name)), None
+            ),
         )
 
     @property

@@ -130,12 +130,12 @@ class KindSpec(ProgramSpec):
         steps = self._put_in(self.template["steps"])
         retriever = getattr(self, "retriever", None)
         looks_up = any("retrieve" in step for _, step in _walk(steps))
-        beside = {"retriever": _plain(retriever)} if looks_up and retriever not in (None, RetrieverSpec()) else {}
+        settings = {"retriever": _plain(retriever)} if looks_up and retriever not in (None, RetrieverSpec()) else {}
         for name, value in self._set.items():
             if name in self.template["parameters"]:
                 continue
             if name in FlowSpec.model_fields:
-                beside[name] = _plain(value)
+                settings[name] = _plain(value)
                 continue
             answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
             if len(answering) != 1:
@@ -148,7 +148,7 @@ class KindSpec(ProgramSpec):
                 step["words"] = {**words, name: _plain(value)}
             else:
                 raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
-        return {"name": self.name or self.kind, **beside, "steps": steps}
+        return {"name": self.name or self.kind, **settings, "steps": steps}
 
     @cached_property
     def flow(self) -> FlowSpec:
@@ -352,8 +352,8 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
     own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
     if (spec := ALL_KINDS.get(kind, own)) is None:
         raise PlacedError("kind", unknown_kind(kind, [*ALL_KINDS, OWN]))
-    named = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
-    return spec.model_validate(named, context=info.context)
+    tree = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
+    return spec.model_validate(tree, context=info.context)
 
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ class EngineNeeds:
     guided: bool = False
     """Choices among given texts."""
     logprobs: bool = False
-    """Texts whose log-probabilities are read."""
     chat: bool = False
     """Dialogues, which the model's chat template renders."""
     plain: bool = False
@@ -30,7 +29,6 @@ class EngineNeeds:
     closes: bool = False
     """Replies that continue thinking that was cut off."""
     pictures: bool = False
-    """Pictures beside texts."""
     tools: bool = False
     """Tools and schemas of JSON, in the server's own form where it has one and in words where it has none."""
 
@@ -129,7 +127,5 @@ class Asking:
     """How its passages are looked up; None where it sees none."""
     local_reader: ReaderSettings | None = None
     """The local model that it has texts read by; None where it has none read."""
-    module_adapter: str | None = None
-    """DSPy's adapter of the modules that it calls; None where it calls none."""
-    adapter_code: str | None = None
-    """The class of that adapter, as `module:Name`; None where it has a short name, or there is none."""
+    adapter: str | None = None
+    """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""

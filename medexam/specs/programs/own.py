@@ -70,8 +70,7 @@ class ModuleSpec(ProgramSpec):
             # Only replies of the model say what each predictor of a module is asked: a solved question does not.
             optimizers=OF_MODULES,
             saved_as={"kind": MODULE},
-            module_adapter=short_name(self.adapter),
-            adapter_code=self.adapter if ":" in self.adapter else None,
+            adapter=self.adapter,
         )
 
     def budget(self, of_model: int | None) -> Any:
