@@ -99,6 +99,10 @@ class Retrieval:
     _queue: list[tuple[Sequence[str], int, "Future[list[list[Hit]]]"]] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Retrieval":
+        """Return itself: copies of a program share what was looked up."""
+        return self
+
     def recall(self, questions: Sequence[Question | Task]) -> list[str]:
         """Take what is known from before, and return the queries of which nothing is, each once."""
         k = self.settings.k
