@@ -17,7 +17,7 @@ from typing import Any
 from medexam.datasets.fingerprints import digest_files
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.answerers import MODELS
-from medexam.experiments.store.items import ITEMS
+from medexam.experiments.store.items import ITEMS, make_table
 from medexam.experiments.store.logs import check_file
 from medexam.experiments.store.run_folder import ENVIRONMENT, METRICS, PARQUET, PREDICTIONS, REPORT, SPEC, RunFolder
 from medexam.files import whole_file
@@ -180,7 +180,7 @@ def write_parquet(
     try:
         with whole_file(target) as draft, pq.ParquetWriter(draft, schema, compression="zstd") as writer:
             while batch := list(islice(rows, _ROWS)):
-                writer.write_table(pa.Table.from_pylist(batch, schema=schema))
+                writer.write_table(make_table(batch, schema))
     except OSError as error:
         raise RunFolderError(f"cannot write {target}: {error}") from None
 

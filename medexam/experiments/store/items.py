@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
@@ -20,6 +20,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError, to_json
 
 from medexam.datasets.fingerprints import digest_files
 from medexam.datasets.kept import keep
@@ -176,14 +177,23 @@ def _write_items(folder: Path, items: AnySet) -> None:
             pq.ParquetWriter(draft, schema, compression="zstd", compression_level=9) as writer,
         ):
             while batch := list(islice(rows, _ROWS)):
-                try:
-                    table = pa.Table.from_pylist(batch, schema=schema)
-                except UnicodeEncodeError:  # a script made halves of characters, which UTF-8 has no bytes for
-                    table = pa.Table.from_pylist(writable(batch), schema=schema)
-                writer.write_table(table)
+                writer.write_table(make_table(batch, schema))
         pa.default_memory_pool().release_unused()
     except OSError as error:
         raise RunFolderError(f"cannot write {folder / ITEMS}: {error.strerror or error}") from None
+
+
+def make_table(rows: Sequence[Mapping[str, Any]], schema: "pa.Schema") -> "pa.Table":
+    """Make a table of JSON-ready rows: by JSON, since pyarrow's reader of Python's objects imports pandas (54 MB)."""
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    try:
+        content = b"\n".join(map(to_json, rows))
+    except PydanticSerializationError:  # a script made halves of characters, which UTF-8 has no bytes for
+        content = b"\n".join(to_json(writable(row)) for row in rows)
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return pj.read_json(pa.BufferReader(content), pj.ReadOptions(block_size=len(content) + 1), options)
 
 
 def _types_of(kind: Any) -> "dict[str, pa.DataType]":
