@@ -2,31 +2,23 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.loading import SpecSource, load_document
 from medexam.specs.matrix import merge
 
 
-class SuiteEntry(NamedTuple):
-    """One experiment, and what is set in it by dotted keys."""
-
-    document: Mapping[str, Any]
-    overrides: Mapping[str, Any]
-
-
-def load_entries(
+def load_documents(
     specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]] = load_document
-) -> list[SuiteEntry]:
+) -> list[dict[str, Any]]:
     """Load specs by `read`, and those that a suite among them lists; raises `SpecError` as `read` does."""
-    entries: list[SuiteEntry] = []
+    documents: list[dict[str, Any]] = []
     for spec in specs:
         document = read(spec)
         folder = Path(spec).parent if isinstance(spec, str | Path) else Path()
-        members = _expand(document, folder, read) if "suite" in document else [document]
-        entries += [SuiteEntry(member, {}) for member in members]
-    return entries
+        documents += _expand(document, folder, read) if "suite" in document else [document]
+    return documents
 
 
 def _expand(

@@ -67,6 +67,13 @@ def test_an_override_below_an_axis_reaches_each_of_its_values() -> None:
     assert [c.program.max_tokens for c in cells] == [5, 5]
 
 
+def test_a_shorter_path_is_put_first_in_whichever_order_axes_and_overrides_stand() -> None:
+    document = {"name": "x", "matrix": {"program.max_tokens": [3, 4], "program": ["zero_shot", "few_shot"]}}
+    _, cells = build_cells(document, {"dataset.language": "es", "dataset": "headqa_v2"})
+    told = [(cell.program.kind, cell.program.max_tokens, cell.dataset.language) for cell in cells]
+    assert told == [(kind, tokens, "es") for tokens in (3, 4) for kind in ("zero_shot", "few_shot")]
+
+
 DIRECT = {"kind": "zero_shot"}
 NAMED = {"name": "x", "dataset": {"name": "headqa_v1", "language": "es", "split": "test"}}
 
@@ -105,6 +112,8 @@ def test_a_setting_below_a_kind_reaches_the_programs_of_that_kind_alone() -> Non
     assert [cell.program.label for cell in cells] == ["zero_shot", "zero_shot", "blind-4", "blind-4"]
     _, (cell,) = build_cells({"name": "x", "program": {"kind": "blind"}}, {"program.blind.option": 3})
     assert cell.program.label == "blind-3"
+    document = {"name": "x", "matrix": {"program": ["random", "blind"], "program.blind.option": [4]}}
+    assert [cell.program.label for cell in build_cells(document, {})[1]] == ["random", "blind-4"]
 
 
 @pytest.mark.parametrize("setting", ["dataset.limit", "=5", ""])

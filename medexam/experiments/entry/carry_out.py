@@ -21,7 +21,7 @@ from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.specs.matrix import listed, sampling_of
 from medexam.specs.model import ADDRESSES, read_model
-from medexam.specs.suite import SuiteEntry, load_entries
+from medexam.specs.suite import load_documents
 from medexam.text import one_line
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_entries(
     *,
     only_look: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> list[SuiteEntry]:
+) -> list[tuple[Document, Document]]:
     """Read a spec, a suite or several of them.
 
     `change` makes of each document the one that is meant, and what is set in it by dotted keys. `tell` is called with
@@ -50,10 +50,8 @@ def read_entries(
     read in several ways.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    entries = []
-    for entry in load_entries(sources, partial(_read_spec, tell=tell)):
-        document, changes = change(entry.document)
-        entries.append(SuiteEntry(*_ask_addresses(document, {**entry.overrides, **changes}, only_look=only_look)))
+    documents = load_documents(sources, partial(_read_spec, tell=tell))
+    entries = [_ask_addresses(*change(document), only_look=only_look) for document in documents]
     if not entries:
         raise SpecError("no spec is given: give one or more")
     return entries
@@ -124,19 +122,19 @@ def _ask_addresses(document: Document, overrides: Document, *, only_look: bool) 
 
 
 def plan_entries(
-    entries: Sequence[SuiteEntry], limit: int | None = None, *, runs_dir: Path | None, **settings: Any
+    entries: Sequence[tuple[Document, Document]], limit: int | None = None, *, runs_dir: Path | None, **settings: Any
 ) -> Plan:
     """Plan what running these experiments would do, as `plan_experiment` does under the `settings`; a run that two of
     them plan is in it once. `limit` is `dataset.limit`. Unless `only_look`, raises what `check_ready` does.
     """
     plans, cells = list[Plan](), dict[object, PlannedCell]()
-    for entry in entries:
-        overrides = dict(entry.overrides)
+    for document, changes in entries:
+        overrides = dict(changes)
         if limit is not None:
             if "dataset.limit" in overrides:
                 raise SpecError("--limit and --set dataset.limit set the same key: give one of them")
             overrides["dataset.limit"] = limit
-        plans.append(plan_experiment(entry.document, overrides, runs_dir=runs_dir or default_runs_dir(), **settings))
+        plans.append(plan_experiment(document, overrides, runs_dir=runs_dir or default_runs_dir(), **settings))
         for cell in plans[-1].cells:
             cells.setdefault((cell.folder.path, cell.cell.dataset), cell)
         if not settings.get("only_look"):
