@@ -261,11 +261,11 @@ def _plan(
     limit = {} if settings.limit is None else {"dataset.limit": settings.limit}
     if (excess := describe_excess(planned.cells, settings.max_cost)) is not None:
         print_notice(f"warning: {excess}")
-    for document, changes in entries:
+    for tree, overrides in entries:
         if settings.save is not None:
-            save_meaning(document, {**changes, **limit}, settings.save)
+            save_meaning(tree, {**overrides, **limit}, settings.save)
         if any(flags.values()) and len(entries) == 1:
-            print_meaning(document, {**changes, **limit}, settings.save)
+            print_meaning(tree, {**overrides, **limit}, settings.save)
     return _warn(planned)
 
 

@@ -6,24 +6,26 @@ from typing import Any
 
 from medexam.errors import SpecError
 from medexam.specs.loading import SpecSource, load_document
-from medexam.specs.matrix import merge
 
 
-def load_documents(
+def load_entries(
     specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]] = load_document
-) -> list[dict[str, Any]]:
-    """Load specs by `read`, and those that a suite among them lists; raises `SpecError` as `read` does."""
-    documents: list[dict[str, Any]] = []
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Load specs by `read`, and those that a suite among them lists, each with what the suite sets in it.
+
+    Raises `SpecError` as `read` does.
+    """
+    entries: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for spec in specs:
         document = read(spec)
         folder = Path(spec).parent if isinstance(spec, str | Path) else Path()
-        documents += _expand(document, folder, read) if "suite" in document else [document]
-    return documents
+        entries += _expand(document, folder, read) if "suite" in document else [(document, {})]
+    return entries
 
 
 def _expand(
     document: Mapping[str, Any], folder: Path, read: Callable[[SpecSource], dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the experiments of a suite: every key of it but `suite`, `name` and `description` is set in each of them.
 
     An entry is a spec's name or path, or a mapping with that under `spec` and keys that are set in this one.
@@ -45,4 +47,4 @@ def _expand(
         parts = {part: settings.pop(part) for part in ("program", "model") if part in settings}
         if isinstance(axes := entry.get("matrix"), Mapping):
             entry["matrix"] = {axis: values for axis, values in axes.items() if axis not in parts}
-        yield merge({**entry, **parts}, settings)
+        yield {**entry, **parts}, settings

@@ -21,7 +21,7 @@ from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource
 from medexam.specs.matrix import listed, sampling_of
 from medexam.specs.model import ADDRESSES, read_model
-from medexam.specs.suite import load_documents
+from medexam.specs.suite import load_entries
 from medexam.text import one_line
 
 if TYPE_CHECKING:
@@ -50,8 +50,10 @@ def read_entries(
     read in several ways.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    documents = load_documents(sources, partial(_read_spec, tell=tell))
-    entries = [_ask_addresses(*change(document), only_look=only_look) for document in documents]
+    entries = []
+    for entry, settings in load_entries(sources, partial(_read_spec, tell=tell)):
+        document, changes = change(entry)
+        entries.append(_ask_addresses(document, {**settings, **changes}, only_look=only_look))
     if not entries:
         raise SpecError("no spec is given: give one or more")
     return entries
