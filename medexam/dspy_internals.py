@@ -1,7 +1,6 @@
 """Where DSPy is met: its errors, and what it does not document. Another minor version may break this module alone.
 
-All other modules use what `dspy`, `dspy.lm15`,
-`dspy.teleprompt` and `dspy.utils` offer.
+All other modules use what `dspy`, `dspy.lm15`, `dspy.teleprompt` and `dspy.utils` offer.
 """
 
 from collections.abc import Iterator

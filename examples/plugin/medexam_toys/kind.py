@@ -25,8 +25,6 @@ class NthSpec(ProgramSpec):
 class Nth(dspy.Module):
     """Chooses the option at a place."""
 
-    asks_model = False
-
     def __init__(self, place: int) -> None:
         super().__init__()
         self.place = place

@@ -33,8 +33,6 @@ _WORD = re.compile(r"\w+")
 class ReadingProgram(dspy.Module):
     """A program that has a local model read in a thread of its own, and asks no engine."""
 
-    asks_model = False
-
     def __init__(self, answer: Callable[[Any], ProgramOutput]) -> None:
         super().__init__()
         self._answer = answer
