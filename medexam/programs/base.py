@@ -28,8 +28,8 @@ class Run:
 
     number: int
     count: int
-    replies: dict[str, asyncio.Future[list[Generation]]]
-    """What was asked -> the replies, or the error; the same mapping for all runs."""
+    replies: dict[str, asyncio.Future[list[Generation]] | list[Generation]]
+    """What was asked -> the replies, or what brings them; the same mapping for all runs."""
     has_begun: bool = False
     """Whether its first reply came, so that it asks by itself."""
 
@@ -38,7 +38,10 @@ class Run:
         key = dialogue.key
         if key not in self.replies:
             self.replies[key] = asyncio.ensure_future(ask_model(lm, dialogue.with_samples(self.count)))
-        generations = await self.replies[key]
+        replies = self.replies[key]
+        generations = replies if isinstance(replies, list) else await replies
+        # A task holds the context in which it began, and with it this run and the model.
+        self.replies[key] = generations
         self.has_begun = True
         return generations[self.number]
 
