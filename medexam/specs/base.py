@@ -50,4 +50,6 @@ class Spec(FrozenModel):
             read(tree)
         except ValidationError as error:
             others = error
-        raise UnknownKeysError([str(name) for name in values if name not in allowed], names, others)
+        raise UnknownKeysError(
+            [str(name) for name in values if name not in allowed], names, str(tree.get("kind")), others
+        )

@@ -54,11 +54,11 @@ class PlacedError(ValueError):
 
 
 class UnknownKeysError(ValueError):
-    """Keys that a part of a spec does not have, those that it has, and what else is wrong in it."""
+    """Keys that a part of a spec, of a `kind`, does not have, those that it has, and what else is wrong in it."""
 
-    def __init__(self, keys: Iterable[str], names: Iterable[str], others: ValidationError | None) -> None:
+    def __init__(self, keys: Iterable[str], names: Iterable[str], kind: str, others: ValidationError | None) -> None:
         super().__init__(f"unknown keys {', '.join(keys)}")
-        self.keys, self.names, self.others = list(keys), sorted(names), others
+        self.keys, self.names, self.kind, self.others = list(keys), sorted(names), kind, others
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
@@ -157,7 +157,8 @@ def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | 
             for key in fault.keys:
                 elsewhere = [place for place in find_places(model, key) if place.split(".")[0] not in loc[:1]]
                 place = ".".join(filter(None, [where, key]))
-                yield f"unknown key {place!r}: {_advise(key, fault.names, where, elsewhere)}"
+                of_kind = f"{where}.{fault.kind}" if where == "program" and fault.kind.isidentifier() else where
+                yield f"unknown key {place!r}: {_advise(key, fault.names, of_kind, elsewhere)}"
         elif kind == "union_tag_not_found":
             yield f"{where}: needs a kind"
         elif kind == "union_tag_invalid":
