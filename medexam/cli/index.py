@@ -95,9 +95,9 @@ def build(
             )
         except KeyboardInterrupt:
             state = read_progress(folder)
-            done = state.count_encoded(folder) if state is not None else 0
+            encoded = state.count_encoded(folder) if state is not None else 0
             sys.stderr.write(
-                f"medexam: interrupted: {done:,} of {passages.count:,} passages are encoded and kept in {folder}; "
+                f"medexam: interrupted: {encoded:,} of {passages.count:,} passages are encoded and kept in {folder}; "
                 "the same command continues from there\n"
             )
             raise typer.Exit(INCOMPLETE) from None

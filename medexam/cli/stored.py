@@ -40,14 +40,14 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
         has_scores = (folder.path / METRICS).exists()
         try:
             if as_json:
-                whole = load_run(folder) if has_scores else current_run(folder, print_notice)
-                records.append((folder, whole.record))
-                documents.append(whole.document())
+                stored_run = load_run(folder) if has_scores else current_run(folder, print_notice)
+                records.append((folder, stored_run.record))
+                documents.append(stored_run.document())
                 continue
             # No answer of a run with scores is read.
             record, run = folder.read_record(), None if has_scores else current_run(folder, print_notice)
             scores = stored_metrics(folder) if run is None else run.metrics
-            began = str(folder.read_environment().get("started_at", NONE))[:10]
+            started_on = str(folder.read_environment().get("started_at", NONE))[:10]
         except (RunFolderError, DatasetError, EngineError) as error:
             print_notice(f"warning: {folder.name} cannot be read: {error}")
             path = str(folder.path.resolve())
@@ -58,7 +58,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
         state = ", running" if run is not None and run.running else ""
         count = f"{scores.n:,}" if scores.n == scores.selected else f"{scores.n:,} of {scores.selected:,}{state}"
         first = next(iter(scores.measures.values()), None)
-        rows.append((digest, name, began, count, percent(None if first is None else first.value)))
+        rows.append((digest, name, started_on, count, percent(None if first is None else first.value)))
     if as_json:
         print_json(documents)
     elif folders:

@@ -74,8 +74,8 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
             )
         if altered.unfit:
             left_out = [*left_out, *altered.unfit]
-            whole = len(altered.unfit) + len(altered.rows)
-            note = f"{len(altered.unfit):,} of the data set's {whole:,} questions cannot be altered and are left out"
+            total = len(altered.unfit) + len(altered.rows)
+            note = f"{len(altered.unfit):,} of the data set's {total:,} questions cannot be altered and are left out"
             notes = (*notes, f"{note}: {altered.reason}")
     stated = {row.question.key: (row.gold, row.others) for row in reading.rows if row.gold is not None}
     golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}

@@ -112,15 +112,15 @@ def _parameters(module: dspy.Module) -> tuple[dict[str, Any], list[str]]:
     """Return name -> type of what the module may be called with, and the names that must be given."""
     method = type(module).forward if hasattr(type(module), "forward") else type(module).aforward
     _, *parameters = inspect.signature(method).parameters.values()
-    named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    if named:
+    field_names = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    if field_names:
         try:
             kinds = get_type_hints(method)
         except NameError:
             kinds = {}
         return (
-            {one.name: kinds.get(one.name, _UNTYPED) for one in named},
-            [one.name for one in named if one.default is one.empty],
+            {one.name: kinds.get(one.name, _UNTYPED) for one in field_names},
+            [one.name for one in field_names if one.default is one.empty],
         )
     # `forward(**inputs)`, as DSPy's own modules have it: their signature says what the inputs are.
     signature: Any = getattr(module, "signature", None)

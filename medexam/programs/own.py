@@ -242,8 +242,8 @@ def make_adapter(spec: ModuleSpec) -> dspy.Adapter:
     if isinstance(make, dspy.Adapter) and not args:
         return make
     if name not in _ADAPTERS and not (isinstance(make, type) and issubclass(make, dspy.Adapter)):
-        known = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
-        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {known}")
+        choices = "chat, json, xml, dspy.TwoStepAdapter, or ./file.py:Name"
+        raise SpecError(f"program.adapter {name} is not a subclass of dspy.Adapter: use {choices}")
     if "extraction_model" in inspect.signature(make).parameters:
         # The run's model takes its place for each question.
         args["extraction_model"] = dspy.LM("medexam/run", cache=False)

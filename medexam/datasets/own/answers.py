@@ -135,10 +135,10 @@ def _read_names(value: Any, options: ReadOptions, way: str) -> list[int | None]:
             name = (pattern("called", _CALLED).sub("", name) if way == "letter" else name).translate(_BARE)
         return names.index(name) + 1 if name in names else None
 
-    whole, items = find(value), items_of(value)
+    option, items = find(value), items_of(value)
     if way == "letter" and len(items) == 1 and str(items[0]).isascii() and str(items[0]).isalpha():
         items = [*str(items[0])]
-    return [whole] if whole else [find(item) for item in items]
+    return [option] if option else [find(item) for item in items]
 
 
 def _plain(item: Any) -> str:
@@ -151,8 +151,8 @@ def _plain(item: Any) -> str:
 
 def _read_texts(value: Any, options: ReadOptions, _way: str) -> list[int | None]:
     """Read the text of an option, which may hold commas; or a list of texts."""
-    whole = _by_text(value, options)
-    items = unpack(value) if whole is None else [value]
+    option = _by_text(value, options)
+    items = unpack(value) if option is None else [value]
     return [_by_text(item, options) for item in items] if isinstance(items, (list, tuple)) else []
 
 

@@ -243,10 +243,10 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if any(len(options[number]) > _BY_CHANCE for number in labelled) or 2 * len(labelled) >= len(rows):
         facts = f"{len(labelled):,} rows have options after letters; marks: labels cuts them"
         yield "labels", f"{facts}: {show(labelled[0])}"
-    told = sum(map(_tells_in_stem, some))
+    telling = sum(map(_tells_in_stem, some))
     sign = _find_telltale(some)
-    if told > 2 and 2 * told >= len(some):
-        yield "signs", f"{told:,} of {len(some):,} questions begin or end in what the right option is called"
+    if telling > 2 and 2 * telling >= len(some):
+        yield "signs", f"{telling:,} of {len(some):,} questions begin or end in what the right option is called"
     elif sign is not None:
         yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
 

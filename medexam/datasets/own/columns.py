@@ -235,9 +235,9 @@ def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tupl
         for other in (column,) if column in names else names:
             if len({*rows}) == len(rows) == len(names[other]) and {*rows} == {*names[other]}:
                 return column, other
-    counted = [str(number) for number in range(1, len(table.rows) + 1)]
+    ordinals = [str(number) for number in range(1, len(table.rows) + 1)]
     for name, keys in names.items():
-        if [*keys] != (_names(table, name) if name in table.columns else counted if name == "" else [*keys]):
+        if [*keys] != (_names(table, name) if name in table.columns else ordinals if name == "" else [*keys]):
             raise DatasetError(
                 f"{table.source}: the key has {name or 'numbers'} in another order, and no column of the table holds "
                 "all of them: name the column that joins them with answers: {on: ...}"

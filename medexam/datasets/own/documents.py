@@ -100,8 +100,8 @@ def _find_records(node: Mapping[str, Mapping[str, Any]], own_key: str) -> list[C
     if not outer_counts and (inner_counts or (any(map(asks, node)) and not any(map(asks, inner)))):
         # A column for each key, as pandas writes a frame.
         rows = {key: {name: values.get(key) for name, values in node.items()} for key in inner}
-    is_counted = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
-    names = () if is_counted else (own_key, "entry")
+    is_ordinal = list(rows) in [[str(place) for place in range(first, first + len(rows))] for first in (0, 1)]
+    names = () if is_ordinal else (own_key, "entry")
     return [_under(key, cells, names) for key, row in rows.items() for cells in split_case(row)]
 
 

@@ -79,9 +79,9 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
         if draft.kind == "choice":
             _propose_choice(draft, is_stated=kind is not None)
         if draft.kind != "choice":
-            named = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
-            if named and KEYED not in draft.names:
-                draft.columns["answer"] = named[0]
+            answer_columns = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
+            if answer_columns and KEYED not in draft.names:
+                draft.columns["answer"] = answer_columns[0]
             elif KEYED not in draft.names:
                 _ask_answer(draft)
             if draft.kind == "spans" and not find_named("context", draft.names):
@@ -125,23 +125,25 @@ def _find_stem(draft: Proposal) -> str | None:
     grouped = {column for group in find_groups(draft.names) if len(group.columns) > 2 for column in group.columns}
     cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
     texts = [name for name in cells if _share(_NUMBERED.fullmatch, cells[name] or "1") < _HALF]
-    if named := find_named("stem", [name for name in texts if name not in grouped]):
-        return named[0]
-    whole = [name for name in texts if _share_read(draft, "", name) < _MOST]
-    asking = [name for name in whole if max(_share(_ASKS.search, cells[name]), _share_read(draft, name)) >= _HALF]
+    if candidates := find_named("stem", [name for name in texts if name not in grouped]):
+        return candidates[0]
+    single_texts = [name for name in texts if _share_read(draft, "", name) < _MOST]
+    asking = [
+        name for name in single_texts if max(_share(_ASKS.search, cells[name]), _share_read(draft, name)) >= _HALF
+    ]
     return asking[0] if len(asking) == 1 else None
 
 
 def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
     """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
-    named = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
+    answer_columns = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
     likely: list[_Fit] = []
     for options, is_certain in _find_sources(draft):
-        fits = _find_fits(draft, options, named, is_certain=is_certain)
+        fits = _find_fits(draft, options, answer_columns, is_certain=is_certain)
         if fits and max(fit.share for fit in fits) >= (_HALF if is_certain else 1):
             likely = fits
             break
-        if is_certain or not named:
+        if is_certain or not answer_columns:
             likely = likely or fits or [_Fit(options, {}, 0)]
     if not likely:
         _propose_fixed(draft, is_stated=is_stated)
@@ -178,16 +180,16 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
 def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """Find where the options may stand, the likeliest first, and whether a name says so; else an answer has to fit."""
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
-    named = find_named("options", columns)
+    candidates = find_named("options", columns)
     single: dict[str, Mapping[str, Any]] = {name: {} for name in columns if _share_read(draft, "", name) >= _MOST}
-    for name in (name for name in named if name not in single):
+    for name in (name for name in candidates if name not in single):
         # Texts without letters are only taken apart in a column that is called as options are.
         for between in _BETWEEN if all(isinstance(value, str) for value in filled(name)) else ():
             counts = [len(text.split(between)) for text in filled(name)]
             if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
                 single.setdefault(name, {"between": between})
     groups = [group for group in find_groups(columns) if _share_read(draft, "", group.columns) >= _HALF]
-    for name in filter(single.__contains__, named):
+    for name in filter(single.__contains__, candidates):
         yield {"options": name, **single[name]}, plain_name(name) not in word_lists("within")["weak"]
     yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
     wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
@@ -197,7 +199,7 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     if _share_read(draft, stem) >= _MOST:
         yield {}, True
     for name, how in single.items():
-        if name not in named and not any(rank(field, name) for field in ("context", "wrong", "image")):
+        if name not in candidates and not any(rank(field, name) for field in ("context", "wrong", "image")):
             yield {"options": name, **how}, False
     if stem.isdigit():
         # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
@@ -259,16 +261,16 @@ def _ask_answer(draft: Proposal, reason: str = "") -> None:
 
 def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
     """Take answers in words for another kind; ask for options if they look as if these were missing."""
-    named = [name for name in (KEYED, *find_named("answer", draft.names)) if draft.sample.filled(name)]
-    if not named:
+    answer_columns = [name for name in (KEYED, *find_named("answer", draft.names)) if draft.sample.filled(name)]
+    if not answer_columns:
         _ask_answer(draft)
         return
-    values = draft.sample.filled(named[0])
+    values = draft.sample.filled(answer_columns[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    others = [name for name in draft.unused() if name != named[0]]
+    others = [name for name in draft.unused() if name != answer_columns[0]]
     sources = [columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each]
     lists = list(dict.fromkeys([*find_named("options", others), *sources]))
-    lists = [name for name in lists if name != named[0] or len(named) > 1]
+    lists = [name for name in lists if name != answer_columns[0] or len(answer_columns) > 1]
     # Letters or numbers alone, however they are listed, are no words.
     are_words = (
         _share(lambda value: all(_MARK.fullmatch(str(item).strip()) for item in items_of(value)), values) < _HALF
@@ -288,8 +290,8 @@ def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
         draft.ask(
             "options", f"{reason}: which column holds the options: {', '.join(others)}; or set kind: short_answer"
         )
-    if draft.kind == "choice" and named[0] != KEYED:
-        draft.columns["answer"] = named[0]
+    if draft.kind == "choice" and answer_columns[0] != KEYED:
+        draft.columns["answer"] = answer_columns[0]
 
 
 def _propose_others(draft: Proposal) -> None:

@@ -155,8 +155,8 @@ def read_file(path: Path) -> SourceTable:
     try:
         is_text = suffix == ".txt" or suffix not in _READERS
         # Functions that read a path as a `RawTable`, None if it is not theirs.
-        added = (read(path) for read in load_added("medexam.formats").values()) if is_text else ()
-        raw = next(filter(None, added), None)
+        raw_tables = (read(path) for read in load_added("medexam.formats").values()) if is_text else ()
+        raw = next(filter(None, raw_tables), None)
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
@@ -256,8 +256,8 @@ def _find_delimiter(sample: str) -> str:
             table = []
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
         head = table[0] if table else []
-        alike = sum(len(cells) == len(head) for cells in table)
-        return 5 * alike >= 4 * len(table) > 0, sum(map(_is_name, head)), len(head)
+        equal_rows = sum(len(cells) == len(head) for cells in table)
+        return 5 * equal_rows >= 4 * len(table) > 0, sum(map(_is_name, head)), len(head)
 
     return max(_DELIMITERS, key=rate)
 
@@ -333,8 +333,8 @@ def _read_excel(path: Path) -> RawTable:
         inputs.check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
-        shown = [sheet for sheet in book.worksheets if sheet.title not in hidden]
-        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in shown}
+        visible = [sheet for sheet in book.worksheets if sheet.title not in hidden]
+        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in visible}
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         reason = inputs.first_line(error)

@@ -234,9 +234,9 @@ def _show(evaluation: Evaluation, metric: Any, **wishes: Any) -> None:
     """Have DSPy draw its table and write its files of what is scored: it is called with known answers."""
     scored = [row for row in evaluation.results if row[2] is not None]
     predictions, scores = iter([row[1] for row in scored]), iter([row[2] for row in scored])
-    known = lambda *_: next(scores)  # noqa: E731
-    known.__name__ = metric_name(metric)
-    again = dspy.Evaluate(devset=[row[0] for row in scored], metric=known, num_threads=1)
+    stored_score = lambda *_: next(scores)  # noqa: E731
+    stored_score.__name__ = metric_name(metric)
+    again = dspy.Evaluate(devset=[row[0] for row in scored], metric=stored_score, num_threads=1)
     with dspy.context(callbacks=[]), errors_only("dspy"):
         again(lambda **_: next(predictions), **wishes)
 

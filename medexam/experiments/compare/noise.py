@@ -27,8 +27,8 @@ def find_noise(compared: ComparisonScope) -> ComparisonSection | None:
     names, pairs = compared.names, compared.statistics.pairs
     if not any(compared.noises):
         return None
-    named = zip(names, compared.noises, strict=True)
-    sentences = [describe_noise(name, noise) for name, noise in named if noise is not None]
+    named_runs = zip(names, compared.noises, strict=True)
+    sentences = [describe_noise(name, noise) for name, noise in named_runs if noise is not None]
     for name, pair in zip(names[1:], pairs, strict=True):
         if pair.floor is not None:
             floor, difference = decimal(100 * pair.floor), pair.first.difference

@@ -161,12 +161,12 @@ class Trials:
             trials, answers = self._optimization.trials, self._answers[digest]
             answers[prediction.question] = prediction, score
             name, number = ("as written", 0) if digest == self._as_written else dspy.settings.get(NAME)
-            known = next((trial for trial in trials if trial.digest == digest), None)
-            if known is not None and number is not None and number < known.number:
+            earlier = next((trial for trial in trials if trial.digest == digest), None)
+            if earlier is not None and number is not None and number < earlier.number:
                 # Two candidates of a random search are equal: the first of them gives its name.
-                others = [trial for trial in trials if trial is not known]
-                self._optimization.trials = _ordered(*others, replace(known, name=name, number=number))
-            if known is not None or len(answers) < len(self._validation):
+                others = [trial for trial in trials if trial is not earlier]
+                self._optimization.trials = _ordered(*others, replace(earlier, name=name, number=number))
+            if earlier is not None or len(answers) < len(self._validation):
                 return
             predictions = [answers[question.key][0] for question in self._plan.validation.question_set.questions]
             golds: Any = self._plan.validation.question_set.golds

@@ -120,11 +120,11 @@ class PlannedCell:
         items, outcomes = self.question_set, self.folder.read_outcomes() if self.folder.exists() else {}
         questions = {question.key: question for question in items.questions}
         pending_keys = pending(questions, outcomes)
-        done = questions.keys() - set(pending_keys) if self.benchmark.right_or_wrong else ()
+        answered_keys = questions.keys() - set(pending_keys) if self.benchmark.right_or_wrong else ()
         return replace(
             self,
             pending=tuple(questions[key] for key in pending_keys),
-            right=sum(items.golds[key].accepts(outcomes[key].answer) for key in done),
+            right=sum(items.golds[key].accepts(outcomes[key].answer) for key in answered_keys),
             answered=sum(outcome.status is not Status.FAILED for outcome in outcomes.values()),
             lender=None,
             lent=(),

@@ -209,15 +209,15 @@ def _estimate(cells: Sequence[PlannedCell]) -> tuple[float, float] | None:
 
     None where nothing is billed or no price is known.
     """
-    prompts, most, is_known = 0.0, 0.0, False
+    prompts, most, has_price = 0.0, 0.0, False
     for planned in (one for one in cells if one.asks_model and one.pending):
         for name, model in planned.named_models.items():
             if (prices := list_prices(model)) is not None:
                 calls, sizes = planned.count_calls(name), _prompt_sizes(_sample(planned), model)
                 usd = calls * sum(sizes) / len(sizes) * prices["prompt_usd"]
                 replies_usd = calls * _longest_reply(planned, model) * prices["completion_usd"]
-                prompts, most, is_known = prompts + usd, most + usd + replies_usd, True
-    return (prompts, most) if is_known else None
+                prompts, most, has_price = prompts + usd, most + usd + replies_usd, True
+    return (prompts, most) if has_price else None
 
 
 def _sample(planned: PlannedCell) -> list[PlannedCell]:

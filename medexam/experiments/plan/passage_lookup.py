@@ -139,8 +139,8 @@ class Retrieval:
     def _known(self, query: str, k: int) -> list[Hit]:
         if self.mark is None or (query, k) in self._hits:
             return self._hits[query, k]
-        known = None if self.cache is None else self.cache.read([query], k).get(query)
-        return self.mark(k) if known is None else known
+        cached = None if self.cache is None else self.cache.read([query], k).get(query)
+        return self.mark(k) if cached is None else cached
 
     def find(self, question: Question | Task) -> list[Hit]:
         """Return the passages to show, most relevant first, each once by its best score."""

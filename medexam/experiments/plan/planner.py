@@ -74,10 +74,10 @@ def plan_experiment(
     described = {"description": experiment.description, "experiment_digest": experiment_digest}
     planned, repeats = list[PlannedCell](), list[PlannedCell]()
     for place, item in enumerate(parts.values()):
-        whole = _begin(item, _folder(item, runs_dir, fresh), {**described, "place": place})
-        planned.append(whole if fresh else with_lender(whole))
-        numbers = range(1, repeat + 1) if whole.asks_model else ()
-        repeats += [_begin(item, whole.folder.repeat(number), described) for number in numbers]
+        cell = _begin(item, _folder(item, runs_dir, fresh), {**described, "place": place})
+        planned.append(cell if fresh else with_lender(cell))
+        numbers = range(1, repeat + 1) if cell.asks_model else ()
+        repeats += [_begin(item, cell.folder.repeat(number), described) for number in numbers]
     if repeat and not repeats:
         raise SpecError("--repeat: no program of this plan asks a model; leave it out")
     return Plan(experiment.name, (*planned, *repeats), runs_dir, _news(planned), fresh=fresh)
@@ -156,12 +156,12 @@ def resolve_cells(
     Raises `SpecError`, and `EngineError` for an unknown profile and for a server that does not tell its model.
     """
     experiment, cells = build_cells(document, overrides)
-    named = cache(lambda model: name_model(model, only_look=only_look))
+    name_once = cache(lambda model: name_model(model, only_look=only_look))
     return experiment, [
         cell.model_copy(
             update={
-                "model": named(cell.model) if cell.program.asks_model else cell.model,
-                "models": {name: named(model) for name, model in cell.asked_models.items()},
+                "model": name_once(cell.model) if cell.program.asks_model else cell.model,
+                "models": {name: name_once(model) for name, model in cell.asked_models.items()},
             }
         )
         for cell in cells

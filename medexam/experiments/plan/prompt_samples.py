@@ -109,9 +109,9 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
 
 def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str | None]:
     """Return a hash of the prompts for each question; what a network says is no part of them if `offline`."""
-    found = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
+    retrieval = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
     program = build_cell_program(
-        cell, finder=found, search=found, supports=found, nearest=_First, in_order=lambda _: ()
+        cell, finder=retrieval, search=retrieval, supports=retrieval, nearest=_First, in_order=lambda _: ()
     )
     if offline:
         _install_guard()

@@ -40,8 +40,8 @@ def describe_state(run: StoredRun) -> str:
 
 def describe_warnings(runs: Sequence[StoredRun]) -> list[str]:
     """List what a reader should know of the runs, a sentence each; usually empty."""
-    named = list(zip(run_names(runs), runs, strict=True))
-    warnings = merge_notes([(name, text) for name, run in named for text in run.warnings], len(runs))
+    named_runs = list(zip(run_names(runs), runs, strict=True))
+    warnings = merge_notes([(name, text) for name, run in named_runs for text in run.warnings], len(runs))
     notes = dict.fromkeys(note for run in runs for note in run.metrics.notes)
     lines = [*(f"Warning: {text}" for text in warnings), *(f"Note: {note}" for note in notes)]
     return [f"{' '.join(line.split()).rstrip('.')}." for line in lines]
@@ -77,12 +77,12 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
     """Build the table of what runs took a question and a right answer; empty for controls or if nothing is known."""
     names = [(name,) for name in run_names(runs)] if len(runs) > 1 else [()]
     all_costs = [(name, run.metrics.n, run.costs) for name, run in zip(names, runs, strict=True)]
-    known = [(name, n, costs) for name, n, costs in all_costs if costs and any(map(costs.get, _COSTS))]
-    if not known:
+    costed = [(name, n, costs) for name, n, costs in all_costs if costs and any(map(costs.get, _COSTS))]
+    if not costed:
         return []
     rows = tuple(
         (*name, label, *((NONE,) * 3 if cost is None else map(amount, cost.values())))
-        for name, _, costs in known
+        for name, _, costs in costed
         for key, label in _COSTS.items()
         if (cost := costs.get(key)) is not None or key in _TOKENS
     )
@@ -91,11 +91,11 @@ def cost_tables(runs: Sequence[StoredRun]) -> list[Table]:
         "Thinking tokens are part of the completions'. Seconds count while questions were asked, failures included; "
         "GPU-seconds count one GPU."
     )
-    for name, n, costs in known:
+    for name, n, costs in costed:
         if "counted" in costs:
             who = "".join(f"{each}: " for each in name)
             caption += f" {who}the server reported no tokens of {n - costs['counted']:,} of {n:,} replies."
-    if any(costs[key] is None for _, _, costs in known for key in _TOKENS):
+    if any(costs[key] is None for _, _, costs in costed for key in _TOKENS):
         caption += " -: the server reported no tokens."
     headers = ("Run",) * (len(runs) > 1) + ("What", "In all", "A question", "A right answer")
     return [Table("Cost", headers, rows, text_columns=len(headers) - 3, caption=caption)]

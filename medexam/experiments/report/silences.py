@@ -78,9 +78,9 @@ def _silence(run: StoredRun, name: str) -> str | None:
 def _filled_context(prediction: Prediction) -> int:
     """Return the tokens of a prompt and of its reply that was cut far below its budget; 0 where none was."""
     for call in prediction.calls:
-        budget, written = call.sampling.get("max_tokens"), call.completion_tokens
-        if is_cut(call.finish_reason) and budget and written is not None and call.prompt_tokens:
-            return call.prompt_tokens + written if written < _FAR_BELOW * budget else 0
+        budget, reply_tokens = call.sampling.get("max_tokens"), call.completion_tokens
+        if is_cut(call.finish_reason) and budget and reply_tokens is not None and call.prompt_tokens:
+            return call.prompt_tokens + reply_tokens if reply_tokens < _FAR_BELOW * budget else 0
     return 0
 
 

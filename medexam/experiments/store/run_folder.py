@@ -413,8 +413,8 @@ def run_paths(runs: Iterable[Path], runs_dir: Path) -> list[Path]:
     MLflow's files and pages, which `runs/*` in a shell names too, are left out.
     """
     given = [*runs]
-    named = [path for path in given if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or given
-    return [run if run.exists() else _find_path(str(run), runs_dir) for run in named]
+    paths = [path for path in given if not (_BYSTANDER.fullmatch(path.name) and path.exists())] or given
+    return [run if run.exists() else _find_path(str(run), runs_dir) for run in paths]
 
 
 def _find_path(run: str, runs_dir: Path) -> Path:

@@ -119,9 +119,9 @@ def pack_questions(runs: Sequence[StoredRun], names: Sequence[str]) -> tuple[str
     for run, name in zip(runs, names, strict=True):
         # Runs of the same questions share them, and only here: they are much of a page's memory.
         record, pictures = run.record, run.record.cell.program.asking.pictures
-        asked = record.dataset_fingerprint, record.dataset_golds, record.questions, str(pictures)
-        sets[asked] = sets.get(asked) or load_items(run.folder, frozenset(keys))
-        replies.append(_read(run, name, sets[asked], frozenset(keys)))
+        identity = record.dataset_fingerprint, record.dataset_golds, record.questions, str(pictures)
+        sets[identity] = sets.get(identity) or load_items(run.folder, frozenset(keys))
+        replies.append(_read(run, name, sets[identity], frozenset(keys)))
     keys = [key for key in keys if any(key in run.items for run in replies)]
     longest = _limit_texts(replies)
     if longest < LONGEST_TEXT:
