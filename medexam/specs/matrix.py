@@ -91,7 +91,10 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
                 axes[path] = value
                 continue
         axes.pop(path, None)
-        if kind or any(f"{path}.".startswith(f"{varied}.") for varied in _paths(axes)):
+        program = tree["program"] if _paths(axes).isdisjoint(("program", "program.kind")) else None
+        if kind and isinstance(program, Mapping) and program.get("kind") == kind:
+            put(tree, path.replace(f"program.{kind}.", "program.", 1), value)
+        elif kind or any(f"{path}.".startswith(f"{varied}.") for varied in _paths(axes)):
             axes[path] = [value]
         else:
             put(tree, path, value)
