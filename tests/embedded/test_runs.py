@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from engine_calls import ask, reply_blocking
 
 import medexam
+from medexam.serve import EmbeddedEngine
+from medexam.specs import ModelSpec
 from one_question import SHOWN
 
 pytestmark = pytest.mark.model
@@ -114,39 +117,30 @@ def test_what_needs_a_chat_template_is_refused_before_anything_is_asked(base_mod
 
 MODULE = '''
 import dspy
-from dspy.lm15 import Config, Message, Request
 
 
 class Mine(dspy.Module):
-    """The prompt as DSPy's own request, without a signature and an adapter."""
+    """The prompt as messages, without a signature and an adapter."""
 
-    def forward(self, stem: str, options: str, option_numbers: list[int]) -> dspy.Prediction:
-        lm = dspy.settings.lm
-        choice = {"choice": [str(number) for number in option_numbers]}
-        request = Request(
-            model=lm.model,
-            system="Answer the exam question. Reply in this form: {Answer: [number]}.",
-            messages=(Message.user(f"{stem}\\n{options}"), Message.assistant("{Answer: ")),
-            config=Config(temperature=0.0, seed=0, max_tokens=8, extensions=choice),
-        )
-        return dspy.Prediction(answer=lm(request).message.text)
+    def forward(self, stem: str, options: str) -> dspy.Prediction:
+        instructions = "Answer the exam question. Reply in this form: {Answer: [number]}."
+        turns = [{"role": "system", "content": instructions}, {"role": "user", "content": f"{stem}\\n{options}"}]
+        return dspy.Prediction(answer=dspy.settings.lm(messages=turns, max_tokens=8)[0])
 '''
 
 
-def test_a_module_of_ones_own_answers_as_zero_shot_does_with_the_same_prompt(tiny_llama, tmp_path) -> None:
+def test_a_module_of_ones_own_asks_as_zero_shot_does_with_the_same_prompt(tiny_llama, tmp_path) -> None:
     words = {"en": {"number": "[number]", "zero_shot": "Answer the exam question. Reply in this form: $form."}}
     (tmp_path / "words.yaml").write_text(yaml.safe_dump(words))
     (tmp_path / "mine.py").write_text(MODULE)
-    ours = {"kind": "zero_shot", **GUIDED, "prompt": str(tmp_path / "words.yaml")}
-    # In bfloat16 two options often tie, and the batch decides between them.
+    ours = {"kind": "zero_shot", "max_tokens": 8, "prompt": str(tmp_path / "words.yaml")}
     shipped, own = run(
-        {"path": str(tiny_llama)}, tmp_path, 30, matrix={"program": [ours, f"{tmp_path / 'mine.py'}:Mine"]}
+        {"path": str(tiny_llama)}, tmp_path, 8, matrix={"program": [ours, f"{tmp_path / 'mine.py'}:Mine"]}
     )
-    asked = [
-        {key: (said.answer, said.prompt_tokens) for key, said in done.predictions.items()} for done in (shipped, own)
-    ]
-    assert asked[0] == asked[1]
-    assert len({answer for answer, _ in asked[0].values()}) >= 3, "the model chooses"
+    calls = [{key: one.calls[0] for key, one in done.predictions.items()} for done in (shipped, own)]
+    first, second = ({key: (one.messages, one.text, one.prompt_tokens) for key, one in each.items()} for each in calls)
+    assert first == second
+    assert len({text for _, text, _ in first.values()}) >= 3, "the model writes"
 
 
 def test_thinking_that_is_cut_off_is_reported_or_closed(thinking_model, tmp_path) -> None:
@@ -170,17 +164,14 @@ def test_a_plain_text_is_continued_as_transformers_does_until_a_stop(base_model)
     with torch.inference_mode():
         written = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=tokenizer.pad_token_id)
     whole = tokenizer.decode(written[0, ids.shape[1] :], skip_special_tokens=True)
-    lm = medexam.lm("embedded", path=base_model, dtype="float32", max_tokens=12)
+    engine = EmbeddedEngine(ModelSpec(path=base_model, dtype="float32"))
 
-    def ask(**config):
-        from dspy.lm15 import Config, Message, Request
+    def continue_text(**sampling) -> str:
+        return reply_blocking(engine, ask(SHOWN, more={"plain": True}, max_tokens=12, **sampling)).words
 
-        asked = Config(temperature=0.0, max_tokens=12, extensions={"plain": True}, **config)
-        return lm(Request(model=lm.model, messages=(Message.user(SHOWN),), config=asked)).message.text
-
-    assert ask() == whole
+    assert continue_text() == whole
     end = whole.split()[-1]
-    assert ask(stop=(end,)) == whole.partition(end)[0]
+    assert continue_text(stop=(end,)) == whole.partition(end)[0]
 
 
 @pytest.mark.nightly
