@@ -5,6 +5,7 @@ and no meaning; which error a user sees, and the way out, is the caller's.
 """
 
 import bz2
+import csv
 import errno
 import gzip
 import io
@@ -130,6 +131,16 @@ def check_length(text: str | bytes, description: str) -> None:
     """Raise `UnreadableError` for a text that is longer than `LONGEST_TEXT`; `description` begins the message."""
     if len(text) > LONGEST_TEXT:
         raise UnreadableError(f"{description} is longer than {LONGEST_TEXT:,} characters")
+
+
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Have the module `csv` read cells of up to `LONGEST_TEXT` characters within the block."""
+    limit = csv.field_size_limit(LONGEST_TEXT)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def is_there(path: Path) -> bool:

@@ -37,7 +37,7 @@ def answers() -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def table() -> dict[str, list[str]]:
-    page = (ROOT / "docs/study.md").read_text(encoding="utf-8").partition("## Scores")[2].partition("In brackets")[0]
+    page = (ROOT / "docs/study.md").read_text(encoding="utf-8").partition("## Scores")[2].partition("Brackets hold")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
     ]

@@ -20,6 +20,7 @@ from medexam.inputs import (
     LONGEST_TEXT,
     UnreadableError,
     decode,
+    long_cells,
     open_parquet,
     open_unpacked,
     parquet_rows,
@@ -201,9 +202,8 @@ def _read_parquet(path: Path) -> _NumberedRows:
 
 def _read_table(path: Path) -> _NumberedRows:
     """Yield the rows of a table, each with its line; the first line names the columns."""
-    limit = csv.field_size_limit(LONGEST_TEXT)
     try:
-        with open_unpacked(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as lines:
+        with long_cells(), open_unpacked(path) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as lines:
             first = lines.readline(LONGEST_TEXT)
             delimiter = max("\t,;", key=first.count)
             columns = next(csv.reader([first], delimiter=delimiter), [])
@@ -219,8 +219,6 @@ def _read_table(path: Path) -> _NumberedRows:
         raise UnreadableError(f"is not UTF-8 (byte {error.object[error.start]:#04x})") from None
     except csv.Error as error:
         raise UnreadableError(f"is no table ({error})") from None
-    finally:
-        csv.field_size_limit(limit)
 
 
 def _read_text(path: Path, root: Path) -> _NumberedRows:

@@ -7,8 +7,8 @@ import tempfile
 import time
 from contextlib import ExitStack, chdir
 from pathlib import Path
-from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 from generated.boundaries import BOUNDARIES
@@ -20,15 +20,9 @@ def search(name: str, number: int, examples: int) -> None:
     """Try drawn inputs of a boundary in a folder of its own; raises the smallest failure."""
     with tempfile.TemporaryDirectory() as place, chdir(place), ExitStack() as closing:
         # Runs are sent to no store: that takes longer than their questions.
-        closing.enter_context(patch.dict(sys.modules, {"mlflow": None}))
+        closing.enter_context(pytest.MonkeyPatch.context()).setitem(sys.modules, "mlflow", None)
         inputs, trial = BOUNDARIES[name](Path(place), closing)
-        bounded = settings(
-            max_examples=examples,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            derandomize=False,
-        )
+        bounded = settings(FREE, max_examples=examples)
         seed(number)(bounded(given(inputs)(trial)))()
 
 

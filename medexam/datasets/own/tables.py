@@ -40,9 +40,6 @@ _LONGEST_NAME, _LONGEST_WORDS = 6, 3
 """Words of a column's name; and of one that may be unknown."""
 
 
-csv.field_size_limit(inputs.LONGEST_TEXT)
-
-
 class CellError(ValueError):
     """What is wrong with a row: the column, empty if it is the whole row, and the detail."""
 
@@ -235,7 +232,8 @@ def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
-        yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
+        with inputs.long_cells():
+            yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
     except csv.Error as error:
         raise UnreadableError(
             f"line {reader.line_num} is not CSV ({error}): a cell that begins with a quotation mark ends with one, "
@@ -251,7 +249,8 @@ def _find_delimiter(sample: str) -> str:
     def rate(delimiter: str) -> tuple[bool, int, int]:
         rows = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
         try:
-            table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
+            with inputs.long_cells():
+                table = list(dropwhile(lambda cells: len(cells) < 2, islice(filter(any, rows), _LOOKED_AT)))
         except csv.Error:
             table = []
         # A row or two may be torn; a delimiter that cuts fewer alike is a mark of the texts.
