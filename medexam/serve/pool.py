@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -159,8 +160,8 @@ class ServerPool:
         """How many requests may be in flight; the caller tracks its requests with it."""
         self.background: asyncio.Task[None] | None = None
         """Work that ends with the pool, such as watching a server of one's own."""
-        self.clients: dict[str, Any] = {}
-        """Address of each that ever took part, in their order -> its client."""
+        self.clients: dict[str, list[Any]] = {}
+        """Address of each that ever took part, in their order -> its clients: one that left and came back has two."""
         self._rejected: set[str] = set()
         """Addresses of servers that serve something else."""
         self._next_look = 0.0
@@ -171,7 +172,8 @@ class ServerPool:
     def _add(self, endpoint: Endpoint) -> None:
         http = open_client(endpoint, self.timeout_s)
         server = Server(endpoint, open_model_client(endpoint, http), http)
-        self.servers[endpoint.base], self.clients[endpoint.base] = server, server.client
+        self.servers[endpoint.base] = server
+        self.clients.setdefault(endpoint.base, []).append(server.client)
         self.limit.servers = len(self.servers)
 
     def _remove(self, base: str) -> None:
@@ -259,7 +261,7 @@ class ServerPool:
         if self.background is not None:
             self.background.cancel()
             await asyncio.gather(self.background, return_exceptions=True)
-        for client in self.clients.values():
+        for client in chain.from_iterable(self.clients.values()):
             await client.close()
 
     async def _verify(self, server: Server) -> None:

@@ -186,10 +186,8 @@ def _find_changed(records: Sequence[RunRecord], sets: Sequence[AnySet]) -> froze
     return frozenset(key for (_, key), texts in texts_by_key.items() if len(texts) > 1)
 
 
-@keep(worth=lambda _: True)
-def _read_items(folder: RunFolder) -> tuple[AnySet, str | None, str | None]:
-    """Read what a run was asked, once for all comparisons of a command."""
-    return check_items(folder)
+_read_items = keep(worth=lambda _: True)(check_items)
+"""Reads what a run was asked, once for all comparisons of a command."""
 
 
 @keep(worth=lambda _: True)

@@ -26,14 +26,12 @@ def current_run(folder: RunFolder, say: Callable[[str], None]) -> StoredRun:
     Raises `RunFolderError` where the folder holds no run or is damaged, `DatasetError` where it is out of date and
     keeps no questions, and `EngineError` where what it is scored with is not installed.
     """
-    changes, note = find_changes(folder)
-    if not changes:
-        with suppress(RunFolderError):
-            return replace(load_run(folder), note=note)
+    if (run := fresh_run(folder)) is not None:
+        return run
     # Imported here: a run that is fresh needs none of what scores it.
     from medexam.experiments.report.derived import renew
 
-    return renew(folder, ", ".join(changes), say)
+    return renew(folder, ", ".join(find_changes(folder)[0]), say)
 
 
 def fresh_run(folder: RunFolder) -> StoredRun | None:

@@ -67,10 +67,8 @@ def _silence(run: StoredRun, name: str) -> str | None:
     elif first in (Reason.TRUNCATED, Reason.TRUNCATED_THINKING):
         advice = "; a larger program.max_tokens leaves them room"
     elif first is Reason.UNPARSED and (adapter := program.asking.adapter) is not None:
-        name_of_adapter = adapter.rpartition(":")[2]
-        advice = (
-            f"; an answer must be in the format of the module's adapter, {name_of_adapter}, and be one of the options"
-        )
+        adapter_name = adapter.rpartition(":")[2]
+        advice = f"; an answer must be in the format of the module's adapter, {adapter_name}, and be one of the options"
     cause_words = f"{most:,} of {metrics.n:,} {CAUSES[first]}{examples.get(first, '')}"
     return f"{name}: {cause_words}{other_causes and f' ({other_causes})'}{advice}."
 
