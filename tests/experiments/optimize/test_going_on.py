@@ -77,7 +77,9 @@ def test_a_killed_one_repeats_nothing(optimize, document, tmp_path) -> None:
     done, log = optimize(), tmp_path / "asked"
     asked = log.read_text().splitlines()
     assert len(asked) - len(set(asked)) <= 2, "only a call that is in flight when it is killed is lost"
-    assert (len(asked), len(set(asked))) == (done.record["calls"], optimize(fresh=True).record["calls"])
+    # A call is counted before it is sent, so one that was begun when its process was killed may never have been asked.
+    assert len(asked) <= done.record["calls"] <= len(asked) + 2
+    assert len(set(asked)) == optimize(fresh=True).record["calls"]
 
 
 def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, medexam, tmp_path) -> None:
