@@ -11,8 +11,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from medexam.datasets import SAMPLE_FOLDER, sample_evenly
 from medexam.datasets.loading import load_rows
+from medexam.datasets.locating import SHIPPED
+from medexam.datasets.selection import sample_evenly
 from medexam.questions import Question
 
 SIZE = 120
@@ -30,7 +31,7 @@ def _clean(questions: list[Question]) -> set[str]:
     }
 
 
-def main(folder: Path, target: Path = SAMPLE_FOLDER) -> None:
+def main(folder: Path, target: Path = SHIPPED / "sample") -> None:
     """Write HEAD.json and HEAD_EN.json with the chosen questions to `target`."""
     readings = {language: load_rows("headqa_v1", language, folder) for language in ("es", "en")}
     by_language = {language: [row.question for row in reading.rows] for language, reading in readings.items()}

@@ -176,7 +176,7 @@ def load_json(text: str | bytes) -> Any:
         return json.loads(text)
 
 
-def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Parse the value of a JSON text, with each half of a surrogate pair as its escape.
 
     Raises `UnreadableError` if it is none, holds a number of thousands of digits, or lies more than `MOST_LEVELS` deep.
@@ -185,7 +185,7 @@ def parse_json(text: str | bytes, object_hook: Callable[[dict[str, Any]], Any] |
     decoded = isinstance(text, bytes) or text.isascii()
     text = decode(text) if isinstance(text, bytes) else text
     try:
-        value = json.loads(text, object_hook=object_hook) if object_hook else load_json(text)
+        value = load_json(text)
     except RecursionError:
         raise UnreadableError(_TOO_DEEP) from None
     except ValueError as error:

@@ -5,30 +5,23 @@ are known to contain. It reports and never repairs.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
-from medexam.datasets.fingerprints import (
-    fingerprint_golds,
-    fingerprint_questions,
-    fingerprint_task_golds,
-    fingerprint_tasks,
-)
+from medexam.datasets.fingerprints import fingerprint_expected, fingerprint_shown
 from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
 from medexam.datasets.own.columns import read_questions
 from medexam.datasets.own.questions import parse_words, read_choice_questions
-from medexam.datasets.rows import Reading, Row, TaskReading
+from medexam.datasets.rows import Reading
 from medexam.datasets.symbols import as_published, find_private
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import is_there
-from medexam.questions import Language, Question
+from medexam.questions import Language
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
-
-_UNANSWERED = "no_official_answer"
 
 
 class Anomaly(FrozenModel):
@@ -53,16 +46,16 @@ class LanguageCheck(FrozenModel):
     """The same of the questions as they stand in the files; another one if characters were corrected."""
     golds_fingerprint: str
     """SHA-256 of what their golds are, in hexadecimal."""
-    exams: int
     questions: int
     """Readable questions, those without an official answer included."""
-    without_official_answer: int
-    with_images: int
-    by_option_count: dict[int, int]
     by_discipline: dict[str, dict[int, int]]
     """Questions by discipline, then by year."""
     errors: tuple[Anomaly, ...]
     notes: tuple[Anomaly, ...]
+    exams: int = 0
+    without_official_answer: int = 0
+    with_images: int = 0
+    by_option_count: dict[int, int] = Field(default_factory=dict)
     corrections: tuple[Anomaly, ...] = ()
     """Characters that are read as others; a run with `dataset.as_published` asks them as they are."""
 
@@ -93,11 +86,13 @@ def check_exam_set(name: str, languages: Sequence[Language] | None = None, path:
     readings = {language: load_rows(name, language, path) for language in language_codes}
     differences: list[Anomaly] = []
     for other in language_codes[1:]:
-        differences += compare_languages(readings[language_codes[0]], language_codes[0], readings[other], other)
+        differences += _compare(readings[language_codes[0]], language_codes[0], readings[other], other)
     harmless = {"missing_in_language"} if CATALOGUE[name].may_miss_translations else set()
     return CheckReport(
         name=name,
-        languages=tuple(check_reading(reading, language) for language, reading in readings.items()),
+        languages=tuple(
+            _check_reading(reading, language, "no_official_answer") for language, reading in readings.items()
+        ),
         language_errors=tuple(anomaly for anomaly in differences if anomaly.kind not in harmless),
         language_notes=tuple(anomaly for anomaly in differences if anomaly.kind in harmless),
     )
@@ -110,43 +105,31 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
     """
     if spec.kind == "choice":
         reading = read_choice_questions(spec)
-        checked = check_reading(reading, spec.language)
-        checked = checked.model_copy(update={"notes": tuple(map(_named_for_own, checked.notes))})
-        faults = reading.faults
+        checked = _check_reading(reading, spec.language, "several_right_answers")
     else:
         table = read_questions(spec)
         rows, faults = parse_words(table, spec)
-        tasks = TaskReading(source=table.source, version="own", rows=rows)
         checked = LanguageCheck(
             language=spec.language,
             source=table.source,
-            version=tasks.version,
-            fingerprint=fingerprint_tasks(rows),
-            published_fingerprint=fingerprint_tasks(rows),
-            golds_fingerprint=fingerprint_task_golds(tasks),
-            exams=0,
+            version="own",
+            fingerprint=fingerprint_shown(rows),
+            published_fingerprint=fingerprint_shown(rows),
+            golds_fingerprint=fingerprint_expected(rows, ()),
             questions=len(rows),
-            without_official_answer=0,
-            with_images=0,
-            by_option_count={},
             by_discipline={group: {0: n} for group, n in Counter(row.task.group for row in rows).items()},
-            errors=(),
+            errors=tuple(Anomaly(kind="unreadable", place=fault.place, detail=fault.detail) for fault in faults),
             notes=(),
         )
-    bad = tuple(Anomaly(kind="unreadable", place=fault.place, detail=fault.detail) for fault in faults)
-    others = tuple(error for error in checked.errors if error.kind != "unreadable")
-    errors, notes = (others, (*bad, *checked.notes)) if spec.skip_bad else ((*bad, *others), checked.notes)
-    checked = checked.model_copy(update={"errors": errors, "notes": notes})
+    if spec.skip_bad:
+        left_out = tuple(error for error in checked.errors if error.kind == "unreadable")
+        others = tuple(error for error in checked.errors if error.kind != "unreadable")
+        checked = checked.model_copy(update={"errors": others, "notes": (*left_out, *checked.notes)})
     return CheckReport(name=spec.name, languages=(checked,), language_errors=(), language_notes=())
 
 
-def _named_for_own(note: Anomaly) -> Anomaly:
-    """Name the note for one's own questions: those without a gold have several, all of which would have to be named."""
-    return note.model_copy(update={"kind": "several_right_answers"}) if note.kind == _UNANSWERED else note
-
-
-def check_reading(reading: Reading, language: Language) -> LanguageCheck:
-    """Count one reading and list its anomalies."""
+def _check_reading(reading: Reading, language: Language, unanswered: str) -> LanguageCheck:
+    """Count one reading and list its anomalies; `unanswered` is the kind of a question without a gold."""
     questions = [row.question for row in reading.rows]
     by_discipline: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for question in questions:
@@ -155,9 +138,9 @@ def check_reading(reading: Reading, language: Language) -> LanguageCheck:
         language=language,
         source=reading.source,
         version=reading.version,
-        fingerprint=fingerprint_questions(reading.rows),
-        published_fingerprint=fingerprint_questions(as_published(reading)),
-        golds_fingerprint=fingerprint_golds(reading.rows),
+        fingerprint=fingerprint_shown(reading.rows),
+        published_fingerprint=fingerprint_shown(as_published(reading)),
+        golds_fingerprint=fingerprint_expected(reading.rows),
         exams=len({question.exam for question in questions}),
         questions=len(questions),
         without_official_answer=sum(row.gold is None for row in reading.rows),
@@ -165,35 +148,30 @@ def check_reading(reading: Reading, language: Language) -> LanguageCheck:
         by_option_count=dict(sorted(Counter(len(question.options) for question in questions).items())),
         by_discipline={name: dict(sorted(years.items())) for name, years in sorted(by_discipline.items())},
         errors=tuple(_find_errors(reading)),
-        notes=tuple(_find_notes(reading)),
-        corrections=tuple(_find_private(reading.published.values())),
+        notes=tuple(_find_notes(reading, unanswered)),
+        corrections=tuple(
+            Anomaly(kind="private_use_character", place=question.key, detail=detail)
+            for question in reading.published.values()
+            for detail in find_private(question)
+        ),
     )
 
 
-def compare_languages(first: Reading, first_name: str, second: Reading, second_name: str) -> list[Anomaly]:
-    """List where two languages of one data set disagree: questions, golds, option numbers or pictures."""
+def _compare(first: Reading, first_name: str, second: Reading, second_name: str) -> Iterator[Anomaly]:
+    """Yield where two languages of one data set disagree: questions, golds, option numbers or pictures."""
     rows, others = ({row.question.key: row for row in reading.rows} for reading in (first, second))
-    anomalies = [_missing(key, second_name) for key in rows if key not in others]
-    anomalies += [_missing(key, first_name) for key in others if key not in rows]
-    for key in rows:
-        if key in others:
-            anomalies += _differences(rows[key], first_name, others[key], second_name)
-    return anomalies
-
-
-def _missing(key: str, language: str) -> Anomaly:
-    return Anomaly(kind="missing_in_language", place=key, detail=f"is not there in {language}")
-
-
-def _differences(row: Row, name: str, other: Row, other_name: str) -> Iterator[Anomaly]:
-    key = row.question.key
-    for kind, fact, other_fact in (
-        ("gold_differs", row.gold, other.gold),
-        ("option_numbers_differ", list(row.question.option_numbers), list(other.question.option_numbers)),
-        ("image_differs", row.question.image, other.question.image),
-    ):
-        if fact != other_fact:
-            yield Anomaly(kind=kind, place=key, detail=f"{fact} in {name}, {other_fact} in {other_name}")
+    for name, missing in ((second_name, rows.keys() - others.keys()), (first_name, others.keys() - rows.keys())):
+        for key in (key for key in (*rows, *others) if key in missing):
+            yield Anomaly(kind="missing_in_language", place=key, detail=f"is not there in {name}")
+    for key, row in rows.items():
+        if other := others.get(key):
+            for kind, fact, other_fact in (
+                ("gold_differs", row.gold, other.gold),
+                ("option_numbers_differ", list(row.question.option_numbers), list(other.question.option_numbers)),
+                ("image_differs", row.question.image, other.question.image),
+            ):
+                if fact != other_fact:
+                    yield Anomaly(kind=kind, place=key, detail=f"{fact} in {first_name}, {other_fact} in {second_name}")
 
 
 def _find_errors(reading: Reading) -> Iterator[Anomaly]:
@@ -208,46 +186,27 @@ def _find_errors(reading: Reading) -> Iterator[Anomaly]:
             yield Anomaly(kind="empty_option", place=question.key, detail=f"no text in options {empty}")
 
 
-def _find_notes(reading: Reading) -> Iterator[Anomaly]:
+def _find_notes(reading: Reading, unanswered: str) -> Iterator[Anomaly]:
     same_text: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     same_stem: defaultdict[str, list[str]] = defaultdict(list)
     for row in reading.rows:
         question = row.question
         if row.gold is None:
-            yield Anomaly(kind=_UNANSWERED, place=question.key, detail="is left out when the set is asked")
+            yield Anomaly(kind=unanswered, place=question.key, detail="is left out when the set is asked")
         texts = [option.text for option in question.options]
         if twins := sorted({text for text in texts if text.strip() and texts.count(text) > 1}):
             yield Anomaly(kind="identical_options", place=question.key, detail=f"two options read {twins[0]!r}")
         same_text[question.stem, *texts].append(question.key)
         same_stem[question.stem].append(question.key)
-    for keys in same_text.values():
-        if len(keys) > 1:
-            yield Anomaly(kind="repeated_question", place=keys[0], detail=f"same text as {', '.join(keys[1:])}")
-    for keys in same_stem.values():
-        if len(keys) > 1:
-            yield Anomaly(kind="repeated_stem", place=keys[0], detail=f"same stem as {', '.join(keys[1:])}")
-    for anomaly in _find_private(row.question for row in reading.rows):
-        detail = f"{anomaly.detail}; it is not changed: look it up in the exam, and correct the file"
-        yield anomaly.model_copy(update={"detail": detail})
-    yield from _find_missing_pictures(reading)
-
-
-def _find_private(questions: Iterable[Question]) -> Iterator[Anomaly]:
-    """Find characters without a meaning of their own, and the sign that each stands for if it is known."""
-    for question in questions:
-        for character in find_private(question):
-            sign = "of no known sign" if character.sign is None else f"for {character.sign!r}"
-            detail = f"{character.code} in {character.place}, {sign}: {character.around!r}"
-            yield Anomaly(kind="private_use_character", place=question.key, detail=detail)
-
-
-def _find_missing_pictures(reading: Reading) -> Iterator[Anomaly]:
-    if sum(row.question.image is not None for row in reading.rows) <= reading.pictures_inside:
-        return
-    pictures = {row.question.image for row in reading.rows} - {None, "embedded"}
-    missing = sorted(image for image in pictures if image is not None and not is_there(reading.folder / image))
-    if missing:
-        detail = (
-            f"{len(missing)} of {len(pictures)} picture files are not here, such as {missing[0]}; no program needs them"
-        )
+        for detail in find_private(question):
+            yield Anomaly(kind="private_use_character", place=question.key, detail=f"{detail}; it is not changed")
+    for kind, groups in (("repeated_question", same_text.values()), ("repeated_stem", same_stem.values())):
+        for keys in groups:
+            if len(keys) > 1:
+                yield Anomaly(kind=kind, place=keys[0], detail=f"the same as {', '.join(keys[1:])}")
+    pictures = {row.question.image for row in reading.rows if row.question.image is not None}
+    named = sorted(pictures - {"embedded"})
+    missing = [image for image in named if not is_there(reading.folder / image)]
+    if missing and sum(row.question.image is not None for row in reading.rows) > reading.pictures_inside:
+        detail = f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}"
         yield Anomaly(kind="pictures_not_here", place=str(reading.folder), detail=detail)

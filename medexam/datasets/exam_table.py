@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.rows import Record, RowFault, parse_whole_number
+from medexam.datasets.rows import RowError
 from medexam.errors import DatasetError
 from medexam.files import whole_file
 from medexam.inputs import UnreadableError, open_parquet, open_regular, parquet_rows, parse_json
-from medexam.questions import Discipline, Exam, Language
+from medexam.questions import Discipline, Exam
 from medexam.specs.catalogue import BUILT
 
 FIELDS = ("name", "year", "category", "qid", "qtext", "ra", "image", "answers")
@@ -25,7 +25,7 @@ _CATEGORIES: dict[str, str] = {Discipline.NURSING: "nursery"}
 """What the hub calls a discipline where that is not its name."""
 
 Placed = tuple[str, object]
-"""Where a record stands in its file, and the record, or the `Fault` that stands in its place."""
+"""Where a record stands in its file, and the record, or the `RowError` that says what is wrong with it."""
 
 
 def parse_image(value: object) -> str | None:
@@ -75,21 +75,6 @@ def write_exam_table(path: Path, records: Sequence[Mapping[str, Any]], origin: s
         pq.write_table(pa.Table.from_pylist(records, schema=schema), draft)
 
 
-def write_hub_records(
-    path: Path,
-    records: Sequence[Record],
-    language: Language,  # noqa: ARG001
-    origin: str,
-    *,
-    with_pictures: bool = False,
-) -> None:
-    """Write records as the hub gives them, with the names of pictures alone or with their bytes; raises `OSError`."""
-    numbered = [{**record, **{field: parse_whole_number(record[field]) for field in WHOLE}} for record in records]
-    if not with_pictures:
-        numbered = [{**record, "image": parse_image(record["image"])} for record in numbered]
-    write_exam_table(path, numbered, origin, with_pictures=with_pictures)
-
-
 def read_record_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Placed]:
     """Read the records of all files in order; what a file was made from goes to `origins`."""
     for path in paths:
@@ -114,25 +99,23 @@ def count_pictures(path: Path) -> int:
 
 
 def _read_json_lines(path: Path) -> Iterator[Placed]:
-    readable = 0
-    first_fault: str | None = None
+    errors: list[str] = []
+    lines = 0
     try:
         with open_regular(path) as stream:
             for number, line in enumerate(stream, start=1):
                 if not line.strip():
                     continue
-                place = f"line {number}"
+                lines += 1
                 try:
-                    record = parse_json(line)
-                    readable += 1
-                    yield place, record
+                    yield f"line {number}", parse_json(line)
                 except UnreadableError as error:
-                    first_fault = first_fault or f"{place}: {error}"
-                    yield place, RowFault(place, f"{error}: the file may be truncated")
+                    errors.append(f"line {number}: {error}")
+                    yield f"line {number}", RowError(f"{error}: the file may be truncated")
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error})") from None
-    if first_fault and not readable:
-        raise DatasetError(f"{path}: is not JSON Lines ({first_fault}): it needs one object on each line")
+    if errors and len(errors) == lines:
+        raise DatasetError(f"{path}: is not JSON Lines ({errors[0]}): it needs one object on each line")
 
 
 def _read_parquet(path: Path, origins: list[str]) -> Iterator[Placed]:

@@ -1,20 +1,21 @@
 """Brings data sets from the Hugging Face hub to the cache folder: the only reader that uses the network.
 
-What it writes has the file formats that the readers know, so that a fetched set and a copied one are read alike. It
-leaves pictures behind, unless they are asked for, and keeps their names.
+It writes tables of exams, which the readers know. It leaves pictures behind, unless they are asked for, and keeps their
+names.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from medexam.datasets.exam_table import FIELDS, write_hub_records
-from medexam.datasets.readers import WRITERS
-from medexam.datasets.rows import Record
+from medexam.datasets.exam_table import FIELDS, WHOLE, parse_image, write_exam_table
+from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
 from medexam.files import cache_dir
+from medexam.inputs import first_line
 from medexam.questions import Language
-from medexam.specs.catalogue import BUILT, DatasetInfo, check_language, find_entry
+from medexam.specs.catalogue import check_language, find_entry
 
 HUB_TIMEOUT_S = 20.0
 
@@ -45,10 +46,6 @@ def fetch_exam_set(
     be reached or holds something else.
     """
     entry = find_entry(name)
-    if images and name != BUILT.name:
-        raise DatasetError(
-            f"--images: {name} keeps its pictures as files: put them beside its data, in a folder images"
-        )
     if entry.hub is None:
         if entry.origin is not None:
             raise DatasetError(
@@ -62,18 +59,26 @@ def fetch_exam_set(
     origin = hub or entry.hub
     revision = _fetch_revision(origin)
     stated = f"{origin}@{revision}" if revision else origin
-    target = (folder or cache_dir()) / name
     for language in language_codes:
         records = _fetch_records(origin, language, revision)
-        path = target / entry.file_names[language][0]
-        _write(entry, path, records, language, stated, images=images)
+        for record in records:
+            record.update({field: parse_whole_number(record[field]) for field in WHOLE})
+            if not images:
+                record["image"] = parse_image(record["image"])
+            elif isinstance(record["image"], str):
+                record["image"] = {"bytes": None, "path": record["image"]} if record["image"] else None
+        path = (folder or cache_dir()) / name / f"{language}.parquet"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_exam_table(path, records, stated, with_pictures=images)
+        except OSError as error:
+            raise DatasetError(
+                f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"
+            ) from None
         yield Fetched(language=language, path=path, questions=len(records), origin=stated)
 
 
 def _fetch_revision(hub: str) -> str | None:
-    """Fetch the commit that the hub serves now; None for a local folder or when the hub is off limits
-    (`HF_HUB_OFFLINE`).
-    """
     if Path(hub).is_dir():
         return None
     import httpx
@@ -88,7 +93,7 @@ def _fetch_revision(hub: str) -> str | None:
         raise _unreachable(hub, error) from None
 
 
-def _fetch_records(hub: str, language: Language, revision: str | None) -> list[Record]:
+def _fetch_records(hub: str, language: Language, revision: str | None) -> list[dict[str, Any]]:
     """Fetch every row of one language, all hub splits together, pictures as the hub's `{path, bytes}`."""
     try:
         import datasets
@@ -102,35 +107,18 @@ def _fetch_records(hub: str, language: Language, revision: str | None) -> list[R
         parts = datasets.load_dataset(hub, language, revision=revision)
     except (OSError, ValueError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         raise _unreachable(f"{hub}, configuration {language}", error) from None
-    records: list[Record] = []
+    records: list[dict[str, Any]] = []
     for split, part in parts.items():
         if missing := [field for field in FIELDS if field not in part.column_names]:
             raise DatasetError(f"{hub}, configuration {language}, split {split}: lacks the fields {', '.join(missing)}")
         if isinstance(part.features["image"], datasets.Image):
             part = part.cast_column("image", datasets.Image(decode=False))
-        records += part.select_columns(list(FIELDS))
+        records += map(dict, part.select_columns(list(FIELDS)))
     return records
 
 
 def _unreachable(name: str, error: Exception) -> DatasetError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return DatasetError(
-        f"cannot download {name} from the Hugging Face hub ({reason}): check the network, HF_HUB_OFFLINE "
+        f"cannot download {name} from the Hugging Face hub ({first_line(error)}): check the network, HF_HUB_OFFLINE "
         f"and HF_ENDPOINT, or copy the files by hand and set MEDEXAM_DATA or dataset.path"
     )
-
-
-def _write(
-    entry: DatasetInfo, path: Path, records: list[Record], language: Language, origin: str, *, images: bool
-) -> None:
-    """Write the file whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if images:
-            write_hub_records(path, records, language, origin, with_pictures=True)
-        else:
-            WRITERS[entry.name](path, records, language, origin)
-    except OSError as error:
-        raise DatasetError(
-            f"cannot write {path} ({error}): set MEDEXAM_CACHE to a folder that can be written"
-        ) from None

@@ -13,11 +13,10 @@ from itertools import chain
 from pathlib import Path
 
 from medexam.datasets.locating import find_own_file, locate_files
-from medexam.datasets.rows import Row, TaskReading, TaskRow
+from medexam.datasets.rows import Row, TaskRow
 from medexam.errors import DatasetError, SpecError
 from medexam.inputs import open_regular
 from medexam.plugins import hash_source
-from medexam.questions import Question, Task, TaskGold
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.specs.dataset import ALTERATIONS
@@ -26,53 +25,35 @@ from medexam.specs.names import BENCHMARKS
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def fingerprint_questions(rows: Iterable[Row]) -> str:
-    """Compute the SHA-256 of what an answer to these questions depends on, whether they have a gold or not; in
-    hexadecimal.
-    """
-    return _fingerprint(_shown(row.question) for row in rows)
+def fingerprint_shown(rows: Iterable[Row | TaskRow]) -> str:
+    """Compute the SHA-256 in hexadecimal of what an answer to these questions depends on, golds or none."""
+    return _fingerprint(map(_shown, rows))
 
 
-def fingerprint_golds(rows: Iterable[Row]) -> str:
-    """Compute the SHA-256 of what a score depends on beside the answers: golds, and exams that group scores; in
-    hexadecimal.
-    """
-    return _fingerprint(_expected_options(row) for row in rows)
+def fingerprint_expected(rows: Iterable[Row | TaskRow], references: Sequence[str] | None = None) -> str:
+    """Compute the SHA-256 in hexadecimal of what a score depends on beside the answers: golds, exams, references."""
+    return _fingerprint(chain(map(_expected, rows), () if references is None else [sorted(references)]))
 
 
-def fingerprint_tasks(rows: Iterable[TaskRow]) -> str:
-    """Compute the SHA-256 in hexadecimal of what an answer to these tasks depends on."""
-    return _fingerprint(_shown_task(row.task) for row in rows)
-
-
-def fingerprint_task_golds(reading: TaskReading) -> str:
-    """Compute the SHA-256 of what a score depends on beside the answers: what is expected, and references; in
-    hexadecimal.
-    """
-    expected = ([row.task.key, *_expected(row.gold)] for row in reading.rows)
-    return _fingerprint(chain(expected, [sorted(reading.references)]))
-
-
-def _shown(question: Question) -> list[object]:
+def _shown(row: Row | TaskRow) -> Sequence[object]:
+    if isinstance(row, TaskRow):
+        task = row.task
+        statements = (task.given_answer, task.given_reasoning)
+        return [task.key, task.group, task.question, task.context, task.options, *statements]
+    question = row.question
     options = [[option.number, option.text] for option in question.options]
     context = [] if question.context is None else [question.context]
     return [question.key, question.stem, options, question.image, *context]
 
 
-def _expected_options(row: Row) -> list[object]:
-    exam, other_options = row.question.exam, [row.others] if row.others else []
-    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *other_options]
-
-
-def _shown_task(task: Task) -> list[object]:
-    statements = [task.given_answer, task.given_reasoning]
-    return [task.key, task.group, task.question, task.context, task.options, *statements]
-
-
-def _expected(gold: TaskGold) -> list[object]:
-    components = [[component.label, component.start, component.end] for component in gold.components]
-    explained = [gold.incorrect_explanation, gold.incorrect_step]
-    return [gold.answers, *explained, gold.paragraph, components, gold.repeats_training]
+def _expected(row: Row | TaskRow) -> Sequence[object]:
+    if isinstance(row, TaskRow):
+        gold = row.gold
+        components = [[component.label, component.start, component.end] for component in gold.components]
+        explained = (gold.incorrect_explanation, gold.incorrect_step)
+        return [row.task.key, gold.answers, *explained, gold.paragraph, components, gold.repeats_training]
+    exam, others = row.question.exam, [row.others] if row.others else []
+    return [row.question.key, row.gold, exam.name, exam.year, exam.discipline, exam.split, *others]
 
 
 def _fingerprint(entries: Iterable[Sequence[object]]) -> str:
@@ -101,7 +82,12 @@ def digest_files(spec: DatasetSpec) -> str:
         content.update(_encode(hash_source(spec.alter.how, ALTERATIONS)).encode())
         files = [*files, *([] if spec.alter.table is None else [find_own_file(spec.alter.table)])]
     for path in files:
-        content.update(f"{path.name}\0{_digest(path)}\0".encode())
+        try:
+            with open_regular(path) as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise DatasetError(f"{path}: cannot be read ({error.strerror}): make it readable") from None
+        content.update(f"{path.name}\0{digest}\0".encode())
     return content.hexdigest()
 
 
@@ -117,11 +103,3 @@ def _all_files(spec: DatasetSpec) -> Sequence[Path]:
     paths = locate_files(spec.name, spec.language, spec.path)
     pattern = find_entry(spec.name).read_together.get(paths[0].suffix)
     return paths if pattern is None else sorted(paths[0].parent.glob(pattern))
-
-
-def _digest(path: Path) -> str:
-    try:
-        with open_regular(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror}): make it readable") from None

@@ -5,38 +5,35 @@ unsound, and selects.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets.fingerprints import (
-    digest_files,
-    fingerprint_golds,
-    fingerprint_questions,
-    fingerprint_task_golds,
-    fingerprint_tasks,
-)
+from medexam.datasets.fingerprints import digest_files, fingerprint_expected, fingerprint_shown
 from medexam.datasets.kept import keep
 from medexam.datasets.locating import locate_files
-from medexam.datasets.open_exams import drop_options
 from medexam.datasets.own.columns import reading_notes
 from medexam.datasets.own.questions import read_choice_questions, read_word_questions
-from medexam.datasets.readers import find_exam_reader, find_task_reader
 from medexam.datasets.rows import Altered, Reading, Row, TaskReading, TaskRow
-from medexam.datasets.selection import draw_lot, select_questions
+from medexam.datasets.selection import draw_lot, select_questions, split_of
 from medexam.datasets.symbols import as_published, read_signs
 from medexam.errors import DatasetError, SpecError
 from medexam.plugins import load_object
-from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, TaskSet
+from medexam.questions import AnswerKey, AnySet, ExamSet, Gold, Language, Question, Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry
 from medexam.specs.dataset import ALTERATIONS, Alteration
-from medexam.text import nearest
+from medexam.specs.names import BENCHMARKS
+from medexam.text import count_of, nearest
 
 MOST_KEPT = 50_000
 """Items of a set that is held so that it is not read again; a larger one is not worth its memory."""
+ExamReader = Callable[[Sequence[Path], Language, bool], Reading]
+"""From the files of one language, and whether explanations stand before the questions, to everything they hold."""
+TaskReader = Callable[[Path, DatasetSpec], TaskReading]
+"""From the first file and the spec to everything that a set of questions answered in words holds."""
 
 
 def _worth_keeping(items: AnySet) -> bool:
@@ -77,20 +74,27 @@ def load_exam_set(spec: DatasetSpec) -> ExamSet:
             total = len(altered.unfit) + len(altered.rows)
             note = f"{len(altered.unfit):,} of the data set's {total:,} questions cannot be altered and are left out"
             notes = (*notes, f"{note}: {altered.reason}")
-    stated = {row.question.key: (row.gold, row.others) for row in reading.rows if row.gold is not None}
-    golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}
     return ExamSet(
-        **_published(spec, reading),
-        fingerprint=fingerprint_questions(reading.rows),
-        published_fingerprint=fingerprint_questions(as_published(reading)) if reading.published else None,
+        **_published(spec, reading.version, reading.source),
+        **_asked(questions, reading.rows),
+        published_fingerprint=fingerprint_shown(as_published(reading)) if reading.published else None,
         corrected=tuple(reading.published),
-        golds_fingerprint=fingerprint_golds(reading.rows),
-        questions=questions,
-        golds=AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
         left_out=tuple(left_out),
         notes=notes,
         files_digest=files_digest,
     )
+
+
+def _asked(questions: tuple[Question, ...], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return selected questions with their golds, and the fingerprints of all rows."""
+    stated = {row.question.key: (row.gold, row.others) for row in rows if row.gold is not None}
+    golds = {gold: Gold(number=gold[0], others=gold[1]) for gold in set(stated.values())}
+    return {
+        "questions": questions,
+        "golds": AnswerKey({question.key: golds[stated[question.key]] for question in questions}),
+        "fingerprint": fingerprint_shown(rows),
+        "golds_fingerprint": fingerprint_expected(rows),
+    }
 
 
 def _alter(rows: Iterable[Row], alter: Alteration, language: Language) -> Altered:
@@ -115,17 +119,7 @@ def make_exam_set(spec: DatasetSpec, rows: Iterable[tuple[Question, int]], *, so
         if row.gold not in row.question.option_numbers:
             raise DatasetError(f"{source}: {row.question.key}: the right answer {row.gold} is none of its options")
     questions = select_questions([row.question for row in read], spec)
-    stated = {row.question.key: Gold(number=row.gold) for row in read if row.gold is not None}
-    return ExamSet(
-        name=spec.called,
-        language=spec.language,
-        version=version,
-        source=source,
-        fingerprint=fingerprint_questions(read),
-        golds_fingerprint=fingerprint_golds(read),
-        questions=questions,
-        golds=AnswerKey({question.key: stated[question.key] for question in questions}),
-    )
+    return ExamSet(name=spec.called, language=spec.language, version=version, source=source, **_asked(questions, read))
 
 
 @keep(_worth_keeping)
@@ -146,9 +140,9 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
         raise DatasetError(f"{reading.source}: {twice[0]} occurs more than once: make the keys unique")
     rows = _select(reading, spec)
     return TaskSet(
-        **_published(spec, reading),
-        fingerprint=fingerprint_tasks(reading.rows),
-        golds_fingerprint=fingerprint_task_golds(reading),
+        **_published(spec, reading.version, reading.source),
+        fingerprint=fingerprint_shown(reading.rows),
+        golds_fingerprint=fingerprint_expected(reading.rows, reading.references),
         questions=tuple(row.task for row in rows),
         golds={row.task.key: row.gold for row in rows},
         references=reading.references,
@@ -158,12 +152,24 @@ def load_task_set(spec: DatasetSpec) -> TaskSet:
 
 
 def _read_tasks(spec: DatasetSpec) -> TaskReading:
-    exam = find_entry(spec.name).exam
-    if exam is None:
-        return find_task_reader(spec.name)(locate_files(spec.name, spec.language, spec.path)[0], spec)
-    reading = load_rows(exam, spec.language, spec.path, as_published=spec.as_published)
-    _check_sound(reading, exam)
-    return drop_options(reading, exam)
+    """Read questions that are answered in words, or those of an exam without their options."""
+    entry = find_entry(spec.name)
+    if entry.exam is None:
+        read: TaskReader = load_object(entry.reader, BENCHMARKS)
+        return read(locate_files(spec.name, spec.language, spec.path)[0], spec)
+    reading = load_rows(entry.exam, spec.language, spec.path, as_published=spec.as_published)
+    _check_sound(reading, entry.exam)
+    rows = []
+    for row in reading.rows:
+        if row.gold is not None:
+            question, texts = row.question, {option.number: option.text for option in row.question.options}
+            group, context = str(question.exam.discipline), question.context or ""
+            task = Task(question.key, group, question.language, question.stem, context=context)
+            gold = TaskGold(answers=tuple(texts[number] for number in (row.gold, *row.others)))
+            rows.append(TaskRow(task, gold, split_of(question.exam, entry.exam), question))
+    missing = len(reading.rows) - len(rows)
+    notes = (f"left out: {count_of(missing, 'question')} without an official answer",) if missing else ()
+    return TaskReading(source=reading.source, version=reading.version, rows=tuple(rows), notes=notes)
 
 
 def load_rows(
@@ -174,13 +180,14 @@ def load_rows(
     `explained` puts the explanation of a question before it, where the data set has one. `as_published` leaves
     private-use characters as they are, where the data set is known to have some.
     """
-    if find_entry(name).form != "choice":
+    entry = find_entry(name)
+    if entry.form != "choice":
         raise DatasetError(
             f"{name} is not an exam: its questions are answered in words, and only `medexam run` reads them"
         )
-    reading = find_exam_reader(name)(locate_files(name, language, path), language, explained)
-    correctable = "as_published" in find_entry(name).fields
-    return read_signs(reading) if correctable and not as_published else reading
+    read: ExamReader = load_object(entry.reader, BENCHMARKS)
+    reading = read(locate_files(name, language, path), language, explained)
+    return read_signs(reading) if "as_published" in entry.fields and not as_published else reading
 
 
 def find_question(exam_set: ExamSet, key: str) -> Question:
@@ -193,9 +200,8 @@ def find_question(exam_set: ExamSet, key: str) -> Question:
             f"{exam_set.name}: {key} is left out: it has no official answer, needs several answers at once, or "
             "cannot be altered"
         )
-    near = nearest(key, (question.key for question in exam_set.questions), most=3)
-    hint = f"did you mean {near}?" if near else f"its keys look like {exam_set.questions[0].key}"
-    raise DatasetError(f"{exam_set.name} holds no question {key!r} in {exam_set.language}: {hint}")
+    near = nearest(key, (question.key for question in exam_set.questions), most=3) or exam_set.questions[0].key
+    raise DatasetError(f"{exam_set.name} holds no question {key!r} in {exam_set.language}: did you mean {near}?")
 
 
 def find_unsound(reading: Reading) -> Iterator[tuple[str, str, str]]:
@@ -221,14 +227,11 @@ def _check_sound(reading: Reading, name: str) -> None:
         )
 
 
-def _published(spec: DatasetSpec, reading: Reading | TaskReading) -> dict[str, Any]:
+def _published(spec: DatasetSpec, version: str, source: str) -> dict[str, Any]:
     """Return what an item set says of its origin."""
-    stated = {"name": spec.name, "language": spec.language, "version": reading.version, "source": reading.source}
-    if spec.kind is not None:
-        own = spec.published
-        return stated if own is None else {**stated, "licence": own.licence, "citation": own.citation}
-    entry = find_entry(spec.name)
-    return {**stated, "licence": entry.licence, "citation": entry.citation}
+    stated = {"name": spec.name, "language": spec.language, "version": version, "source": source}
+    authors = find_entry(spec.name) if spec.kind is None else spec.published
+    return stated if authors is None else {**stated, "licence": authors.licence, "citation": authors.citation}
 
 
 def _select(reading: TaskReading, spec: DatasetSpec) -> list[TaskRow]:

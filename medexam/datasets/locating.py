@@ -14,8 +14,6 @@ from medexam.specs.catalogue import DatasetInfo, check_language, find_entry
 
 SHIPPED = Path(__file__).parent
 """The folder of the data sets that ship in the package, each in a folder of its own."""
-SAMPLE_FOLDER = SHIPPED / "sample"
-"""The real questions of the smallest one."""
 
 
 def find_files(name: str, language: Language, path: Path | None = None) -> tuple[Path, ...]:

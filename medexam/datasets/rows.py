@@ -10,18 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from medexam.questions import Discipline, Exam, Language, Option, Question, Task, TaskGold
-
-Record = Mapping[str, object]
-"""One question as JSON or Parquet gives it: `qid`, `qtext`, `ra`, `image` and `answers` of `aid`, `atext`."""
-
-Pool = dict[tuple[int, str], Option]
-"""The options that one reading has met, so that those of the same number and text are one object."""
+from medexam.questions import Discipline, Exam, Question, Task, TaskGold
 
 _LARGEST = 2**31 - 1
 """Of a printed number, a year or a place in a text; the tables of runs hold none beyond it."""
 _DIGITS = re.compile(r"\s*[0-9]{1,20}\s*")
-_SPELLINGS = {"nursery": Discipline.NURSING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ class Reading:
 
 
 class RowError(ValueError):
-    """A record is no question; the reader makes a `Fault` of it."""
+    """A record is no question; the reader makes a `RowFault` of it."""
 
 
 def parse_whole_number(value: object) -> int | None:
@@ -90,66 +83,18 @@ def parse_whole_number(value: object) -> int | None:
     return number if number is not None and abs(number) <= _LARGEST else None
 
 
-def parse_discipline(value: object) -> Discipline | None:
-    """Parse the discipline that a source calls `value`, `nursery` included; None if there is none of that name."""
-    name = value.strip().lower() if isinstance(value, str) else ""
-    if name in _SPELLINGS:
-        return _SPELLINGS[name]
-    return Discipline(name) if name in set(Discipline) else None
-
-
 def parse_exam(name: object, category: object, year: object) -> Exam:
     """Parse one exam; raise `RowError` naming the field that is wrong."""
-    discipline, number = parse_discipline(category), parse_whole_number(year)
+    word = category.strip().lower() if isinstance(category, str) else ""
+    word = Discipline.NURSING if word == "nursery" else word
+    number = parse_whole_number(year)
     if not isinstance(name, str) or not name:
         raise RowError(f"name is {name!r}, not the name of an exam")
-    if discipline is None:
+    if word not in set(Discipline):
         raise RowError(f"category is {category!r}, not one of {', '.join(Discipline)}")
     if number is None:
         raise RowError(f"year is {year!r}, not a year")
-    return Exam(name=name, year=number, discipline=discipline)
-
-
-def parse_number(record: Record) -> int:
-    """Parse the printed number of a record; raise `RowError` without one."""
-    number = parse_whole_number(record.get("qid"))
-    if number is None:
-        raise RowError(f"qid is {record.get('qid')!r}, not a question number")
-    return number
-
-
-def parse_question(
-    record: Record, *, key: str, exam: Exam, language: Language, image: str | None, pool: Pool
-) -> Question:
-    """Parse the question of a record, its options from `pool`; raise `RowError` naming the field that is wrong."""
-    stem = record.get("qtext")
-    if not isinstance(stem, str):
-        raise RowError(f"qtext is {stem!r}, not text")
-    options = _parse_options(record.get("answers"), pool)
-    return Question(
-        key=key, exam=exam, number=parse_number(record), language=language, stem=stem, options=options, image=image
-    )
-
-
-def _parse_options(answers: object, pool: Pool) -> tuple[Option, ...]:
-    if not isinstance(answers, list):
-        raise RowError(f"answers is {answers!r}, not a list of options")
-    options = []
-    for answer in answers:
-        number = parse_whole_number(answer.get("aid")) if isinstance(answer, Mapping) else None
-        text = answer.get("atext") if isinstance(answer, Mapping) else None
-        if number is None or not isinstance(text, str):
-            raise RowError(f"answers holds {answer!r}, which is not an option with a number aid and a text atext")
-        option = pool.get((number, text))
-        if option is None:
-            option = pool[number, text] = Option(number=number, text=text)
-        options.append(option)
-    numbers = [option.number for option in options]
-    if len(options) < 2:
-        raise RowError(f"a question needs at least two options, this one has {len(options)}")
-    if len(set(numbers)) != len(numbers):
-        raise RowError(f"two options carry the same number: {numbers}")
-    return tuple(options)
+    return Exam(name=name, year=number, discipline=Discipline(word))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,11 @@ that does not stand where its offset says is kept and named; what to do about it
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from medexam.datasets.own.documents import Cells
+from medexam.datasets.own.tables import read_file
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode, open_parquet, parquet_rows, parse_json, read_bytes
-
-Placed = tuple[str, object]
-"""Where a row stands in its file, and the row."""
 
 _SHOWN = 40
 """Characters of a text that an anomaly quotes."""
@@ -60,22 +57,22 @@ def read_squad(path: Path) -> tuple[SpanItem, ...]:
     if path.suffix not in {".json", ".jsonl", ".parquet"}:
         raise DatasetError(f"{path}: is not a .json, .jsonl or .parquet file; spans are read from these")
     items: dict[str, SpanItem] = {}
-    for place, row in _read_parquet(path) if path.suffix == ".parquet" else _read_json(path):
+    for row in read_file(path, as_written=True).rows:
         try:
-            item = _parse_row(row)
+            item = _parse_row(row.record)
         except ValueError as error:
-            raise DatasetError(f"{path}, {place}: {error}") from None
+            raise DatasetError(f"{path}, {row.place}: {error}") from None
         if item.key in items:
-            raise DatasetError(f"{path}, {place}: id {item.key!r} occurs twice: make the ids unique")
+            raise DatasetError(f"{path}, {row.place}: id {item.key!r} occurs twice: make the ids unique")
         items[item.key] = item
-    if not items:
-        raise DatasetError(f"{path}: holds no question")
     return tuple(items.values())
 
 
-def _parse_row(row: object) -> SpanItem:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"is {row!r:.60}, not an object with id, context, question and answers")
+def _parse_row(row: Cells) -> SpanItem:
+    if isinstance(row, str):
+        raise ValueError(row)
+    if missing := [name for name in ("id", "context", "question", "answers") if name not in row]:
+        raise ValueError(f"has no {', '.join(missing)}: its fields are {', '.join(row):.200}")
     key, context, question = row.get("id"), row.get("context"), row.get("question")
     if isinstance(key, bool) or not isinstance(key, (str, int)) or key == "":
         raise ValueError(f"id is {key!r}, not a text or a number")
@@ -134,61 +131,3 @@ def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
     place = context.find(text)
     finding = f"it stands at {place}" if place >= 0 else "the context does not contain it"
     return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {passage[:_SHOWN]!r}: {finding}"
-
-
-def _read_json(path: Path) -> Iterator[Placed]:
-    """Read the rows of one JSON document, or of one a line."""
-    try:
-        text = decode(read_bytes(path))
-    except (OSError, UnreadableError) as error:
-        raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
-    try:
-        document = parse_json(text)
-    except UnreadableError:
-        yield from _read_lines(path, text)
-        return
-    entries = document.get("data", [document]) if isinstance(document, dict) else document
-    if not isinstance(entries, list):
-        raise DatasetError(f"{path}: is not SQuAD's object with a list `data`, a list of rows, or one row on each line")
-    for number, entry in enumerate(entries, start=1):
-        if isinstance(entry, dict) and "paragraphs" in entry:
-            yield from _read_paragraphs(entry["paragraphs"], f"data {number}", path)
-        else:
-            yield f"row {number}", entry
-
-
-def _read_paragraphs(paragraphs: object, place: str, path: Path) -> Iterator[Placed]:
-    for number, paragraph in enumerate(paragraphs if isinstance(paragraphs, list) else [None], start=1):
-        paragraph_place = f"{place}, paragraph {number}"
-        questions = paragraph.get("qas") if isinstance(paragraph, dict) else None
-        if not isinstance(questions, list):
-            raise DatasetError(f"{path}, {paragraph_place}: is no object with a context and a list qas")
-        for position, question in enumerate(questions, start=1):
-            row: Any = question
-            if isinstance(question, dict):
-                row = {**question, "context": paragraph.get("context")}
-            yield f"{paragraph_place}, question {position}", row
-
-
-def _read_lines(path: Path, text: str) -> Iterator[Placed]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"line {number}", parse_json(line)
-            except UnreadableError as error:
-                raise DatasetError(
-                    f"{path}, line {number}: {error}: the file may be truncated; copy it again"
-                ) from None
-
-
-def _read_parquet(path: Path) -> Iterator[Placed]:
-    fields = ["id", "context", "question", "answers"]
-    try:
-        with open_parquet(path) as file:
-            if missing := [field for field in fields if field not in file.schema_arrow.names]:
-                raise DatasetError(f"{path}: lacks the columns {', '.join(missing)}: spans need {', '.join(fields)}")
-            optional_fields = [field for field in ("variant",) if field in file.schema_arrow.names]
-            for number, row in enumerate(parquet_rows(file, [*fields, *optional_fields]), start=1):
-                yield f"row {number}", row
-    except UnreadableError as error:
-        raise DatasetError(f"{path}: {error}: copy it again") from None

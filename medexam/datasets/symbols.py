@@ -7,7 +7,6 @@ as boxes, and models see them as such. Only codes that have one sign in these ex
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from medexam.datasets.rows import Reading, Row
 from medexam.questions import Question
@@ -41,30 +40,15 @@ SIGNS = {chr(0xF000 + ord(latin)): greek for latin, greek in zip(_LATIN, _GREEK,
 SIGNS |= {chr(0xF000 + code): sign for code, sign in _OTHERS.items()}
 """Private-use character -> what it stands for. The letters are Symbol's, whose Greek ones lie on Latin keys."""
 _TABLE = str.maketrans(SIGNS)
-_AROUND = 12
-"""Characters of text shown on either side."""
 
 
-class Private(NamedTuple):
-    """A private-use character of a question."""
-
-    place: str
-    """`the stem`, or `option 3`."""
-    code: str
-    """As `U+F0B0`."""
-    sign: str | None
-    """What it stands for; None if that is not known."""
-    around: str
-    """The text that it stands in, with every sign that is known."""
-
-
-def find_private(question: Question) -> Iterator[Private]:
-    """Find the private-use characters of a question, in its order."""
+def find_private(question: Question) -> Iterator[str]:
+    """Describe each private-use character of a question, with the sign that it stands for if it is known."""
     texts = [("the stem", question.stem), *((f"option {option.number}", option.text) for option in question.options)]
     for place, text in texts:
-        for match in _PRIVATE.finditer(text):
-            around = text[max(0, match.start() - _AROUND) : match.end() + _AROUND].translate(_TABLE)
-            yield Private(place, f"U+{ord(match[0]):04X}", SIGNS.get(match[0]), " ".join(around.split()))
+        for character in _PRIVATE.findall(text):
+            sign = f"for {SIGNS[character]!r}" if character in SIGNS else "of no known sign"
+            yield f"U+{ord(character):04X} in {place}, {sign}"
 
 
 def read_signs(reading: Reading) -> Reading:

@@ -38,7 +38,7 @@ class DatasetInfo:
     file_names: Mapping[Language, tuple[str, ...]]
     """The file of each language, relative to the data set's folder; a name with `*` may match several parts."""
     reader: str = ""
-    """`package.module:function` that reads its files: an `ExamReader` of `medexam.datasets.readers` for numbered
+    """`package.module:function` that reads its files: an `ExamReader` of `medexam.datasets.loading` for numbered
     options, else a `TaskReader`."""
     benchmark: str = ""
     """`package.module:Name` of the benchmark that scores it; empty: that of its form."""

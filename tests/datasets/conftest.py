@@ -12,7 +12,7 @@ import pytest
 
 from command_line import _untracked, medexam
 from data_folders import full_data, only_what_a_test_brings
-from medexam.datasets import SAMPLE_FOLDER
+from medexam.datasets import locate_files
 from table_cases import write_rows
 
 __all__ = ["_untracked", "full_data", "medexam", "only_what_a_test_brings"]
@@ -25,10 +25,8 @@ PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 @pytest.fixture(scope="session")
 def _sample() -> dict[str, Document]:
-    names = {"en": "HEAD_EN.json", "es": "HEAD.json"}
-    return {
-        language: json.loads((SAMPLE_FOLDER / name).read_text(encoding="utf-8")) for language, name in names.items()
-    }
+    files = {language: locate_files("headqa_sample", language)[0] for language in ("en", "es")}
+    return {language: json.loads(file.read_text(encoding="utf-8")) for language, file in files.items()}
 
 
 @pytest.fixture

@@ -75,4 +75,4 @@ def test_missing_columns_are_named(records, write_parquet) -> None:
     path = write_parquet(records)
     pq.write_table(pq.read_table(path).drop_columns(["ra", "answers"]), path)
     assert "lacks the columns ra, answers: a table of exams needs name, year, " in _refusal("headqa_v2", path)
-    assert "lacks the columns id, context, question, answers" in _refusal("spans", path)
+    assert "row 1: has no id, context, question, answers" in _refusal("spans", path)

@@ -62,7 +62,7 @@ def test_show_as_json_is_one_document(medexam, words, n) -> None:
         ("show headqa_sample --discipline law", "disciplines"),
         ("show headqa_sample --year 1999", "years=1999"),
         ("show headqa_sample --key headqa-v1/2013/biology/88", "did you mean headqa-v1/2013/bi"),
-        ("show headqa_sample --key ?", f"its keys look like {KEY}"),
+        ("show headqa_sample --key ?", f"did you mean {KEY}"),
     ],
 )
 def test_what_is_not_there_is_named_in_one_line(medexam, words, said) -> None:

@@ -1,6 +1,5 @@
 """Bringing data sets from the hub, with a local copy of the hub's folder in the hub's place."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,18 +75,13 @@ def test_pictures_are_kept_where_they_are_asked_for(hub, tmp_path) -> None:
     assert [question.picture is None for question in shown.questions[:3]] == [False, False, True]
     with pytest.raises(DatasetError, match="missing 2 pictures"):
         show_pictures(bare, specs[0], 1024)
-    with pytest.raises(DatasetError, match="headqa_v1 keeps its pictures as files"):
-        list(fetch_exam_set("headqa_v1", ["en"], hub=str(hub), images=True))
 
 
-def test_v1_is_written_as_its_authors_do(hub, tmp_path) -> None:
+def test_v1_is_brought_as_a_table(hub, tmp_path) -> None:
     (fetched,) = fetch_exam_set("headqa_v1", ["es"], hub=str(hub), folder=tmp_path / "own")
-    assert fetched.path == tmp_path / "own/headqa_v1/HEAD.json"
-    document = json.loads(fetched.path.read_text(encoding="utf-8"))
-    assert (document["version"], document["language"], document["origin"]) == ("1.0", "es", str(hub))
-    assert document["exams"]["Cuaderno_2013_1_E"]["category"] == "nursery"
+    assert fetched.path == tmp_path / "own/headqa_v1/es.parquet"
     report = check_exam_set("headqa_v1", path=fetched.path.parent)
-    assert report.passed
+    assert (report.passed, report.languages[0].version) == (True, "1.0")
     brought = load_exam_set(DatasetSpec(name="headqa_v1", language="es", path=fetched.path))
     assert brought.questions == load_exam_set(DatasetSpec(language="es")).questions
 

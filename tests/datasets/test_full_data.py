@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data_folders import FULL_DATA
-from medexam.datasets import check_exam_set, load_exam_set, select_questions
+from medexam.datasets import check_exam_set, load_exam_set
 from medexam.questions import Discipline
 from medexam.specs import DatasetSpec
 from table_cases import read_cases, read_table
@@ -14,6 +14,10 @@ from table_cases import read_cases, read_table
 pytestmark = pytest.mark.data
 PUBLISHED = {case.id: sum(case.values[0]["splits"]) for case in read_cases("headqa_v1_in_numbers")}
 """Questions by discipline."""
+
+
+def _load(**spec):
+    return load_exam_set(DatasetSpec(name="headqa_v1", **spec)).questions
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +59,12 @@ def test_languages_share_keys_and_golds(whole) -> None:
         ({"images": "without"}, 6600),
     ],
 )
-def test_selections(whole, spec, n) -> None:
-    assert len(select_questions(whole["en"].questions, DatasetSpec(name="headqa_v1", **spec))) == n
+def test_selections(full_data, spec, n) -> None:
+    assert len(_load(**spec)) == n
 
 
-def test_a_limit_is_spread_evenly(whole) -> None:
-    questions = select_questions(whole["en"].questions, DatasetSpec(name="headqa_v1", limit=600, seed=3))
+def test_a_limit_is_spread_evenly(full_data) -> None:
+    questions = _load(limit=600, seed=3)
     assert Counter(q.exam.discipline for q in questions) == dict.fromkeys(Discipline, 100)
     assert set(Counter((q.exam.discipline, q.exam.year) for q in questions).values()) == {20}
 

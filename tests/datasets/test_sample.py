@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from medexam.datasets import SAMPLE_FOLDER, load_exam_set, make_exam_set
+from medexam.datasets import load_exam_set, locate_files, make_exam_set
 from medexam.errors import DatasetError
 from medexam.specs import DatasetSpec
 
@@ -53,7 +53,8 @@ def test_questions_of_code_have_golds_among_their_options(question) -> None:
 
 
 def test_provenance_names_the_files_as_they_are() -> None:
-    readme = (SAMPLE_FOLDER / "README.md").read_text(encoding="utf-8")
+    folder = locate_files("headqa_sample", "en")[0].parent
+    readme = (folder / "README.md").read_text(encoding="utf-8")
     for name in ("HEAD.json", "HEAD_EN.json"):
-        assert hashlib.sha256((SAMPLE_FOLDER / name).read_bytes()).hexdigest() in readme
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in readme
     assert "January 14th, 2019" in readme

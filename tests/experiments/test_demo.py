@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from medexam.cli import run_command
-from medexam.datasets import SAMPLE_FOLDER, load_exam_set
+from medexam.datasets import load_exam_set, locate_files
 from medexam.specs import DatasetSpec
 from page_blocks import Page
 
 ROOT = Path(__file__).parents[2]
-STUDY = SAMPLE_FOLDER.parent / "study"
+STUDY = locate_files("headqa_study", "en")[0].parent
 """Questions and answers that ship with the package."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam import Question
-from medexam.datasets import Pictures, find_files, read_embedded, render_record, write_exam_table
+from medexam.datasets import find_files, read_embedded, render_record, write_exam_table
 from medexam.errors import DatasetError
 from medexam.experiments import count_answerers, read_models
 from medexam.specs import ModelSpec
@@ -138,7 +138,7 @@ def write_data_set(plan: TranslationPlan, outcome: TranslationOutcome) -> tuple[
 
 
 def _write_table(
-    path: Path, plan: TranslationPlan, texts: Mapping[str, QuestionText], origin: str, pictures: Pictures | None
+    path: Path, plan: TranslationPlan, texts: Mapping[str, QuestionText], origin: str, pictures: Mapping[Any, Any]
 ) -> int:
     """Write those of the questions that `texts` has words for, with these words; return how many they are.
 
@@ -167,8 +167,8 @@ def _write_table(
     return len(records)
 
 
-def _image(question: Question, pictures: Pictures | None) -> Any:
-    if pictures is None:
+def _image(question: Question, pictures: Mapping[Any, Any]) -> Any:
+    if not pictures:
         return question.image
     reference = None if question.image is None else {"bytes": None, "path": question.image}
     return pictures.get((question.exam.name, question.number), reference)

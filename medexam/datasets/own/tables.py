@@ -142,10 +142,11 @@ def read_own_table(spec: DatasetSpec) -> SourceTable:
     return _make_table(*_open_hub(spec.hub))
 
 
-def read_file(path: Path) -> SourceTable:
+def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
     """Read the rows of a file by its ending; raise `DatasetError` if it is missing, unreadable, unknown or empty.
 
-    A text and a file of another ending are first shown to the formats of installed packages.
+    A text and a file of another ending are first shown to the formats of installed packages. `as_written` leaves texts
+    as they are.
     """
     path = find_own_file(path)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
@@ -157,15 +158,18 @@ def read_file(path: Path) -> SourceTable:
         if raw is None and suffix not in _READERS:
             endings = ", ".join(_READERS)
             raise UnreadableError(f"questions are read from files that end in {endings}, also with .gz after it")
-        return _make_table(str(path), raw or _READERS[suffix](path), path.parent)
+        return _make_table(str(path), raw or _READERS[suffix](path), path.parent, as_written=as_written)
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}): copy it again") from None
     except UnreadableError as error:
         raise DatasetError(f"{path}: {error}") from None
 
 
-def _make_table(source: str, raw: RawTable, folder: Path = Path()) -> SourceTable:
-    rows = tuple(TableRow(n, place, clean_row(cells, place)) for n, (place, cells) in enumerate(raw.rows, start=1))
+def _make_table(source: str, raw: RawTable, folder: Path = Path(), *, as_written: bool = False) -> SourceTable:
+    rows = tuple(
+        TableRow(n, place, cells if as_written else clean_row(cells, place))
+        for n, (place, cells) in enumerate(raw.rows, start=1)
+    )
     if not rows:
         raise DatasetError(f"{source}: holds no row")
     fields = (name for row in rows if isinstance(row.record, Mapping) for name in row.record)

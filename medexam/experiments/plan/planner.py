@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.datasets import find_files
-from medexam.datasets.pictures.showing import show_pictures
+from medexam.datasets.pictures import show_pictures
 from medexam.encoder_weights import find_encoder_weights
 from medexam.errors import (
     CommitUnknownError,

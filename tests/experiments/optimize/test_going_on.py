@@ -11,7 +11,7 @@ import yaml
 from wire_server import Wire, serving
 
 import medexam as package
-from medexam.datasets import SAMPLE_FOLDER
+from medexam.datasets import locate_files
 from medexam.errors import RunFolderError, SpecError
 from table_cases import read_table
 
@@ -83,7 +83,7 @@ def test_a_killed_one_repeats_nothing(optimize, document, tmp_path) -> None:
 
 
 def test_a_corrected_gold_that_teaches_or_chooses_is_another_optimization(document, medexam, tmp_path) -> None:
-    exams = json.loads((SAMPLE_FOLDER / "HEAD_EN.json").read_text())
+    exams = json.loads(locate_files("headqa_sample", "en")[0].read_text())
     document["dataset"] |= {"name": "headqa_v1", "path": str(tmp_path / "HEAD_EN.json")}
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(document))
 

@@ -7,11 +7,11 @@ column is left alone.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from medexam.datasets import Record, SourceTable, read_file
+from medexam.datasets import SourceTable, read_file
 from medexam.errors import DatasetError
 from medexam_companions.harnesses.imports.document import read_option_texts
 from medexam_companions.harnesses.imports.samples import HarnessSample, Results, ResultsError, read_verdict
@@ -72,7 +72,7 @@ def _samples(table: SourceTable, answer: str) -> Iterator[HarnessSample]:
         )
 
 
-def _verdict(record: Record, place: str) -> bool | None:
+def _verdict(record: Mapping[str, Any], place: str) -> bool | None:
     value = _text(record, "correct")
     verdict = read_verdict(value)
     if verdict is None and value is not None:
@@ -80,7 +80,7 @@ def _verdict(record: Record, place: str) -> bool | None:
     return verdict
 
 
-def _text(record: Record, column: str) -> str | None:
+def _text(record: Mapping[str, Any], column: str) -> str | None:
     value: Any = record.get(column)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from medexam.datasets.pictures.scaling import scale_picture
+from medexam.datasets.pictures import scale_picture
 from medexam.experiments.store.derived_files import read_columns, read_own_scores
 from medexam.experiments.store.items import load_items
 from medexam.experiments.store.run_folder import PREDICTIONS

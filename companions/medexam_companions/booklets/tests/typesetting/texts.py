@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from medexam.datasets import SAMPLE_FOLDER
+from medexam.datasets import locate_files
 
 _PLAIN = str.maketrans({"\u2192": "->", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\uf0b0": "\u00b0"})
 
@@ -24,7 +24,7 @@ class Asked:
 
 def sample_questions(count: int = 120, begin: int = 0, options: int = 9) -> list[Asked]:
     """Questions of the sample, numbered from 1, in the letters of Latin-1."""
-    document = json.loads((SAMPLE_FOLDER / "HEAD.json").read_text(encoding="utf-8"))
+    document = json.loads(locate_files("headqa_sample", "es")[0].read_text(encoding="utf-8"))
     entries = [entry for exam in document["exams"].values() for entry in exam["data"]]
     return [
         Asked(number, _plain(entry["qtext"]), tuple(_plain(answer["atext"]) for answer in entry["answers"][:options]))

@@ -1,0 +1,173 @@
+"""Reads HEAD-QA: v1 in its authors' JSON, v2 and what is built or fetched here in tables of eight columns.
+
+Their quirks end here: numbers written as text, `nursery`, no picture as an empty text. Pictures are left where they
+are: a question keeps the name of its picture, or `embedded` when it has none. Golds are not judged.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from medexam.datasets.exam_table import FIELDS, Placed, count_pictures, parse_image, read_record_files
+from medexam.datasets.locating import SHIPPED
+from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
+from medexam.errors import DatasetError
+from medexam.inputs import UnreadableError, parse_json, read_bytes
+from medexam.questions import Exam, Language, Option, Question
+
+_Pool = dict[tuple[int, str], Option]
+"""The options that one reading has met, so that those of the same number and text are one object."""
+
+
+def read_v1(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
+    """Read a file of HEAD-QA v1, or a table of it; a file that ships is read once.
+
+    Raises `DatasetError` if it cannot be read, has another structure, or is in another language.
+    """
+    shipped = files[0].parent.parent == SHIPPED
+    return (_read_shipped if shipped else _read_v1)(tuple(files), language)
+
+
+def read_v2(files: Sequence[Path], language: Language, _explained: bool) -> Reading:
+    """Read the tables of HEAD-QA v2, in order; a gold of 0 or null means that there is no official answer.
+
+    Raises `DatasetError` if one cannot be read, is neither Parquet nor JSON Lines, or lacks one of `FIELDS`.
+    """
+    return _read_tables(files, language, "2.0")
+
+
+def _read_v1(files: Sequence[Path], language: Language) -> Reading:
+    path = files[0]
+    if path.suffix in (".parquet", ".jsonl"):
+        return _read_tables(files, language, "1.0")
+    try:
+        document = parse_json(read_bytes(path))
+    except (OSError, UnreadableError) as error:
+        advice = "the file may be truncated; copy it again or run `medexam data fetch headqa_v1`"
+        if path.suffix != ".json" and not path.name.endswith(".json.gz"):
+            advice = f"HEAD-QA v1 is JSON; `medexam init {path}` writes a spec for questions of your own"
+        raise DatasetError(f"{path}: {error}: {advice}") from None
+    if not isinstance(document, Mapping) or not isinstance(document.get("exams"), Mapping):
+        needed = 'it needs an object with "version", "language" and "exams"'
+        raise DatasetError(f"{path}: is not a HEAD-QA v1 file: {needed}")
+    if document.get("language") != language:
+        raise DatasetError(
+            f"{path}: is in language {document.get('language')!r}, not {language!r}: set dataset.language, or point "
+            "dataset.path at the file of that language or at the folder that holds both"
+        )
+    version = str(document.get("version", "unknown"))
+    return _parse(_records_of(document["exams"]), files, language, version, ())
+
+
+_read_shipped = lru_cache(maxsize=4)(_read_v1)
+
+
+def _read_tables(files: Sequence[Path], language: Language, version: str) -> Reading:
+    origins: list[str] = []
+    return _parse(read_record_files(files, origins), files, language, version, origins)
+
+
+def _records_of(exams: Mapping[str, object]) -> Iterator[Placed]:
+    """Yield the entries of each exam as records of a table, or what is wrong with the exam."""
+    for name, exam in exams.items():
+        try:
+            if not isinstance(exam, Mapping) or not isinstance(exam.get("data"), list):
+                raise RowError('is not an object with "name", "category", "year" and a list "data"')
+            shared = {"name": exam.get("name", name), "category": exam.get("category"), "year": exam.get("year")}
+            parse_exam(**shared)
+        except RowError as error:
+            yield f"exam {name}", error
+            continue
+        for position, entry in enumerate(exam["data"], start=1):
+            record = {"ra": None, **entry, **shared} if isinstance(entry, Mapping) else entry
+            yield f"exam {shared['name']}, entry {position}", record
+
+
+def _parse(
+    placed: Iterable[Placed], files: Sequence[Path], language: Language, version: str, origins: Sequence[str]
+) -> Reading:
+    """Parse the questions and unreadable entries among the records of a version.
+
+    A key is `headqa-v2/YEAR/DISCIPLINE/NUMBER`. Where a file holds two booklets of one discipline and year, the keys of
+    that exam carry the booklet's name before the number.
+    """
+    rows: list[Row] = []
+    faults: list[RowFault] = []
+    booklets: defaultdict[tuple[int | None, str], set[str]] = defaultdict(set)
+    exams: dict[Exam, Exam] = {}
+    pool: _Pool = {}
+    for place, record in placed:
+        try:
+            if isinstance(record, RowError):
+                raise record
+            if not isinstance(record, Mapping):
+                raise RowError(f"is {record!r}, not an object with the fields {', '.join(FIELDS)}")
+            exam = parse_exam(record.get("name"), record.get("category"), record.get("year"))
+            exam = exams.setdefault(exam, exam)
+            number = parse_whole_number(record.get("qid"))
+            if number is None:
+                raise RowError(f"qid is {record.get('qid')!r}, not a question number")
+            place = key = f"headqa-v{version[:1]}/{exam.year}/{exam.discipline}/{number}"
+            gold = _parse_gold(record, version)
+            rows.append(Row(_parse_question(record, key, exam, number, language, pool), gold))
+            booklets[exam.year, exam.discipline].add(exam.name)
+        except RowError as error:
+            faults.append(RowFault(place, str(error)))
+    source = ", ".join(map(str, files)) + "".join(f" ({origin})" for origin in origins)
+    if not rows and not faults:
+        raise DatasetError(f"{source}: holds no questions")
+    shared = {place for place, names in booklets.items() if len(names) > 1}
+    for n, row in enumerate(rows if shared else ()):
+        exam = row.question.exam
+        if (exam.year, exam.discipline) in shared:
+            above, _, number_text = row.question.key.rpartition("/")
+            key = f"{above}/{exam.name}/{number_text}"
+            rows[n] = Row(row.question.model_copy(update={"key": key}), row.gold)
+    inside = sum(count_pictures(path) for path in files if path.suffix == ".parquet")
+    return Reading(source, files[0].parent, version, tuple(rows), tuple(faults), inside)
+
+
+def _parse_gold(record: Mapping[str, object], version: str) -> int | None:
+    """Parse the number of the right option; None in v2 if there is no official answer."""
+    if "ra" not in record:
+        raise RowError("has no field ra, which holds the gold answer or 0")
+    gold, is_v1 = parse_whole_number(record["ra"]), version[:1] == "1"
+    if gold is None and (is_v1 or record["ra"] is not None):
+        raise RowError(f"gold answer ra is {record['ra']!r}, not an option number")
+    return gold if is_v1 else gold or None
+
+
+def _parse_question(
+    record: Mapping[str, object], key: str, exam: Exam, number: int, language: Language, pool: _Pool
+) -> Question:
+    stem, answers, image = record.get("qtext"), record.get("answers"), record.get("image")
+    if not isinstance(stem, str):
+        raise RowError(f"qtext is {stem!r}, not text")
+    if image is not None and not isinstance(image, (str, Mapping)):
+        raise RowError(f"image is {image!r}, not a path")
+    if not isinstance(answers, list):
+        raise RowError(f"answers is {answers!r}, not a list of options")
+    options = []
+    for answer in answers:
+        aid = parse_whole_number(answer.get("aid")) if isinstance(answer, Mapping) else None
+        text = answer.get("atext") if isinstance(answer, Mapping) else None
+        if aid is None or not isinstance(text, str):
+            raise RowError(f"answers holds {answer!r}, which is not an option with a number aid and a text atext")
+        if (aid, text) not in pool:
+            pool[aid, text] = Option(number=aid, text=text)
+        options.append(pool[aid, text])
+    numbers = [option.number for option in options]
+    if len(options) < 2:
+        raise RowError(f"a question needs at least two options, this one has {len(options)}")
+    if len(set(numbers)) != len(numbers):
+        raise RowError(f"two options carry the same number: {numbers}")
+    return Question(
+        key=key,
+        exam=exam,
+        number=number,
+        language=language,
+        stem=stem,
+        options=tuple(options),
+        image=parse_image(image),
+    )
