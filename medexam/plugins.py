@@ -1,21 +1,19 @@
 """Code of the user's own that a spec names, short names that installed packages add, and this package's version.
 
 A name is `package.module:Name` or `./file.py:Name`; an entry point of a group such as `medexam.programs` makes the
-first a short name. Finding and hashing the source imports nothing; only `load_object` runs the user's code. An object
-that a script made in Python is named too, `object.DIGEST:Name`, and is there while its process lives.
+first a short name. Hashing the source runs nothing of a file; only `load_object` does. An object that a script made in
+Python is named too, `object.DIGEST:Name`, and is there while its process lives.
 """
 
 import ast
 import csv
 import hashlib
-import importlib
 import importlib.util
 import logging
 import re
 import sys
 from collections.abc import Iterator
-from functools import cache
-from importlib.machinery import ModuleSpec
+from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
 from pathlib import Path
 from types import ModuleType
@@ -31,8 +29,6 @@ except PackageNotFoundError:  # sources that nobody installed
 _log = logging.getLogger(__name__)
 _SITES = ("site-packages", "dist-packages")
 """Folders that Python installs packages into."""
-
-
 _LIVE: dict[str, Any] = {}
 """Name -> object, of those that this process made; the last one of a name."""
 _LIVE_PLACE = "object."
@@ -50,23 +46,11 @@ def is_live_name(name: str) -> bool:
     return name.startswith(_LIVE_PLACE)
 
 
-def _find_live(name: str) -> Any:
-    if name not in _LIVE:
-        raise SpecError(
-            f"{name.rpartition(':')[2]} was an object of a script, so only that script can continue: run it again"
-        )
-    return _LIVE[name]
-
-
+@cache
 def ships(name: str, group: str) -> bool:
     """Return whether `name` is a part that comes with this package, whose spec says what it asks."""
-    return name.removeprefix(f"{group}:") in _shipped_names(group)
-
-
-@cache
-def _shipped_names(group: str) -> frozenset[str]:
-    points = entry_points(group=group)
-    return frozenset(point.name for point in points if point.dist is not None and point.dist.name == "medexam")
+    points = entry_points(group=group, name=name.removeprefix(f"{group}:"))
+    return any(point.dist is not None and point.dist.name == "medexam" for point in points)
 
 
 def is_own_name(name: str, group: str) -> bool:
@@ -87,11 +71,8 @@ def resolve_name(name: str, group: str) -> tuple[str, str]:
     `module:Name`, `file.py:Name` nor such a name.
     """
     added = name.removeprefix(f"{group}:")
-    if added != name and added not in added_names(group):
-        raise SpecError(f"no installed package adds {added!r} to {group}: install the one that did")
-    target = added_names(group).get(added, name)
-    place, colon, attribute = target.rpartition(":")
-    if not colon or not place or not attribute:
+    place, _, attribute = added_names(group).get(added, added).rpartition(":")
+    if not place or not attribute:
         raise SpecError(
             f"{name!r} names no code: write package.module:Name or ./file.py:Name, or install the package that adds it"
         )
@@ -103,9 +84,11 @@ def load_object(name: str, group: str) -> Any:
 
     Raises `SpecError` if there is no such file, module or object, or if importing it fails.
     """
-    if is_live_name(name):
-        return _find_live(name)
     place, attribute = resolve_name(name, group)
+    if is_live_name(name):
+        if name not in _LIVE:
+            raise SpecError(f"{attribute} was an object of a script, so only that script can continue: run it again")
+        return _LIVE[name]
     try:
         target: Any = _import_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except SpecError:
@@ -186,8 +169,10 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
     if is_live_name(name):
         return {"object": attribute, "state": place.removeprefix(_LIVE_PLACE)}
     first = _source_file(name, place)
-    root = top = _root(first, place)
+    root = top = first.parent
     if not place.endswith(".py"):
+        # The source of a package is its `__init__.py`, which lies one folder deeper than a module of that name.
+        root = top = first.parents[place.count(".") + (first.name == "__init__.py")]
         distribution = _find_distribution(first, root)
         # What was installed from a folder or an address may change and keep its version.
         if distribution is not None and distribution.read_text("direct_url.json") is None:
@@ -197,112 +182,64 @@ def hash_source(name: str, group: str) -> dict[str, Any]:
     return {"object": attribute, "files": sorted(_with_neighbours(first, root, top).values())}
 
 
-def _root(first: Path, place: str) -> Path:
-    """Return the folder that holds the file, or the top package that it belongs to."""
-    if place.endswith(".py"):
-        return first.parent
-    # `find_spec` of a package gives its `__init__.py`, which lies one folder deeper than a module of that name.
-    return first.parents[place.count(".") + (first.name == "__init__.py")]
-
-
 @cache
 def _find_distribution(first: Path, root: Path) -> Distribution | None:
     """Find the distribution that was installed into the folder `root` with the file; None if there is none."""
     for distribution in distributions(path=[str(root)]):
         # A project's own folder may hold metadata too; only what was installed has a record of its files.
-        if (record := distribution.read_text("RECORD")) is not None:
-            paths = {row[0] for row in csv.reader(record.splitlines()) if row}
-            if first.relative_to(root).as_posix() in paths:
-                return distribution
+        record = (distribution.read_text("RECORD") or "").splitlines()
+        if first.relative_to(root).as_posix() in {row[0] for row in csv.reader(record) if row}:
+            return distribution
     return None
 
 
 def _source_file(name: str, place: str) -> Path:
     if place.endswith(".py"):
-        path = Path(place).expanduser()
+        path = Path(place).expanduser().resolve()
         if not path.is_file():
             raise SpecError(f"{name}: there is no file {path}")
-        return path.resolve()
+        return path
     try:
-        spec = _find_spec(place)
-    except (ImportError, ValueError, AttributeError) as error:
+        spec = importlib.util.find_spec(place)
+    except Exception as error:  # the packages above it are imported
         raise SpecError(f"{name}: no module {place!r} can be imported here: {error}") from None
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         raise SpecError(f"{name}: no module {place!r} with source code can be imported; is it installed?")
     return Path(spec.origin).resolve()
 
 
-def _find_spec(place: str) -> ModuleSpec | None:
-    """Find where a module lies; None if there is none. No package above it is imported, as `find_spec` would."""
-    top, *submodules = place.split(".")
-    spec = importlib.util.find_spec(top)
-    for depth, _ in enumerate(submodules, start=2):
-        folders = None if spec is None else spec.submodule_search_locations
-        if folders is None:
-            return None
-        name = ".".join(place.split(".")[:depth])
-        finders = (finder for finder in sys.meta_path if hasattr(finder, "find_spec"))
-        try:
-            spec = next(
-                (candidate for finder in finders if (candidate := finder.find_spec(name, folders)) is not None), None
-            )
-        except KeyError:
-            # Python looks up the parent of a folder without `__init__.py` among the modules that are imported.
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [
-                str(folder) for parent in folders if (folder := Path(parent, name.rpartition(".")[2])).is_dir()
-            ]
-    return spec
-
-
 def _with_neighbours(first: Path, root: Path, top: Path) -> dict[Path, str]:
     """Hash the file and those that it imports, found from the folder `root` and lying below `top`: file -> SHA-256."""
     digests: dict[Path, str] = {}
-    queue, looked_for = [first], set[str]()
+    queue = [first]
     while queue:
         path = queue.pop()
-        if path in digests:
-            continue
-        source = path.read_bytes()
-        digests[path] = hashlib.sha256(source).hexdigest()
-        if (key := (digests[path], path, root)) not in _STEMS:
-            try:
-                _STEMS[key] = _stems_of(source, path, root)
-            except SyntaxError as error:
-                raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
-        stems = _STEMS[key]
-        # Files of a project import the same modules: each is looked for once.
-        queue += [file.resolve() for stem in stems - looked_for for file in _candidates(stem, top) if file.is_file()]
-        looked_for |= stems
+        if path not in digests:
+            source = path.read_bytes()
+            digests[path] = hashlib.sha256(source).hexdigest()
+            queue += [file.resolve() for file in _importable(source, path, root, top) if file.is_file()]
     return digests
 
 
-_STEMS: dict[tuple[str, Path, Path], frozenset[str]] = {}
-"""SHA-256 of a source, its file, the root -> `_stems_of` it: evaluations of one process hash the same files again."""
-
-
-def _stems_of(source: bytes, path: Path, root: Path) -> frozenset[str]:
-    """List the paths, without a suffix, of what a source may import; raises `SyntaxError`.
+@lru_cache(maxsize=4096)
+def _importable(source: bytes, path: Path, root: Path, top: Path) -> list[Path]:
+    """List the files below `top` that a source may import, there or not; of evaluations that hash the same files again.
 
     A name after `from ... import` may be a module too.
     """
-    names = set[tuple[int, str]]()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names.update((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            names.update((node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names)
-            names.add((node.level, base))
-    folders = {level: path.parents[level - 1] if level else root for level, _ in names}
-    return frozenset(str(folders[level].joinpath(*dotted.split("."))) for level, dotted in names if dotted)
-
-
-@cache
-def _candidates(stem: str, top: Path) -> tuple[Path, ...]:
-    """List the files below `top` that a module may have; an installed library of the same name is not ours."""
-    files = Path(f"{stem}.py"), Path(stem, "__init__.py")
-    return tuple(file for file in files if file.is_relative_to(top))
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError as error:
+        raise SpecError(f"{path}, line {error.lineno}: {error.msg}") from None
+    imports = (node for node in nodes if isinstance(node, ast.Import))
+    stems = {root.joinpath(*alias.name.split(".")) for node in imports for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            folder = path.parents[node.level - 1] if node.level else root
+            base = folder.joinpath(*filter(None, (node.module or "").split(".")))
+            stems |= {*([base] if node.module else ()), *(base / alias.name for alias in node.names)}
+    files = (file for stem in stems for file in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"))
+    return [file for file in files if file.is_relative_to(top)]
 
 
 _IMPORTED: dict[str, dict[Path, str]] = {}
@@ -322,8 +259,10 @@ def _import_file(path: Path) -> ModuleType:
     if name in sys.modules and _IMPORTED.get(name) == files:
         return sys.modules[name]
     if name in _IMPORTED:
-        for other in [key for key, module in sys.modules.items() if key != "__main__" and _file_of(module) in files]:
-            del sys.modules[other]
+        for other, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if other != "__main__" and isinstance(file, str) and Path(file).resolve() in files:
+                del sys.modules[other]
         for file in files:
             # Python trusts compiled code of the same size and second.
             Path(importlib.util.cache_from_source(str(file))).unlink(missing_ok=True)
@@ -341,8 +280,3 @@ def _import_file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
-
-
-def _file_of(module: object) -> Path | None:
-    file = getattr(module, "__file__", None)
-    return Path(file).resolve() if isinstance(file, str) else None

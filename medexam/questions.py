@@ -5,12 +5,11 @@ an `ItemSet`, so that no program can see it.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass
 from dataclasses import field, replace
 from enum import StrEnum
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
@@ -225,29 +224,11 @@ class Gold(FrozenModel):
         return answer == self.number or answer in self.others
 
 
-class AnswerKey(Mapping[str, Gold]):
-    """Maps a question's key to its `Gold`; immutable.
+class AnswerKey(dict[str, Gold]):
+    """Maps a question's key to its `Gold`; to look up one that it does not hold raises `DatasetError`."""
 
-    Looking up a key that it does not hold raises `DatasetError`.
-    """
-
-    def __init__(self, golds: Mapping[str, Gold]) -> None:
-        self._golds = MappingProxyType(dict(golds))
-
-    def __getitem__(self, key: str) -> Gold:
-        try:
-            return self._golds[key]
-        except KeyError:
-            raise DatasetError(f"the answer key holds no answer for question {key}") from None
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._golds
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._golds)
-
-    def __len__(self) -> int:
-        return len(self._golds)
+    def __missing__(self, key: str) -> Gold:
+        raise DatasetError(f"the answer key holds no answer for question {key}")
 
 
 class Item(Protocol):

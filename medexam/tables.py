@@ -6,7 +6,7 @@ Scores come in as fractions of 1 and go out as percent with one decimal.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 Interval = tuple[float, float]
 
@@ -45,20 +45,8 @@ class Table:
     """How to read it."""
 
 
-class UnscoredCounts(Protocol):
-    """Scores that know how many items enter none of them."""
-
-    @property
-    def failed(self) -> int:
-        """Items whose asking failed."""
-
-    @property
-    def missing(self) -> int:
-        """Items without a prediction."""
-
-
-def unscored_columns(scores: Sequence[UnscoredCounts]) -> dict[str, list[str]]:
-    """Return the column of questions that are not scored; empty if all are."""
+def unscored_columns(scores: Sequence[Any]) -> dict[str, list[str]]:
+    """Return the column of questions that are not scored, of scores that count those; empty if all are."""
     if not any(group.failed or group.missing for group in scores):
         return {}
     return {"Failed, missing": [f"{group.failed}, {group.missing}" for group in scores]}

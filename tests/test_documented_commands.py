@@ -36,7 +36,7 @@ COMMAND = re.compile(r"(?:[A-Z_]+=\S+ |srun [^|]*?(?=medexam))*medexam [a-z-]")
 """A line that begins in this way is a command, perhaps behind variables or `srun`."""
 FIRST_PAGES = ("README.md", "docs/tutorial.md", "docs/your-own-questions.md")
 MORE = {
-    "run strategies.yaml": "--limit 1 --set program.chain_of_thought.max_tokens=8",
+    "run strategies.yaml": "--limit 1 --set model.max_tokens=8",
     "run headqa_sample --model": "--limit 2",
     "run ways.yaml": "--limit 2",
     "run better.yaml": "--limit 2",

@@ -1,54 +1,27 @@
-"""Damaged, packed, deep and endless files: each reader names the file in one line, and reads no more than a limit."""
+"""Damaged and deep files: each reader names the file in one line."""
 
-import bz2
 import gzip
 import json
-import lzma
-import tracemalloc
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medexam import inputs
 from medexam.datasets import read_file, read_squad
 from medexam.errors import DatasetError
-from medexam.inputs import (
-    LARGEST_RECORD,
-    UnreadableError,
-    load_json,
-    open_parquet,
-    parquet_rows,
-    parse_json,
-    read_bytes,
-    read_record,
-)
+from medexam.inputs import UnreadableError, load_json, parse_json, read_bytes
 from medexam.measures import find_benchmark
 from medexam.retrievers import load_corpus
 from medexam.specs import DatasetSpec
 
-MEGABYTE = 1 << 20
 LINE = b'{"id": "a", "content": "c"}\n'
-BOMB = gzip.compress(b" " * 8 * MEGABYTE, 1)
-"""Eight megabytes in a hundredth of them."""
 
 
-@pytest.fixture
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "UNPACKED_FREELY", MEGABYTE)
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
-def test_a_packed_file_is_read_whole_and_refused_where_it_is_damaged(
-    pack: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_a_packed_file_is_read_whole_and_refused_where_it_is_damaged(tmp_path: Path) -> None:
     content = bytes(range(256)) * 1000
-    packed = pack(content)
+    packed = gzip.compress(content)
     (tmp_path / "whole").write_bytes(packed)
     assert read_bytes(tmp_path / "whole") == content
     (tmp_path / "cut").write_bytes(packed[: len(packed) // 2])
@@ -58,38 +31,10 @@ def test_a_packed_file_is_read_whole_and_refused_where_it_is_damaged(
             read_bytes(tmp_path / name)
 
 
-@pytest.mark.usefixtures("_small")
-@pytest.mark.parametrize("pack", [lambda content: gzip.compress(content, 1), lzma.compress, bz2.compress])
-def test_what_a_packed_file_may_unpack_to_is_bounded(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(pack(b" " * 24 * MEGABYTE))
-    tracemalloc.start()
-    with pytest.raises(UnreadableError, match=r"unpacks to more than \d+ MiB; the limit is 1 MiB or 50"):
-        read_bytes(tmp_path / "a")
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most < 16 * MEGABYTE
-
-
-@pytest.mark.usefixtures("_small")
-def test_rows_that_repeat_a_long_text_are_bounded(tmp_path: Path) -> None:
-    text = pa.array(["x" * 20_000])
-    for name, column in {
-        "plain": pa.array(["x" * 20_000] * 500),
-        "named": pa.DictionaryArray.from_arrays(pa.array([0] * 500), text),
-    }.items():
-        path = tmp_path / f"{name}.parquet"
-        pq.write_table(pa.table({"id": column}), path)
-        assert path.stat().st_size < MEGABYTE
-        with open_parquet(path) as file, pytest.raises(UnreadableError, match="unpacks to more than"):
-            list(parquet_rows(file))
-
-
-def test_json_is_read_to_a_depth_and_without_halves_of_pairs() -> None:
+def test_json_is_read_without_halves_of_pairs() -> None:
     assert parse_json('{"a": ["\\ud800", "\\ud83d\\ude00"]}') == {"a": ["\\ud800", "😀"]}
-    assert parse_json("[" * 100 + "]" * 100)
-    for deep in (101, 900, 100_000):
-        with pytest.raises(UnreadableError, match="more than 100 levels deep"):
-            parse_json("[" * deep + "]" * deep)
+    with pytest.raises(UnreadableError, match="nested too deep"):
+        parse_json("[" * 100_000 + "]" * 100_000)
     with pytest.raises(UnreadableError, match=r"Exceeds the limit \(4300 digits\)"):
         parse_json("9" * 5000)
     with pytest.raises(UnreadableError, match="is not UTF-8"):
@@ -101,11 +46,6 @@ def test_numbers_and_odd_texts_are_those_of_the_standard_parser(numbers: list[fl
     assert load_json(json.dumps(numbers)) == numbers
     for text in ('{"a": 1, "a": 2}', "[1e400, -0, 12345678901234567890]", '"\\ud800"', "[" * 300 + "]" * 300):
         assert load_json(text) == json.loads(text)
-
-
-def _xlsx(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/workbook.xml", b" " * 16 * MEGABYTE)
 
 
 def _bytes(content: bytes) -> Callable[[Path], object]:
@@ -129,30 +69,18 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def test_a_record_of_a_run_is_read_to_a_size(tmp_path: Path) -> None:
-    with (tmp_path / "spec.json").open("w") as file:
-        file.truncate(LARGEST_RECORD + 1)
-    with pytest.raises(UnreadableError, match="is larger than 256 MiB"):
-        read_record(tmp_path / "spec.json")
-
-
-@pytest.mark.usefixtures("_small")
 @pytest.mark.parametrize(
     ("name", "write", "said"),
     [
-        ("HEAD_EN.json.gz", _bytes(BOMB), "unpacks to more than"),
         ("HEAD_EN.json.gz", _bytes(b"\x1f\x8b\x08" + b"\xff" * 50), "is not a complete archive"),
-        ("HEAD_EN.json", _bytes(lzma.compress(LINE * 99)[:-9]), "is not a complete archive"),
-        ("HEAD_EN.json", _bytes(b"[" * 200_000), "more than 100 levels deep"),
-        ("own.csv.gz", _bytes(BOMB), "unpacks to more than"),
+        ("HEAD_EN.json", _bytes(gzip.compress(LINE * 99)[:-9]), "is not a complete archive"),
+        ("HEAD_EN.json", _bytes(b"[" * 200_000), "nested too deep"),
         ("own.csv.gz", _bytes(gzip.compress(b"a,b\n1,2\n" * 99)[:-6]), "is not a complete archive"),
-        ("own.xlsx", _xlsx, "unpacks to more than"),
         ("own.xlsx", _bytes(b"PK\x03\x04" + b"\xff" * 99), "is not a complete Excel file"),
-        ("p.jsonl.gz", _bytes(BOMB), "unpacks to more than"),
         ("p.jsonl.gz", _bytes(gzip.compress(LINE)[:-6]), "is not a complete archive"),
-        ("p.jsonl", _bytes(LINE + b"[" * 200_000), "more than 100 levels deep"),
+        ("p.jsonl", _bytes(LINE + b"[" * 200_000), "nested too deep"),
         ("p.jsonl", _bytes(b'{"id": %b}\n' % (b"9" * 5000)), "Exceeds the limit"),
-        ("spans.json", _bytes(b"[" * 200_000), "more than 100 levels deep"),
+        ("spans.json", _bytes(b"[" * 200_000), "nested too deep"),
         *(
             (name, _bytes(b"PAR1\x00\xff\xffPAR1"), "is not a complete Parquet file")
             for name in READERS

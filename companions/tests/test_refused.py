@@ -1,6 +1,5 @@
 """What cannot be meant of companions' data sets and commands is refused in one line that says where the fault is."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -31,11 +30,3 @@ def test_a_data_set(case) -> None:
 @pytest.mark.parametrize("case", read_cases("typed_refusals", CASES))
 def test_a_command(case, refused) -> None:
     assert case["way_out"] in refused(*case["typed"].split())
-
-
-def test_a_pipe_is_not_waited_for(refused, tmp_path) -> None:
-    for name in ("pipe.pdf", "pipe.csv"):
-        os.mkfifo(tmp_path / name)
-    built = ("data", "build", "--booklet", "pipe.pdf", "--key", "pipe.csv", "--out", "built")
-    line = refused(*built, "--name", "Cuaderno_2020_0_B")
-    assert "is a pipe and not a file" in line

@@ -106,10 +106,7 @@ class _Root(Commands):
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke as usual; wrong usage is one line, and so is Ctrl-C that the command does not hear."""
-        # A help needs no hashes, and what makes them takes a tenth of its time to import.
-        from medexam.fingerprints import watch_hashing
-
-        with watch_hashing(_ReadingLine()), interrupts_heard(), usage_in_one_line():
+        with interrupts_heard(), usage_in_one_line():
             return super().invoke(ctx)
 
 
@@ -231,20 +228,3 @@ class _Record(logging.LogRecord):
 
     def getMessage(self) -> str:  # noqa: N802 - overridden
         return hide_secrets(super().getMessage())
-
-
-class _ReadingLine:
-    """Called while files are hashed: one line that grows on a terminal, one line for each folder without."""
-
-    _last_path: Path | None = None
-
-    def __call__(self, path: Path, position: int, total: int) -> None:
-        """Note that `position` of the `total` bytes of `path` are read."""
-        text = f"medexam: reading {path} once, to know what it holds: "
-        if sys.stderr.isatty():
-            end = "\n" if position >= total else ""
-            sys.stderr.write(f"\r{text}{position / 1e9:.1f} of {total / 1e9:.1f} GB{end}")
-            sys.stderr.flush()
-        elif path != self._last_path:
-            sys.stderr.write(f"{text}{total / 1e9:.1f} GB ...\n")
-        self._last_path = path

@@ -36,12 +36,6 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     return sorted(name for name in words if name.startswith(incomplete))
 
 
-def _complete_override(incomplete: str) -> list[str]:
-    from medexam.specs.schema import complete_override
-
-    return complete_override(incomplete)
-
-
 def _beside(incomplete: str) -> list[Path]:
     folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
     return list(folder.iterdir()) if folder.is_dir() else []
@@ -53,7 +47,6 @@ OverridesOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        autocompletion=_complete_override,
         help="Override a key, such as dataset.language=es.",
     ),
 ]

@@ -18,7 +18,6 @@ from medexam.datasets.own.questions import parse_words, read_choice_questions
 from medexam.datasets.rows import Reading
 from medexam.datasets.symbols import as_published, find_private
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import is_there
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import CATALOGUE
@@ -206,7 +205,7 @@ def _find_notes(reading: Reading, unanswered: str) -> Iterator[Anomaly]:
                 yield Anomaly(kind=kind, place=keys[0], detail=f"the same as {', '.join(keys[1:])}")
     pictures = {row.question.image for row in reading.rows if row.question.image is not None}
     named = sorted(pictures - {"embedded"})
-    missing = [image for image in named if not is_there(reading.folder / image)]
+    missing = [image for image in named if not (reading.folder / image).exists()]
     if missing and sum(row.question.image is not None for row in reading.rows) > reading.pictures_inside:
         detail = f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}"
         yield Anomaly(kind="pictures_not_here", place=str(reading.folder), detail=detail)

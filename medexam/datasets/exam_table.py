@@ -10,7 +10,7 @@ from typing import Any
 from medexam.datasets.rows import RowError
 from medexam.errors import DatasetError
 from medexam.files import whole_file
-from medexam.inputs import UnreadableError, open_parquet, open_regular, parquet_rows, parse_json
+from medexam.inputs import UnreadableError, open_parquet, parquet_rows, parse_json
 from medexam.questions import Discipline, Exam
 from medexam.specs.catalogue import BUILT
 
@@ -102,7 +102,7 @@ def _read_json_lines(path: Path) -> Iterator[Placed]:
     errors: list[str] = []
     lines = 0
     try:
-        with open_regular(path) as stream:
+        with path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if not line.strip():
                     continue

@@ -13,7 +13,6 @@ from typing import Any
 from medexam.datasets.fingerprints import digest_files
 from medexam.datasets.locating import find_own_file
 from medexam.errors import DatasetError
-from medexam.inputs import read_regular
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
 
@@ -43,7 +42,7 @@ class ExampleRecord:
 def read_examples(path: Path) -> dict[str, ExampleRecord]:
     """Map key to example for each line of the file; raises `DatasetError` if it is missing or damaged."""
     try:
-        lines = read_regular(find_own_file(path)).decode().splitlines()
+        lines = find_own_file(path).read_bytes().decode().splitlines()
         records = (ExampleRecord(**json.loads(line)) for line in lines)
         return {record.key: record for record in records}
     except (OSError, ValueError, TypeError) as error:

@@ -15,7 +15,6 @@ from pathlib import Path
 from medexam.datasets.locating import find_own_file, locate_files
 from medexam.datasets.rows import Row, TaskRow
 from medexam.errors import DatasetError, SpecError
-from medexam.inputs import open_regular
 from medexam.plugins import hash_source
 from medexam.specs import DatasetSpec
 from medexam.specs.catalogue import find_entry

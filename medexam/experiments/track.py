@@ -6,6 +6,7 @@ takes back no metric, parameter or input. Nothing is read back but ids and our o
 
 import hashlib
 import json
+import logging
 import os
 import re
 import sqlite3
@@ -35,7 +36,7 @@ from medexam.experiments.store.derived_files import DERIVED
 from medexam.experiments.store.run_folder import PARQUET, RunFolder
 from medexam.experiments.store.stored_run import StoredRun
 from medexam.inputs import open_parquet, parquet_rows
-from medexam.library_logging import silent
+from medexam.library_logging import errors_only
 from medexam.measures.tables import headline, metric_values
 from medexam.predictions import Prediction, Status
 from medexam.specs import CellSpec
@@ -90,7 +91,8 @@ def open_store(tracking_uri: str) -> Iterator[Any]:
     except ImportError:
         raise TrackingError(f"MLflow is not installed: pip install 'medexam[mlflow]'; {way_out}") from None
     own = {name: os.environ.pop(name, None) for name in (_URI, _EXPERIMENT, "MLFLOW_EXPERIMENT_NAME")}
-    with silent("mlflow", "alembic", "urllib3"), warnings.catch_warnings(), ExitStack() as stack:
+    quiet = errors_only("mlflow", "alembic", "urllib3", level=logging.CRITICAL + 1)
+    with quiet, warnings.catch_warnings(), ExitStack() as stack:
         warnings.simplefilter("ignore")
         try:
             if path := sqlite_path(tracking_uri):

@@ -342,7 +342,7 @@ def read_manifest(folder: Path) -> IndexManifest:
 
 
 def _hash_files(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    return dict(zip(names, hash_files([folder / name for name in names], folder), strict=True))
+    return dict(zip(names, hash_files([folder / name for name in names]), strict=True))
 
 
 def check_manifest(

@@ -193,7 +193,7 @@ def _save_index(index: Any, place: Path) -> None:
 
 def _hash_index(place: Path) -> str:
     files = sorted(file for file in place.iterdir() if file.name != _HASHES)
-    return "".join(f"{sha256}  {file.name}\n" for file, sha256 in zip(files, hash_files(files, place), strict=True))
+    return "".join(f"{sha256}  {file.name}\n" for file, sha256 in zip(files, hash_files(files), strict=True))
 
 
 def import_library(name: str) -> Any:

@@ -19,7 +19,6 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import read_regular
 from medexam.questions import Exam, Language, Option, Question, Task
 from medexam.signatures.answer_format import render_answer
 from medexam.specs import parse_yaml
@@ -199,7 +198,7 @@ def _read(form: type[T], source: str | Path, language: Language, key: str = "pro
         if is_name and file:
             text, source_name = file.read_text(encoding="utf-8"), f"{key} {str(source)!r}"
         else:
-            text, source_name = read_regular(Path(source)).decode(), str(source)
+            text, source_name = Path(source).read_bytes().decode(), str(source)
     except FileNotFoundError:
         files = {entry.name for entry in (*_WORDS.iterdir(), *added_files.values()) if entry.name.endswith(suffix)}
         sets = sorted(name.removesuffix(suffix) for name in files if (key == "examples") == ("_examples" in name))

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, get_args, get_origin
 
-from pydantic import ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import ModelWrapValidatorHandler, model_validator
 
 from medexam.frozen_model import FrozenModel
-from medexam.specs.validation import UnknownKeysError
+from medexam.specs.validation import UnknownKeyError
 
 
 class Spec(FrozenModel):
@@ -30,26 +30,16 @@ class Spec(FrozenModel):
             values = {cls.short_form: values}
         if not isinstance(values, Mapping):
             return read(values)
-        for other, name in cls.other_names.items():
-            if other in values and name in values:
-                raise ValueError(f"{other} and {name} are the same: leave one of them out")
-        values = {cls.other_names.get(name, name): value for name, value in values.items()}
+        tree = {cls.other_names.get(name, name): value for name, value in values.items()}
+        if len(tree) < len(values):
+            raise ValueError("two keys mean the same field: leave one of them out")
         names = {field.alias or name for name, field in cls.model_fields.items()}
-        fields = cls.model_fields
-        allowed = {*names, *fields} if cls.model_config["extra"] == "forbid" else {*values}
-        tree = {name: value for name, value in values.items() if name in allowed}
-        for name in [name for name, value in tree.items() if isinstance(value, str | int) and name in fields]:
-            kind = fields[name].annotation
+        for name in tree:
+            if cls.model_config["extra"] == "forbid" and name not in names and name not in cls.model_fields:
+                raise UnknownKeyError(str(name), names)
+        for name, field in cls.model_fields.items():
+            kind = field.annotation
             kinds = (kind,) if get_origin(kind) is tuple else get_args(kind)
-            if any(get_origin(alternative) is tuple for alternative in kinds) and not {str, int} & set(kinds):
-                tree[name] = (tree[name],)
-        if len(tree) == len(values):
-            return read(tree)
-        others = None
-        try:
-            read(tree)
-        except ValidationError as error:
-            others = error
-        raise UnknownKeysError(
-            [str(name) for name in values if name not in allowed], names, str(tree.get("kind")), others
-        )
+            if isinstance(tree.get(name), str | int) and any(get_origin(one) is tuple for one in kinds):
+                tree[name] = tree[name] if {str, int} & set(kinds) else (tree[name],)
+        return read(tree)

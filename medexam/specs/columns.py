@@ -13,22 +13,9 @@ AnswerAs = Literal["letter", "number", "text", "one_hot"]
 """What a right answer is written as."""
 NOT_READ = ""
 """Where a column would be named: the field is read from none, also if a column has its name; `null` in a file."""
-_OPEN: Mapping[str, str] = MappingProxyType(
-    {
-        "stem": "which column holds the question",
-        "answer": "which column holds the right answer",
-        "answer_as": "letter, number, text or one_hot",
-        "numbering": "zero or one",
-        "several": "any or all",
-        "marks": "labels or text",
-        "choices": "which options every question has",
-        "leave_out": "which rows are not asked, {} for none",
-        "as_above": "the columns whose empty cells mean the cell above, [] for none",
-        "ignored": "the columns that no question needs",
-        "accepted": "what of the file is odd and right",
-    }
-)
-"""Fields of which `null` decides nothing -> what has to be said."""
+_OPEN = {"stem", "answer", "answer_as", "numbering", "several", "marks", "choices", "leave_out", "as_above"}
+_OPEN |= {"ignored", "accepted"}
+"""Fields of which `null` decides nothing: `medexam init` writes it where a user has to choose."""
 
 
 class ColumnsSpec(Spec):
@@ -107,7 +94,7 @@ class ColumnsSpec(Spec):
 def _stated(field: str, value: Any) -> Any:
     """Return what a file says of a field: numbers of columns as names, and `null` as no column."""
     if value is None and field in _OPEN:
-        raise ValueError(f"{field} is not set: say {_OPEN[field]}")
+        raise ValueError(f"{field} is open: choose what the line beside it offers, or leave {field} out")
     if value is None and field in ColumnsSpec.model_fields:
         return NOT_READ
     if isinstance(value, (list, tuple)):

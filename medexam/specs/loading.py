@@ -1,14 +1,13 @@
-"""Specs from YAML files and from the command line's `--set key=value`."""
+"""Specs from YAML files, alone or several in a suite, and from the command line's `--set key=value`."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from medexam.errors import SpecError
-from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.inputs import UnreadableError, decode
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE, find_added
 from medexam.specs.strict_yaml import parse_yaml
@@ -16,10 +15,9 @@ from medexam.text import nearest
 
 SpecSource = str | Path | Mapping[str, Any] | Spec
 """A YAML file, the name of a shipped experiment or of a data set, a document, or a spec that was built in Python."""
-_TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
-"""Endings of files that hold questions of one's own."""
 _BESIDE = re.compile(r"(?![/~])[^:]+\.py:[\w.]+")
 _LIBRARY = resources.files("medexam") / "experiments" / "library"
+_SUITES = _LIBRARY / "suites"
 
 
 def library_names() -> list[str]:
@@ -37,18 +35,28 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
         return spec.model_dump(mode="json")
     if isinstance(spec, Mapping):
         return dict(spec)
-    name, path = str(spec), Path(spec)
-    shipped = _find_shipped(name) if name == path.stem else None
+    name, path, shipped = str(spec), Path(spec), None
+    if name == path.stem:
+        files = (_SUITES / f"{name}.yaml", _LIBRARY / f"{name}.yaml")
+        shipped = next((file for file in files if file.is_file()), None) or find_added("experiments").get(name)
     if shipped is None and name in CATALOGUE and not path.exists():
         return {"name": name, "dataset": {"name": name}}
-    where, folder = (name, path.parent) if shipped is None else (f"shipped experiment {name}", Path())
-    text = _read_text(path) if shipped is None else shipped.read_text(encoding="utf-8")
-    document = parse_yaml(text, where)
+    try:
+        document = parse_yaml(decode((shipped or path).read_bytes()), name)
+    except FileNotFoundError:
+        shipped_names = [*library_names(), *sorted(item.name.removesuffix(".yaml") for item in _SUITES.iterdir())]
+        beside = [str(other) for other in sorted(path.parent.glob("*.y*ml"))]
+        near = nearest(name, [*beside, *shipped_names, *CATALOGUE])
+        choices = f"a YAML file, which `medexam init {name}` writes, a data set, or one of {', '.join(shipped_names)}"
+        raise SpecError(f"no spec {name}: {f'did you mean {near}?' if near else f'give {choices}'}") from None
+    except (OSError, UnreadableError) as error:
+        raise SpecError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     if not isinstance(document, Mapping):
         detail = "the file is empty" if document is None else "this is none"
         raise SpecError(
-            f"{where}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes an example"
+            f"{name}: a spec is a mapping of keys to values, and {detail}; `medexam init` writes an example"
         )
+    folder = path.parent if shipped is None else Path()
     tree = {key: _placed(value, folder) for key, value in document.items()}
     dataset = tree.get("dataset")
     if isinstance(dataset, dict) and dataset.get("kind") is not None:
@@ -58,41 +66,6 @@ def load_document(spec: SpecSource) -> dict[str, Any]:
                 own = Path(part["path"]).expanduser()
                 part["path"] = str((own if own.exists() or not (folder / own).exists() else folder / own).absolute())
     return tree
-
-
-def _find_shipped(name: str) -> Traversable | None:
-    """Find the file of a suite or an experiment of this package or an installed one; None if there is none."""
-    files = (_LIBRARY / "suites" / f"{name}.yaml", _LIBRARY / f"{name}.yaml")
-    return next((file for file in files if file.is_file()), None) or find_added("experiments").get(name)
-
-
-def _read_text(path: Path) -> str:
-    if path.suffix.lower() in _TABLES and path.exists():
-        raise SpecError(
-            f"{path} is a table of questions, not a spec: `medexam init {path}` writes a spec that asks them"
-        )
-    if path.is_dir():
-        raise SpecError(f"{path} is a folder and no spec: name a file in it; `medexam report {path}` shows runs")
-    try:
-        return decode(read_regular(path))
-    except FileNotFoundError:
-        raise SpecError(_unknown_spec(path)) from None
-    except OSError as error:
-        raise SpecError(f"cannot read {path}: {error}") from None
-    except UnreadableError as error:
-        raise SpecError(f"{path} {error}: save it as UTF-8") from None
-
-
-def _unknown_spec(path: Path) -> str:
-    """Return what is said of a spec that is not there: the nearest names, or all of them if none is near."""
-    suites = [item.name.removesuffix(".yaml") for item in (_LIBRARY / "suites").iterdir() if item.name[0] != "."]
-    shipped = [*library_names(), *sorted(suites)]
-    neighbours = [str(other) for ending in ("*.yaml", "*.yml") for other in sorted(path.parent.glob(ending))]
-    if suggestion := nearest(str(path), [*neighbours, *shipped, *CATALOGUE]):
-        return f"no spec {path}: did you mean {suggestion}?"
-    if path.suffix in (".yaml", ".yml"):
-        return f"no spec {path}: there is no such file; `medexam init {path}` writes one to start from"
-    return f"no spec {path}: give a YAML file, a data set's name, or a shipped experiment ({', '.join(shipped)})"
 
 
 def _placed(value: Any, folder: Path, key: str = "") -> Any:
@@ -105,6 +78,37 @@ def _placed(value: Any, folder: Path, key: str = "") -> Any:
     if is_strategy or (isinstance(value, str) and _BESIDE.fullmatch(value)):
         return str((folder / Path(value).expanduser()).absolute())
     return value
+
+
+def load_entries(
+    specs: Sequence[SpecSource], read: Callable[[SpecSource], dict[str, Any]] = load_document
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Load specs by `read`, and those that a suite among them lists, each with what the suite sets in it.
+
+    Every key of a suite but `suite`, `name` and `description` is set in each of its experiments. An entry is a spec's
+    name or path, or a mapping with that under `spec` and keys that are set in this one.
+    """
+    for spec in specs:
+        document = read(spec)
+        if "suite" not in document:
+            yield document, {}
+            continue
+        folder = Path(spec).parent if isinstance(spec, str | Path) else Path()
+        if not isinstance(document["suite"], list) or not document["suite"]:
+            raise SpecError(f"suite: expected a list of specs, found {document['suite']!r}")
+        shared = {key: value for key, value in document.items() if key not in ("suite", "name", "description")}
+        for member in document["suite"]:
+            settings = {**shared, **(member if isinstance(member, Mapping) else {"spec": member})}
+            if not isinstance(name := settings.pop("spec", None), str):
+                raise SpecError(f"suite: {member!r} names no spec: give its name or path, alone or under `spec`")
+            entry = read(str(folder / name) if (folder / name).is_file() else name)
+            if "suite" in entry:
+                raise SpecError(f"suite: {name} is a suite itself: list its specs instead")
+            # A whole part replaces the spec's, whichever it names.
+            parts = {part: settings.pop(part) for part in ("program", "model") if part in settings}
+            if isinstance(axes := entry.get("matrix"), Mapping):
+                entry["matrix"] = {axis: values for axis, values in axes.items() if axis not in parts}
+            yield {**entry, **parts}, settings
 
 
 def parse_overrides(settings: Iterable[str]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """From what the user wrote to the cells that run: one document that says everything, then the product of its matrix.
 
 One rule: a change is a dotted path and a value, and shorter paths are put first. A value of the matrix replaces the
-spec's own, and an override both. `program.KIND.field` changes the programs of that kind alone. A list for a whole part,
-or for a field that takes one value (`dataset.language=[en, es]`), is an axis. A mapping for a whole part changes its
-fields one by one, unless it names another data set, program or engine than the spec. A text stands for a part:
-`program: longest` is `program: {kind: longest}`; a model that a text sets keeps how the spec samples.
+spec's own, and an override both. A list for a whole part, or for a field that takes one value
+(`dataset.language=[en, es]`), is an axis. A mapping for a whole part changes its fields one by one, unless it names
+another data set, program or engine than the spec. A text stands for a part: `program: longest` is
+`program: {kind: longest}`; a model that a text sets keeps how the spec samples.
 """
 
 import copy
@@ -45,22 +45,16 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     experiment = validate(ExperimentSpec, tree)
     if (count := math.prod(map(len, experiment.matrix.values()))) > MOST_CELLS:
         raise SpecError(f"matrix: it has {count:,} cells, over {MOST_CELLS:,}; make shorter lists, or several specs")
-    paths = _paths(experiment.matrix)
     cells: list[CellSpec] = []
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})
         changes = [pair for item in zip(experiment.matrix, values, strict=True) for pair in _changes(*item).items()]
         for path, value in sorted(changes, key=_depth):
-            program = cell.get("program")
-            if (kind := _kind(path)) is None or (isinstance(program, Mapping) and program.get("kind") == kind):
-                put(cell, path.replace(f"program.{kind}.", "program.", 1), copy.deepcopy(value))
-                paths.discard(path)
+            put(cell, path, copy.deepcopy(value))
         cells.append(_complete(validate(CellSpec, cell)))
         if isinstance(cell.get("dataset"), Mapping):
             check_named(cell["dataset"])
         cells[-1].check_fit()
-    for path in sorted(paths):
-        raise SpecError(f"--set {path}: no program of the experiment is of the kind {_kind(path)}")
     for first, second in itertools.combinations(range(len(cells)), 2):
         if cells[first] == cells[second]:
             raise SpecError(f"matrix: cells {first + 1} and {second + 1} are the same run; remove one")
@@ -75,26 +69,22 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
     tree, axes = ({path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes))
     for path in sorted(_paths(axes)):
-        if _kind(path) is None:
-            find_fields(CellSpec, path, source="matrix")
+        find_fields(CellSpec, path, source="matrix")
     if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
         tree["dataset"] = {"name": SAMPLE.name}
     changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
-    _change_kind(tree, axes, changes)
+    _change_kind(tree, axes, str(changes.get("program.kind")))
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=_depth):
-        if (kind := _kind(path)) is None:
-            fields = find_fields(ExperimentSpec if path.split(".")[0] == "optimizer" else CellSpec, path)
-            is_axis = isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and bool(fields)
-            if is_axis and all(takes_one(field.annotation) for field in fields):
-                axes[path] = value
-                continue
+        part = path.split(".")[0]
+        fields = find_fields(ExperimentSpec if part == "optimizer" else CellSpec, path)
+        is_axis = isinstance(value, list) and part in SHORT_FORMS and bool(fields)
+        if is_axis and all(takes_one(field.annotation) for field in fields):
+            axes[path] = value
+            continue
         axes.pop(path, None)
-        program = tree["program"] if _paths(axes).isdisjoint(("program", "program.kind")) else None
-        if kind and isinstance(program, Mapping) and program.get("kind") == kind:
-            put(tree, path.replace(f"program.{kind}.", "program.", 1), value)
-        elif kind or any(f"{path}.".startswith(f"{varied}.") for varied in _paths(axes)):
+        if any(f"{path}.".startswith(f"{varied}.") for varied in _paths(axes)):
             axes[path] = [value]
         else:
             put(tree, path, value)
@@ -134,13 +124,11 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
             filled = [sampling_of(part) | read_model(one) if isinstance(one, str) else one for one in listed(value)]
             yield path, filled if isinstance(value, list) else filled[0]
             return
-    value = value.model_dump(mode="json") if (is_whole := isinstance(value, Spec)) else _spell_out(path, value)
-    if (
-        isinstance(value, Mapping)
-        and isinstance(part, Mapping)
-        and path in (*SHORT_FORMS, "optimizer")
-        and not is_whole
-    ):
+    if isinstance(value, Spec):
+        yield path, value.model_dump(mode="json")
+        return
+    value = _spell_out(path, value)
+    if isinstance(value, Mapping) and isinstance(part, Mapping) and path in (*SHORT_FORMS, "optimizer"):
         names, own = (
             {name: one[name] for name in {"kind", SHORT_FORMS.get(path, "kind")} if one.get(name)}
             for one in (value, part)
@@ -151,9 +139,8 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
     yield path, value
 
 
-def _change_kind(tree: Tree, axes: Tree, changes: Mapping[str, Any]) -> None:
+def _change_kind(tree: Tree, axes: Tree, name: str) -> None:
     """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
-    name = str(changes.get("program.kind"))
     if (kind := ALL_KINDS.get(name)) is None:
         return
     programs = axes.pop("program", [tree["program"]])
@@ -198,25 +185,18 @@ def _depth(change: tuple[str, Any]) -> int:
     return change[0].count(".")
 
 
-def _kind(path: str) -> str | None:
-    """Return the kind of program that a dotted path is meant for; None where it is meant for any."""
-    part, *fields = path.split(".")
-    return fields[0] if part == "program" and len(fields) > 1 and fields[0] in ALL_KINDS else None
-
-
 def _complete(cell: CellSpec) -> CellSpec:
     """Spell out `images: only` of the program, and its `then` for the form of questions."""
-    program = cell.program
+    program, form = cell.program, cell.dataset.question_form
     if program.asking.pictures is not None and getattr(program, "images", None) == "only":
         if cell.dataset.images == "without":
             raise SpecError(
                 "program.images: only asks questions with a picture, and dataset.images: without leaves these out"
             )
         dataset = validate(DatasetSpec, {**cell.dataset.model_dump(), "images": "with"})
-        cell = cell.model_copy(update={"dataset": dataset})
-        change = {"images": "shown"}
-    elif "then" not in program.model_fields_set and cell.dataset.question_form in program.then_by_form:
-        change = {"then": program.then_by_form[cell.dataset.question_form]}
+        cell, change = cell.model_copy(update={"dataset": dataset}), {"images": "shown"}
+    elif "then" not in program.model_fields_set and form in program.then_by_form:
+        change = {"then": program.then_by_form[form]}
     else:
         return cell
     settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, **change}

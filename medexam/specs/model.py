@@ -5,7 +5,7 @@ address, is found out later.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -41,21 +41,6 @@ _TAKEN_BY = {
     **dict.fromkeys(("min_p", "reasoning_effort", "thinking"), ("embedded", *_HTTP)),
 }
 """Field -> the engines that take it: `own` is one of the user's own, `added` one that a package adds."""
-_ELSEWHERE = {name: name for name in SAMPLING} | {
-    "max_completion_tokens": "max_tokens",
-    "model": "name",
-    "thinking_token_budget": "thinking",
-    "enable_thinking": "thinking",
-}
-"""Field of a request -> the key of `model` that sets it."""
-_OURS = {
-    *("messages", "prompt", "suffix", "n", "best_of", "use_beam_search", "stream", "stream_options", "echo"),
-    *("logprobs", "top_logprobs", "prompt_logprobs", "logprob_token_ids", "return_token_ids"),
-    *("return_tokens_as_token_ids", "allowed_token_ids", "structured_outputs", "response_format", "guided_choice"),
-    *("tools", "tool_choice", "functions", "add_generation_prompt", "continue_final_message", "add_special_tokens"),
-    *("extra_headers", "headers", "api_base", "base_url", "timeout", "num_retries", "max_retries", "cache"),
-}
-"""Fields of a request that programs and engines set, and those that decide where it goes."""
 _SECRET_NAME = re.compile(
     r"(?i)(^|[_-])(api-?key|key|secret|passw(or)?d|authorization|bearer|credentials?|(?<!eos_)(?<!bos_)(?<!pad_)token)$"
 )
@@ -63,13 +48,6 @@ _SECRET_NAME = re.compile(
 _OWN = re.compile(r".+\.py:[\w.]+|[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 """A class of one's own, in a file or a module."""
 _PATH = re.compile(r"(\.{0,2}[/\\]|~).*|\.{1,2}|.*\.gguf", re.IGNORECASE)
-_USUAL: Mapping[str, str | tuple[str, ...]] = {
-    "openai": ("gpt", "chatgpt", "o1", "o3", "o4"),
-    "anthropic": "claude",
-    "gemini": "gemini",
-    "xai": "grok",
-}
-"""Provider -> how the names of its models begin."""
 _PROFILES = resources.files("medexam") / "serve" / "profiles"
 
 
@@ -154,16 +132,14 @@ class ModelSpec(Spec):
 
     def _faults(self) -> Iterator[tuple[object, str]]:
         """Yield whether a setting is wrong, and what to do about it."""
-        engine, endpoints, thinking, variable = self.engine, self.endpoints, self.thinking, self.api_key_env
+        engine, endpoints, variable = self.engine, self.endpoints, self.api_key_env
         kind = engine if engine in get_args(EngineName) else "own" if self.is_own else "added"
         for name, engines in _TAKEN_BY.items():
-            names = "an engine of your own" if "own" in engines else f"engine {' or '.join(map(repr, engines))}"
-            names = names.replace(" or 'added'", "")
-            advice = "hand it to your engine in args" if self.is_own else "leave it out"
+            engine_names = " or ".join(repr(one) for one in engines if one != "added")
+            names = "an engine of your own" if "own" in engines else f"engine {engine_names}"
             is_set = getattr(self, name) not in (None, False, (), {})
-            yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: {advice}"
-        yield self.start and not self.profile, "start needs a profile, such as profile: smollm2-cpu"
-        yield self.start and endpoints, "start starts its own server and takes no endpoints"
+            yield kind not in engines and is_set, f"{name} belongs to {names}, not to {engine!r}: leave it out"
+        yield self.start and (not self.profile or endpoints), "start needs a profile, and takes no endpoints"
         yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
         yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
         yield engine == "scripted" and not self.path, "engine 'scripted' needs a path to the YAML file with its replies"
@@ -175,29 +151,19 @@ class ModelSpec(Spec):
         is_name = variable is None or (re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) and not looks_secret(variable))
         yield not is_name, "api_key_env is not the name of an environment variable: write the name there, never the key"
         yield variable and self.api_key_file, "api_key_env or api_key_file, not both"
-        if not is_live_name(engine):
-            advice = "only a dspy.LM of a script leaves this to the provider: set"
-            yield self.max_tokens == 0, f"{advice} max_tokens, of at least 1"
-            yield self.temperature is None, f"{advice} temperature, such as 0"
+        is_unset = self.max_tokens == 0 or self.temperature is None
+        yield is_unset and not is_live_name(engine), "only a dspy.LM of a script leaves max_tokens and temperature open"
         draws = (self.top_p, self.top_k, self.min_p) != (None, None, None)
         advice = "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
         yield not self.temperature and draws, advice
         if engine == "embedded":
-            advice = "limits no thinking within a reply: set thinking to on or off, and max_tokens"
-            yield isinstance(thinking, int), f"engine 'embedded' {advice}"
-            yield self.name and self.path, "engine 'embedded' takes a name from the hub or a path, not both"
-            advice = f"name means a model of the hub: for a folder or file write path: {self.name}"
-            yield (self.name or "").startswith(("/", "./", "../", "~")), advice
-        advice = f"reasoning_effort: none turns thinking off, and thinking is {thinking!r}: leave one out"
-        yield self.reasoning_effort == "none" and thinking not in (None, "off"), advice
+            advice = "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
+            yield isinstance(self.thinking, int), advice
+            is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))
+            yield is_path, "name means a model of the hub: for a folder or file write path alone"
         advice = "looks like a key, and specs are stored: name its variable in api_key_env, or its file in api_key_file"
         for path, value in walk(self.extra_body):
             yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
-        template = self.extra_body.get("chat_template_kwargs")
-        for name in (*self.extra_body, *(template if isinstance(template, Mapping) else ())):
-            yield name in _ELSEWHERE, f"extra_body.{name}: set model.{_ELSEWHERE.get(name)} instead"
-        for name in _OURS & self.extra_body.keys():
-            yield True, f"extra_body.{name} is set by programs and engines: leave it out"
 
     @property
     def registry(self) -> Path | None:
@@ -269,8 +235,7 @@ def read_model(text: str) -> dict[str, Any]:
         if Path(text).is_dir():
             raise SpecError(f"model {text}: write the folder as ./{text}")
         return {"engine": "litellm", "name": text}
-    provider = next((owner for owner, begins in _USUAL.items() if text.lower().startswith(begins)), None)
-    near = f"{provider}/{text}" if provider else nearest(text, [*engines, *profiles])
+    near = nearest(text, [*engines, *profiles])
     near = f"{scheme}://{place.lstrip('/')}" if is_address else f"./{text}" if Path(text).exists() else near
     raise SpecError(
         f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"

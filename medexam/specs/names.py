@@ -25,22 +25,19 @@ def part_of(group: str, shipped: Any = None) -> AfterValidator:
 
 def part_name(name: str, shipped: Collection[str], group: str) -> str:
     """Return `name` if it ships with the core or beside it, else the code that it means, so that a stored run needs
-    neither folder nor entry point.
-
-    Raises `ValueError`, listing what there is, if it is neither.
+    neither folder nor entry point; raise `ValueError` if it is neither.
     """
     if name in shipped or ships(name, group):
         return name
-    if not is_own_name(name, group):
-        names = ", ".join([*shipped, *added_names(group)])
-        problem = f"is none of {names}" if names else "names no code"
-        if suggestion := nearest(name, [*shipped, *added_names(group)]):
-            problem = f"{problem}: did you mean {suggestion}?"
-        raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     if name in added_names(group):
         return f"{group}:{name}"
+    if not is_own_name(name, group):
+        names = [*shipped, *added_names(group)]
+        near = f": did you mean {nearest(name, names)}?" if nearest(name, names) else ""
+        problem = f"is none of {', '.join(names)}{near}" if names else "names no code"
+        raise ValueError(f"{name!r} {problem}; your own is package.module:Name or ./file.py:Name")
     place, _, attribute = name.rpartition(":")
-    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else f"{place}:{attribute}"
+    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
 
 
 def class_name(name: str) -> str:

@@ -2,9 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -13,24 +12,18 @@ from pydantic.fields import FieldInfo
 from medexam.errors import SpecError
 from medexam.text import hide_lookalikes
 
-OWN = "own"
-"""The tag of the spec in a union whose kind is any name, not one of a list."""
 INSTEAD = "name the variable that holds the key in model.api_key_env, or the file in model.api_key_file"
 _SYNONYMS = {"cot": "chain_of_thought", "rag": "retrieve_then_answer", "logprob": "likelihood", "shot": "examples"}
 """What people write, without a final s -> the name that a spec has for it."""
 _MOST_CHOICES = 20
 """Names that an error lists; of more it gives the nearest."""
-_LONGEST_VALUE = 100
-"""Characters of a value that an error repeats."""
-_WANTED = MappingProxyType(
-    {
-        "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
-        "model_type": "input should be a name, or keys with their values",
-        "list_type": "input should be a list, such as [a, b]",
-        "int_parsing": "input should be a whole number",
-        "string_type": "input should be a text",
-    }
-)
+_WANTED = {
+    "string_pattern_mismatch": "input should be at most 64 letters, digits, dots, hyphens and underscores",
+    "model_type": "input should be a name, or keys with their values",
+    "list_type": "input should be a list, such as [a, b]",
+    "int_parsing": "input should be a whole number",
+    "string_type": "input should be a text",
+}
 """What pydantic wants, by the type of its error, in the words of a spec; of all others it says it itself."""
 _MEMBER = re.compile(r"^(str|int|float|bool|path|none)$|\[")
 """How pydantic names the members of a union, which are no part of a place in a spec."""
@@ -53,17 +46,17 @@ class PlacedError(ValueError):
         self.place = place
 
 
-class UnknownKeysError(ValueError):
-    """Keys that a part of a spec, of a `kind`, does not have, those that it has, and what else is wrong in it."""
+class UnknownKeyError(ValueError):
+    """A key that a part of a spec does not have, and those that it has."""
 
-    def __init__(self, keys: Iterable[str], names: Iterable[str], kind: str, others: ValidationError | None) -> None:
-        super().__init__(f"unknown keys {', '.join(keys)}")
-        self.keys, self.names, self.kind, self.others = list(keys), sorted(names), kind, others
+    def __init__(self, key: str, names: Collection[str]) -> None:
+        super().__init__(f"unknown key {key}")
+        self.key, self.names = key, names
 
 
 def validate(model: type[M], tree: Mapping[str, Any]) -> M:
-    """Validate `tree` as a `model`. Raise `SpecError` naming every wrong key in one line, and for a key or a password
-    in it, since specs are stored with their runs.
+    """Validate `tree` as a `model`. Raise `SpecError` naming what is wrong in one line, and for a key or a password in
+    it, since specs are stored with their runs.
     """
     if secret := next((path for path, value in walk(tree) if looks_secret(value)), None):
         raise SpecError(f"{secret} looks like a secret, and specs are stored: {INSTEAD}")
@@ -91,13 +84,12 @@ def find_fields(model: type[BaseModel], path: str, *, source: str = "spec") -> l
     """Find the fields at a dotted path, none inside a mapping of any keys; raise `SpecError`, naming the nearest key,
     unless the path exists.
     """
-    models, keys, fields = [model], path.split("."), list[FieldInfo]()
-    for depth, key in enumerate(keys):
+    models, fields = [model], list[FieldInfo]()
+    for key in path.split("."):
         fields = [candidate.model_fields[key] for candidate in models if key in candidate.model_fields]
         if not fields:
-            names = sorted({name for candidate in models for name in candidate.model_fields})
-            advice = _advise(key, names, ".".join(keys[:depth]), find_places(model, key))
-            raise SpecError(f"{source}: {path!r} does not exist: {advice}")
+            names = {name for candidate in models for name in candidate.model_fields}
+            raise SpecError(f"{source}: {path!r} does not exist: {_advise(key, names, find_places(model, key))}")
         models = [inner for field in fields for inner in _models(field)]
         if not models and any(get_origin(field.annotation) is dict for field in fields):
             return []
@@ -119,10 +111,9 @@ def find_places(model: type[BaseModel], key: str) -> list[str]:
     ]
 
 
-def unknown_kind(kind: str, names: Sequence[str]) -> str:
+def unknown_kind(kind: str, names: Collection[str]) -> str:
     """Say that no kind is called so, and which are near."""
-    names = [name if name != OWN else "your own as package.module:Name or ./file.py:Name" for name in names]
-    return f"no kind is called {kind!r}: {_advise(kind, names)}"
+    return f"no kind is called {kind!r}: {_advise(kind, names)}; your own is package.module:Name or ./file.py:Name"
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -142,52 +133,40 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _faults(model: type[BaseModel], error: ValidationError, within: tuple[str | int, ...] = ()) -> Iterator[str]:
     unions = set[str]()
     for item in error.errors():
-        kind, context, loc = item["type"], item.get("ctx", {}), (*within, *item["loc"])
-        where, fault = _place(loc), context.get("error")
+        kind, loc = item["type"], (*within, *item["loc"])
+        # Steps stand in a program, whatever pydantic calls which of them.
+        words = [part for part in map(str, loc) if not (part.startswith(("(", "literal[")) or _MEMBER.search(part))]
+        where = ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
         # Each member of a union complains at the same place: the first one says enough.
         if (texts := [part for part in item["loc"] if isinstance(part, str)]) and _MEMBER.search(texts[-1]):
             if where in unions:
                 continue
             unions.add(where)
+        fault = item.get("ctx", {}).get("error")
         if isinstance(fault, ValidationError):
             yield from _faults(model, fault, loc)
-        elif isinstance(fault, UnknownKeysError):
-            if fault.others is not None:
-                yield from _faults(model, fault.others, loc)
-            for key in fault.keys:
-                elsewhere = [place for place in find_places(model, key) if place.split(".")[0] not in loc[:1]]
-                place = ".".join(filter(None, [where, key]))
-                of_kind = f"{where}.{fault.kind}" if where == "program" and fault.kind.isidentifier() else where
-                yield f"unknown key {place!r}: {_advise(key, fault.names, of_kind, elsewhere)}"
-        elif kind == "union_tag_not_found":
-            yield f"{where}: needs a kind"
-        elif kind == "union_tag_invalid":
-            tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-            yield f"{where}.kind: {unknown_kind(context['tag'], tags)}"
-        elif kind == "missing":
-            yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
+        elif isinstance(fault, UnknownKeyError):
+            elsewhere = [place for place in find_places(model, fault.key) if place.split(".")[0] not in loc[:1]]
+            place = ".".join(filter(None, [where, fault.key]))
+            yield f"unknown key {place!r}: {_advise(fault.key, fault.names, elsewhere)}"
         elif fault is not None:
             yield f"{'.'.join(filter(None, [where, getattr(fault, 'place', '')])) or 'spec'}: {fault}"
+        elif kind == "missing":
+            yield f"{where}: is missing" + ("; add a line such as name: mine" if where == "name" else "")
         else:
             wanted, value = _WANTED.get(kind, item["msg"]), item["input"]
             text = "null" if value is None else repr(value)
-            text = text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} [...]"
+            text = text if len(text) <= 100 else f"{text[:100]} [...]"
             yield f"{where or 'spec'}: {wanted[0].lower()}{wanted[1:]}, found {text}"
 
 
-def _place(loc: Sequence[str | int]) -> str:
-    """Return a place as a spec has it: steps stand in a program, whatever pydantic calls which of them."""
-    words = [str(part) for part in loc if not (str(part).startswith(("(", "literal[")) or _MEMBER.search(str(part)))]
-    return ".".join(words).replace("program.flow.", "program.", 1).removesuffix(".flow")
-
-
-def _advise(key: str, names: Sequence[str], where: str = "", elsewhere: Sequence[str] = ()) -> str:
+def _advise(key: str, names: Collection[str], elsewhere: Collection[str] = ()) -> str:
     """Say which name was meant, and the names that there are, or of many the nearest."""
+    names = sorted(names)
     synonyms = [name for name in (_SYNONYMS.get(key.lower().rstrip("s")),) if name in names]
-    suggestions = elsewhere or synonyms or difflib.get_close_matches(key, names, n=1)
-    suffix = f" of {where}" if where else ""
+    suggestions = [*elsewhere, *synonyms, *difflib.get_close_matches(key, names, n=1)]
     advice = f"did you mean {suggestions[0]!r}? " if suggestions else ""
     if len(names) <= _MOST_CHOICES:
-        return f"{advice}the choices{suffix} are {', '.join(names)}"
-    closest = difflib.get_close_matches(key, names, cutoff=0)
-    return f"{advice}the nearest of {len(names)} choices{suffix} are {', '.join(closest)}; `medexam schema` lists all"
+        return f"{advice}the choices are {', '.join(names)}"
+    nearest = ", ".join(difflib.get_close_matches(key, names, cutoff=0))
+    return f"{advice}the nearest of {len(names)} choices are {nearest}; `medexam schema` lists all"

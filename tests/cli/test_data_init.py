@@ -58,7 +58,7 @@ def test_what_is_open_is_written_down_and_not_decided(medexam, run, refused, tmp
     code, out, _ = medexam("init", "my.json")
     assert (code, "columns.numbering: zero or one: 1 of row 1 is option 2 as numbers from 0" in out) == (3, True)
     assert "    numbering:   # decide: zero or one" in (tmp_path / "my.yaml").read_text()
-    assert "numbering is not set: say zero or one" in refused("run", "my.yaml")
+    assert "numbering is open: choose" in refused("run", "my.yaml")
     run("my.yaml", "--set", "dataset.columns.numbering=one", "--set", "program.kind=longest")
 
 

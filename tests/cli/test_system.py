@@ -1,7 +1,6 @@
 """What the system does to a command: Ctrl-C, a full disk, a limit of memory, pipes and folders instead of files."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -73,11 +72,10 @@ def runs(tmp_path) -> list[Path]:
 
 
 @pytest.mark.parametrize("file", ["spec.json", "environment.json", "predictions.jsonl", "metrics.json"])
-@pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_a_file_of_a_run_that_is_none_is_said_at_once(medexam, runs, file, kind) -> None:
+def test_a_file_of_a_run_that_is_none_is_said_at_once(medexam, runs, file) -> None:
     whole, spoilt = runs
     (spoilt / file).unlink(missing_ok=True)
-    (spoilt / file).mkdir() if kind == "folder" else os.mkfifo(spoilt / file)
+    (spoilt / file).mkdir()
     for command in (["report"], ["show"], ["run", "--resume"], ["compare", whole]):
         code, _, err = medexam(*command, spoilt)
         assert "Traceback" not in err, (command, err)
@@ -100,18 +98,6 @@ def test_a_damaged_run_is_listed_as_damaged_and_a_broken_shard_holds_nothing(med
     (whole / "parts").mkdir()
     (whole / "parts" / "w.jsonl").symlink_to("nowhere")
     assert medexam("report", whole)[0] == 0
-
-
-def test_a_pipe_that_a_user_names_is_refused_and_not_waited_for(refused, tmp_path) -> None:
-    for ending in ("yaml", "parquet"):
-        os.mkfifo(tmp_path / f"pipe.{ending}")
-    for words in (
-        "run pipe.yaml",
-        "plan headqa_sample --set model.engine=scripted --set model.path=pipe.yaml",
-        "data check headqa_v2 --path pipe.parquet",
-    ):
-        line = refused(*words.split())
-        assert "is a pipe and not a file" in line or "is not there" in line
 
 
 def test_a_reader_that_goes_ends_no_command_and_a_closed_stream_loses_no_word(runs, tmp_path) -> None:

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -137,11 +136,8 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
 
 KINDS: dict[str, Callable[[Path], object]] = {
     "folder": lambda path: (path / "spec.json").mkdir(parents=True),
-    "pipe": os.mkfifo,
     "loop": lambda path: path.symlink_to(path.name),
-    "device": lambda path: path.symlink_to("/dev/zero"),
     "gone": lambda path: None,
-    "huge": lambda path: (path.touch(), os.truncate(path, 1 << 31)),
     "deep": lambda path: path.write_bytes(b"[" * 100_000),
 }
 """What may lie where a file of a run should."""

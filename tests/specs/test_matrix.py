@@ -107,15 +107,6 @@ def test_a_mapping_that_names_none_reaches_each_value_of_an_axis() -> None:
     assert (cell.program.kind, cell.model.engine, cell.model.name) == ("random", "vllm", None)
 
 
-def test_a_setting_below_a_kind_reaches_the_programs_of_that_kind_alone() -> None:
-    _, cells = build_cells(DOCUMENT, {"program.blind.option": 4})
-    assert [cell.program.label for cell in cells] == ["zero_shot", "zero_shot", "blind-4", "blind-4"]
-    _, (cell,) = build_cells({"name": "x", "program": {"kind": "blind"}}, {"program.blind.option": 3})
-    assert cell.program.label == "blind-3"
-    document = {"name": "x", "matrix": {"program": ["random", "blind"], "program.blind.option": [4]}}
-    assert [cell.program.label for cell in build_cells(document, {})[1]] == ["random", "blind-4"]
-
-
 @pytest.mark.parametrize("setting", ["dataset.limit", "=5", ""])
 def test_a_setting_without_key_or_value_is_refused(setting: str) -> None:
     with pytest.raises(SpecError, match="write it as key=value"):
@@ -146,12 +137,6 @@ def test_a_file_that_is_no_spec(tmp_path, text: str, said: str) -> None:
     path.write_text(text)
     with pytest.raises(SpecError, match=said):
         load_document(path)
-
-
-def test_a_table_of_questions_is_told_from_a_spec(tmp_path) -> None:
-    (tmp_path / "my.csv").write_text("question,a,b,answer\n")
-    with pytest.raises(SpecError, match=r"my\.csv is a table of questions, not a spec: `medexam init"):
-        load_document(tmp_path / "my.csv")
 
 
 def test_a_spec_that_does_not_exist_names_the_nearest_one() -> None:

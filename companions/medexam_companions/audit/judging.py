@@ -14,7 +14,6 @@ from typing import Any
 from medexam import Prediction
 from medexam.errors import DatasetError, RunFolderError, SpecError
 from medexam.files import write_whole
-from medexam.inputs import read_regular
 from medexam.measures import WordsBenchmark
 from medexam.questions import Task, TaskGold, TaskSet
 from medexam.specs import DatasetSpec
@@ -41,7 +40,7 @@ class ErrorKinds(WordsBenchmark):
         if spec.path is None:
             raise DatasetError("dataset.path must name the folder that `medexam audit judge` made")
         answers = _read_answers(spec.path)
-        fingerprint = hashlib.sha256(read_regular(spec.path / ANSWERS)).hexdigest()
+        fingerprint = hashlib.sha256((spec.path / ANSWERS).read_bytes()).hexdigest()
         text = "Question:\n{question}\n\nRight answer:\n{reference}\n\nWrong answer:\n{reply}"
         return TaskSet(
             name=spec.called,
@@ -105,7 +104,7 @@ def write_judging(folder: Path, items: Sequence[AuditItem], instructions: str, m
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stored = folder / ANSWERS
-        if stored.exists() and read_regular(stored).decode() != lines:
+        if stored.exists() and stored.read_bytes().decode() != lines:
             raise RunFolderError(f"{folder} holds other wrong answers: choose a new folder with --out")
         if not stored.exists():
             write_whole(stored, lines)
@@ -128,7 +127,7 @@ def _describe(item: AuditItem) -> dict[str, str]:
 
 def _read_answers(folder: Path) -> list[dict[str, str]]:
     try:
-        answers = [json.loads(line) for line in read_regular(folder / ANSWERS).decode().splitlines()]
+        answers = [json.loads(line) for line in (folder / ANSWERS).read_bytes().decode().splitlines()]
         return [{name: str(answer[name]) for name in (*_SHOWN, "run")} for answer in answers]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{folder} holds no wrong answers ({error}): make it by `medexam audit judge`") from None

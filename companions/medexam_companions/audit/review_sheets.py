@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.inputs import UnreadableError, decode
 
 MARKS: Mapping[str, int] = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5}
 """What a cell may hold, the worst first -> the mark."""
@@ -100,7 +100,7 @@ def read_sheet_rows(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, di
     Raises `DatasetError` for a file that is no CSV or lacks one of the `needed` columns.
     """
     try:
-        text = decode(read_regular(path))
+        text = decode(path.read_bytes())
     except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): save the sheet as CSV in UTF-8") from None
     # Spreadsheets of some countries write semicolons for commas.

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from medexam.errors import DatasetError
-from medexam.inputs import read_regular
 from medexam_companions.booklets.corrections import Correction
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.images import BookletPicture, find_pictures, parse_links, read_booklet_picture
@@ -82,6 +81,6 @@ def _apply(draft: Draft, correction: Correction, source: Path | None) -> None:
     if correction.image is not None:
         path = correction.image if source is None else source.parent / correction.image
         try:
-            draft.picture = BookletPicture(path.name, read_regular(path))
+            draft.picture = BookletPicture(path.name, path.read_bytes())
         except OSError as error:
             raise DatasetError(f"{source}: {draft.number}: image {path} cannot be read ({error.strerror})") from None

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError, SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.inputs import UnreadableError, decode
 from medexam.specs import parse_yaml
 
 
@@ -44,7 +44,7 @@ def read_corrections(path: Path, prefix: str, exam: str) -> dict[int, Correction
     entry that is wrong.
     """
     try:
-        entries = parse_yaml(decode(read_regular(path)), str(path), numbered=True) or {}
+        entries = parse_yaml(decode(path.read_bytes()), str(path), numbered=True) or {}
     except (OSError, UnreadableError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}): correct --corrections") from None
     except SpecError as error:

@@ -13,7 +13,7 @@ from statistics import median
 
 from medexam.datasets import parse_whole_number
 from medexam.errors import DatasetError
-from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.inputs import UnreadableError, decode
 from medexam_companions.booklets.pages.glyphs import Glyph
 from medexam_companions.booklets.pages.opening import open_booklet
 from medexam_companions.booklets.pages.rows import find_rows, render_glyphs
@@ -65,7 +65,7 @@ def list_numbers(numbers: Sequence[int]) -> str:
 
 def _read_csv(path: Path, version: str | None) -> tuple[str | None, dict[int, int | None]]:
     try:
-        text = decode(read_regular(path))
+        text = decode(path.read_bytes())
         delimiter = max(",;\t", key=text.count)
         rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
     except (OSError, UnreadableError, csv.Error) as error:

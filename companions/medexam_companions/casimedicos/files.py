@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from medexam.errors import DatasetError
-from medexam.inputs import first_line, open_unpacked, read_regular
+from medexam.inputs import first_line, open_unpacked
 
 ARCHIVE = "casimedicos-arg.tar.gz"
 """What its authors call the archive."""
@@ -44,7 +44,7 @@ def read_members(path: Path, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         source = str(path / name) if members is None else f"{path}: {name}"
         try:
-            text = (read_regular(path / name) if members is None else members[name]).decode("utf-8-sig")
+            text = ((path / name).read_bytes() if members is None else members[name]).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"{source}: cannot be read ({error}): unpack the whole archive again") from None
         yield source, text

@@ -11,26 +11,20 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from medexam.datasets import Cells
-from medexam.inputs import MOST_LEVELS, UnreadableError, check_archive, first_line, read_bytes
+from medexam.inputs import UnreadableError, first_line, read_bytes
 from medexam_companions.quizzes.texts import make_row, read_number
 
 
 class _Builder(ET.TreeBuilder):
-    _levels = 0
-
     def doctype(self, name: str, *_: str | None) -> None:
         raise UnreadableError(f"declares the document type {name!r:.40}: remove the line <!DOCTYPE ...>")
 
     def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
-        self._levels += 1
-        if self._levels > MOST_LEVELS:
-            raise UnreadableError(f"holds elements nested more than {MOST_LEVELS} levels deep")
         # QTI 3 writes qti-simple-choice and map-key for simpleChoice and mapKey; each version has its own namespace.
         names = {_plain(name): value for name, value in attrs.items()}
         return super().start(_plain(tag), names)
 
     def end(self, tag: str) -> ET.Element:
-        self._levels -= 1
         return super().end(_plain(tag))
 
 
@@ -58,7 +52,6 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
     if not zipfile.is_zipfile(path):
         yield path.name, read_bytes(path)
         return
-    check_archive(path)
     try:
         with zipfile.ZipFile(path) as archive:
             for name in filter(lambda name: name.lower().endswith(".xml"), archive.namelist()):

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from medexam.errors import SpecError
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import read_regular
 from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.programs import AskingProgram, ProgramOutput
 from medexam.questions import Task
@@ -66,7 +65,7 @@ def load_setups(
     """
     origin = "the shipped words" if path is None else str(path)
     try:
-        file = validate_words(_File, read_regular(path or WORDS).decode(), origin)
+        file = validate_words(_File, (path or WORDS).read_bytes().decode(), origin)
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"--words: cannot read {path}: {error}") from None
     if source == target:

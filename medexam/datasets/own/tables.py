@@ -167,7 +167,7 @@ def read_file(path: Path, *, as_written: bool = False) -> SourceTable:
 
 def _make_table(source: str, raw: RawTable, folder: Path = Path(), *, as_written: bool = False) -> SourceTable:
     rows = tuple(
-        TableRow(n, place, cells if as_written else clean_row(cells, place))
+        TableRow(n, place, cells if as_written else clean_row(cells))
         for n, (place, cells) in enumerate(raw.rows, start=1)
     )
     if not rows:
@@ -333,7 +333,6 @@ def _read_excel(path: Path) -> RawTable:
         return f"{cell.value:.{len(form[1] or '')}{'%' if form[2] else 'f'}}" if form else cell.value
 
     try:
-        inputs.check_archive(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
         visible = [sheet for sheet in book.worksheets if sheet.title not in hidden]

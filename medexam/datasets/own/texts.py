@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from medexam.inputs import LONGEST_TEXT, check_length, parse_json
+from medexam.inputs import parse_json
 
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
 _COUNTED = frozenset({"start", "answer_start"})
@@ -32,11 +32,10 @@ _SIGNS = {
 }
 
 
-def clean_row(cells: Mapping[str, Any] | str, place: str) -> Mapping[str, Any] | str:
+def clean_row(cells: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
     """Clean the texts of a row and put None for each NaN; what is wrong with a row stays as it is.
 
-    Texts stay as they are if a field counts their characters. Raises `UnreadableError` that names the row's `place` for
-    a text that is longer than any of a question.
+    Texts stay as they are if a field counts their characters.
     """
     if isinstance(cells, str):
         return cells
@@ -45,14 +44,12 @@ def clean_row(cells: Mapping[str, Any] | str, place: str) -> Mapping[str, Any] |
         together = "".join(cells.values())
     except TypeError:
         together = "<"
-    if len(together) <= LONGEST_TEXT and _is_plain(together):
+    if _is_plain(together):
         return cells
     parts: list[object] = [cells]
     for part in parts:
         if isinstance(part, (dict, list)):
             parts += part.values() if isinstance(part, dict) else part
-        elif isinstance(part, str):
-            check_length(part, f"{place} holds a text that")
     return cells if any(isinstance(part, dict) and not _COUNTED.isdisjoint(part) for part in parts) else _clean(cells)
 
 

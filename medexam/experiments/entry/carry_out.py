@@ -18,10 +18,9 @@ from medexam.experiments.run.spending import NO_LIMITS, Limits, Stop
 from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
 from medexam.specs.base import Spec
-from medexam.specs.loading import SpecSource
+from medexam.specs.loading import SpecSource, load_entries
 from medexam.specs.matrix import listed, sampling_of
 from medexam.specs.model import ADDRESSES, read_model
-from medexam.specs.suite import load_entries
 from medexam.text import one_line
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from medexam.experiments.optimize.plan import GIVEN, OptimizationPlan, make_opti
 from medexam.experiments.optimize.scores import score_output
 from medexam.experiments.optimize.trials import NAME, Trials
 from medexam.experiments.plan.nearest_demonstrations import NearestDemonstrations
-from medexam.library_logging import errors_only, quiet_dspy, without_bars
+from medexam.library_logging import errors_only, quiet_dspy
 from medexam.plugins import load_object
 from medexam.programs.module_faults import own_place
 from medexam.programs.wrapping import WithNearest
@@ -41,8 +41,7 @@ def compile_program(plan: OptimizationPlan, trials: Trials, prompt_lm: dspy.LM) 
         dspy.context(max_errors=_NEVER, trace=None),
         redirect_stdout(StringIO()),
         errors_only("dspy"),
-        quiet_dspy(),
-        without_bars("dspy.teleprompt.bootstrap", "gepa.core.engine"),
+        quiet_dspy("dspy.teleprompt.bootstrap", "gepa.core.engine"),
     ):
         _run_at_once(
             [partial(trials.try_program, "as written", trials.student), partial(_compile, plan, trials, prompt_lm)]

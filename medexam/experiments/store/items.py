@@ -27,7 +27,7 @@ from medexam.datasets.kept import keep
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.run_folder import RunFolder, RunRecord
 from medexam.files import whole_file, write_whole
-from medexam.inputs import first_line, open_parquet, parquet_rows, read_regular
+from medexam.inputs import first_line, open_parquet, parquet_rows
 from medexam.measures.benchmarks.registry import find_stored_benchmark
 from medexam.questions import AnswerKey, AnySet, Gold, ItemSet, Question, Task, TaskGold
 from medexam.specs import DatasetSpec
@@ -135,7 +135,7 @@ def _read_items(items_file: _ItemsFile, keys: frozenset[str] | None = None) -> A
             row["key"] = sys.intern(row["key"])
             if name := row.get("picture"):
                 if name not in pictures:
-                    content = read_regular(items_file.path.parent / _PICTURES / Path(name).name)
+                    content = (items_file.path.parent / _PICTURES / Path(name).name).read_bytes()
                     data = base64.b64encode(content).decode("ascii")
                     pictures[name] = f"data:image/{Path(name).suffix[1:]};base64,{data}"
                 row["picture"] = pictures[name]

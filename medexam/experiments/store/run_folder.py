@@ -27,7 +27,7 @@ from medexam.datasets.examples import EXAMPLES_FILE
 from medexam.errors import RunBusyError, RunFolderError
 from medexam.experiments.store.logs import PredictionLog, StoredPredictions, check_file, scan_predictions
 from medexam.files import write_whole
-from medexam.inputs import UnreadableError, read_record
+from medexam.inputs import UnreadableError, read_json
 from medexam.predictions import Prediction, Status
 from medexam.predictions.core import Outcome
 from medexam.predictions.prediction import Answered
@@ -141,7 +141,7 @@ class WorkFolder:
         """Read one of the JSON files; raises `RunFolderError` where it cannot be read."""
         path = self.path / name
         try:
-            data = read_record(path)
+            data = read_json(path)
         except FileNotFoundError:
             raise RunFolderError(f"{self.path} holds no {name}: it is not a finished {self.kind} folder") from None
         except (OSError, UnreadableError) as error:

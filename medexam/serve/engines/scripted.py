@@ -27,7 +27,7 @@ from medexam.errors import (
     TransportError,
 )
 from medexam.frozen_model import FrozenModel
-from medexam.inputs import UnreadableError, decode, read_regular
+from medexam.inputs import UnreadableError, decode
 from medexam.model_calls import ContinuationRequest, Dialogue, Generation, ToolCall
 from medexam.model_identity import ModelIdentity
 from medexam.serve.chat_messages import cut_at_stop
@@ -229,7 +229,7 @@ def script_digest(path: Path) -> str:
 
 def _read_table(path: Path) -> dict[str, Any]:
     try:
-        text = decode(read_regular(path))
+        text = decode(path.read_bytes())
     except (OSError, UnreadableError) as error:
         raise SpecError(f"{path}: the replies cannot be read: {error}") from None
     return _parse_table(text, str(path))

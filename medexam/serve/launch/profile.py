@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from medexam.errors import EngineError, SpecError
-from medexam.inputs import read_regular
 from medexam.specs import ModelSpec, parse_yaml
 from medexam.specs.base import Spec
 from medexam.specs.validation import validate
@@ -132,7 +131,7 @@ def load_profile(name: str | Path) -> Profile:
     source = str(name)
     if names_file(source):
         try:
-            text = read_regular(Path(source).expanduser()).decode()
+            text = Path(source).expanduser().read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise EngineError(f"{source}: the profile cannot be read: {error}; {_LIST}") from None
     elif source in profile_names():

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from medexam.errors import EngineError, SpecError
 from medexam.files import write_whole
-from medexam.inputs import read_regular
 from medexam.text import remember_secret
 
 _OTHER_FILE = "name another with api_key_file"
@@ -63,7 +62,7 @@ def read_key_file(path: Path) -> str:
             raise SpecError(
                 f"{path}: others may read this key (mode {mode & 0o777:o}); close it with `chmod 600 {path}`"
             )
-        key = read_regular(path).decode(errors="replace")
+        key = path.read_bytes().decode(errors="replace")
     except FileNotFoundError:
         # A key that was written instead of a file is not shown.
         name = path if len(path.parts) > 1 or path.suffix else "api_key_file"

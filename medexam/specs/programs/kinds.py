@@ -55,7 +55,7 @@ from medexam.specs.programs.steps import STEPS, AskStep, RetrieveStep
 from medexam.specs.programs.words import WORDS, LikelihoodSpec, Orders, ReplySpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.strict_yaml import parse_yaml
-from medexam.specs.validation import OWN, Added, PlacedError, unknown_kind
+from medexam.specs.validation import Added, PlacedError, unknown_kind
 
 Tree = dict[str, Any]
 _FILES = sorted(Path(__file__).parents[1].joinpath("kinds").glob("*.yaml"))
@@ -351,7 +351,7 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
         raise ValueError("needs a kind")
     own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
     if (spec := ALL_KINDS.get(kind, own)) is None:
-        raise PlacedError("kind", unknown_kind(kind, [*ALL_KINDS, OWN]))
+        raise PlacedError("kind", unknown_kind(kind, ALL_KINDS))
     tree = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
     return spec.model_validate(tree, context=info.context)
 

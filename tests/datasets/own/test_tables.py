@@ -8,9 +8,8 @@ import openpyxl
 import pytest
 
 from medexam.datasets import read_file
-from medexam.errors import DatasetError, SpecError
+from medexam.errors import DatasetError
 from medexam.inputs import LONGEST_TEXT
-from medexam.specs import parse_yaml
 from table_cases import read_cases, write_rows
 
 
@@ -119,17 +118,7 @@ def test_a_text_whose_characters_are_counted_stays(read, counted) -> None:
     assert _records(read("a.jsonl", [row])) == [row]
 
 
-LONG = "x" * (LONGEST_TEXT + 1)
-
-
-@pytest.mark.parametrize("name", ["long.csv", "long.json"])
-def test_a_text_that_is_longer_than_any_question_is_refused_with_the_limit(read, name) -> None:
-    content = f"question,answer\n{LONG},A\n" if name == "long.csv" else [{"question": [{"text": LONG}]}]
+def test_a_cell_that_is_longer_than_any_question_is_refused_with_the_limit(read) -> None:
     with pytest.raises(DatasetError, match="16,777,216 characters") as refused:
-        read(name, content)
+        read("long.csv", f"question,answer\n{'x' * (LONGEST_TEXT + 1)},A\n")
     assert len(str(refused.value)) < 300
-
-
-def test_a_text_of_yaml_that_is_too_long_is_refused_with_the_limit() -> None:
-    with pytest.raises(SpecError, match="spec: is longer than 16,777,216 characters"):
-        parse_yaml(f"name: {LONG}", "spec")

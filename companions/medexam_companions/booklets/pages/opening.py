@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medexam.errors import DatasetError
-from medexam.inputs import open_regular
 from medexam_companions.booklets.pages.accents import join_accents
 from medexam_companions.booklets.pages.drawings import find_drawings
 from medexam_companions.booklets.pages.frames import Box, Frame
@@ -141,7 +140,7 @@ def open_booklet(path: Path) -> Iterator[OpenBooklet]:
 def check_whole(path: Path) -> None:
     """Raise `DatasetError` unless the file at `path` begins and ends as a PDF does."""
     try:
-        with open_regular(path) as stream:
+        with path.open("rb") as stream:
             head = stream.read(1024)
             stream.seek(0, 2)
             stream.seek(max(stream.tell() - _TAIL, 0))

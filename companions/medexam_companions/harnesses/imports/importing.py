@@ -89,7 +89,7 @@ class Importer:
         """
         with gc_seldom():
             for results in read_results(path, measure):
-                hashes = hash_files([*([] if path.is_dir() else [path]), *results.companions], path)
+                hashes = hash_files([*([] if path.is_dir() else [path]), *results.companions])
                 program = ImportedSpec(
                     harness=results.harness,
                     task=results.task,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from medexam.inputs import UnreadableError, check_archive, first_line, open_parquet, parquet_rows, parse_json, read_json
+from medexam.inputs import UnreadableError, first_line, open_parquet, parquet_rows, parse_json, read_json
 from medexam.specs import parse_yaml
 from medexam_companions.harnesses.imports.document import read_ids
 from medexam_companions.harnesses.imports.layout import Layout, Opened
@@ -59,7 +59,6 @@ def _open_inspect(document: Any, path: Path) -> Opened:
     """Open a log: one document, or `.eval`, a zip with a JSON file a sample. Each scorer and epoch is one run."""
     header, samples = document, () if document is None else document.get("samples") or ()
     if document is None:
-        check_archive(path)
         # A log that was cut off has no header yet, and its journal says how it began.
         header = next(chain(_members(path, "header.json"), _members(path, "_journal/start.json")), {})
         samples = _members(path, "samples/")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.errors import DatasetError
-from medexam.inputs import LONGEST_TEXT, UnreadableError, check_length, open_unpacked, parse_json, read_json
+from medexam.inputs import UnreadableError, open_unpacked, parse_json, read_json
 
 Record = Mapping[str, Any]
 Choice = int | str
@@ -137,8 +137,7 @@ def read_lines(path: Path) -> Iterator[Record]:
     number = 0
     try:
         with open_unpacked(path) as lines:
-            for number, line in enumerate(iter(lambda: lines.readline(LONGEST_TEXT + 1), b""), start=1):
-                check_length(line, "it")
+            for number, line in enumerate(lines, start=1):
                 record = parse_json(line) if line.strip() else {}
                 if not isinstance(record, Mapping):
                     raise ResultsError(f"{path}, line {number}: is no JSON object")
