@@ -9,8 +9,9 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedIOBase
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
@@ -30,7 +31,7 @@ class UnreadableError(ValueError):
 
 
 @contextmanager
-def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
+def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
     """Open a file's bytes, unpacked if gzip packed them; raise `OSError`, and `UnreadableError` where it is damaged."""
     with path.open("rb") as stream:
         is_packed = stream.read(2) == b"\x1f\x8b"

@@ -46,7 +46,7 @@ def quiet_dspy(*modules: str) -> Iterator[None]:
     Of further `modules`, as far as they are imported, bars are held back too: none has a setting that reaches them.
     """
     names = ("dspy.evaluate.evaluate", "dspy.utils.parallelizer", *modules)
-    bars: list[Any] = [(sys.modules[name], sys.modules[name].tqdm) for name in names if name in sys.modules]  # type: ignore[attr-defined]
+    bars: list[Any] = [(sys.modules[name], sys.modules[name].tqdm) for name in names if name in sys.modules]
     for module, bar in bars:
         # Some import the class, others the package that has it.
         module.tqdm = NoBar if isinstance(bar, type) else SimpleNamespace(tqdm=NoBar)
@@ -69,8 +69,9 @@ def quiet_matplotlib() -> Iterator[None]:
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """Hold back transformers' progress bars and log lines, and put its settings back afterwards."""
-    from transformers.utils import logging as logs
+    import transformers
 
+    logs: Any = transformers.utils.logging
     bars = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()
     try:
