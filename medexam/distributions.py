@@ -1,10 +1,9 @@
-"""Wilson's interval of a rate, tails of distributions, and roots of functions, by the standard library alone.
+"""Wilson's interval of a rate, and tails of distributions, by the standard library alone.
 
 They agree with scipy's, which would be a fifth of the installation.
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 LEVEL = 0.95
@@ -13,7 +12,6 @@ _Z = 1.959963984540054
 WILSON = "Wilson, as if questions were independent"
 """What legends call the interval of a rate of questions: it does not know that those of one exam go together."""
 _CLOSE = 1e-15
-_HALVINGS = 60
 
 
 def rate_interval(successes: int, n: int) -> tuple[float, float] | None:
@@ -80,15 +78,3 @@ def beta_share(a: float, b: float, x: float, complement: float) -> float:
         fraction *= change
     scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(complement)
     return math.exp(scale) / (a * fraction)
-
-
-def find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find where a continuous function is 0 between `low` and `high`, at which it has different signs; by bisection."""
-    rises = function(high) > 0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if (function(middle) > 0) == rises:
-            high = middle
-        else:
-            low = middle
-    return (low + high) / 2

@@ -33,13 +33,6 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "medexam"
 
 
-def make_private_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for their owner alone; raises `OSError`."""
-    if not path.parent.exists():
-        make_private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
 def file_name(text: str) -> str:
     """Write a text as a name that every file system takes and every terminal shows; a long one ends in its digest."""
     name = "".join("_" if sign in '<>:"\\|?*/' or not sign.isprintable() else sign for sign in text).rstrip(". ")
@@ -77,20 +70,6 @@ def write_new(path: Path, content: str) -> None:
         draft.write_bytes(writable(content).encode("utf-8"))
         # A link never replaces a file, as a rename would: the first of two writers wins.
         os.link(draft, path)
-
-
-@contextmanager
-def written_by_library() -> Iterator[None]:
-    """Raise `OSError` for anything that a library raises which writes files in the block.
-
-    Libraries in Rust, such as safetensors and tokenizers, have exceptions of their own for a full disk.
-    """
-    try:
-        yield
-    except OSError:
-        raise
-    except Exception as error:
-        raise OSError(" ".join(str(error).split())) from error
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Which questions: the `dataset` part of a spec."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
@@ -36,13 +37,13 @@ ALTERATIONS = "medexam.alterations"
 """The group in which packages add what alters questions."""
 _OWN = ("hub", "columns", "answers", "skip_bad", "published")
 """Fields of questions of one's own alone."""
-_FIELDS_OF_KIND: Mapping[str, frozenset[str]] = {
-    "choice": frozenset({"years", "disciplines", "option_counts", "images", "explained", "alter", "scoring"}),
-    **dict.fromkeys(("short_answer", "spans"), frozenset({"disciplines"})),
-    EXAMPLES: frozenset(),
+_OF_KIND = {
+    "choice": {"years", "disciplines", "option_counts", "images", "explained", "alter", "scoring", *_OWN},
+    **{kind: {"disciplines", *_OWN} for kind in ("short_answer", "spans")},
+    EXAMPLES: {*_OWN},
 }
 """Kind of one's own -> the fields that not every data set has and it does, as the catalogue says of those that ship."""
-_SPECIAL = (*sorted(_FIELDS_OF_KIND["choice"]), "as_published", "variants", "formats")
+_SPECIAL = (*sorted(_OF_KIND["choice"]), "as_published", "variants", "formats")
 
 
 class Alteration(Spec):
@@ -65,15 +66,14 @@ class Alteration(Spec):
     @property
     def label(self) -> str:
         """What it is called in tables and folders."""
-        return short_name(self.how) if self.seed is None else f"{short_name(self.how)} seed {self.seed}"
+        return short_name(self.how) + ("" if self.seed is None else f" seed {self.seed}")
 
 
 def _read_fraction(value: Any) -> Any:
     """Read `1/3` as the number that it is."""
-    try:
+    with suppress(ValueError, ZeroDivisionError):
         return float(Fraction(value)) if isinstance(value, str) else value
-    except (ValueError, ZeroDivisionError):
-        return value
+    return value
 
 
 class ScoringSpec(Spec):
@@ -142,14 +142,13 @@ class DatasetSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _name_own(cls, tree: Any) -> Any:
-        """Give questions of one's own a name."""
-        if isinstance(tree, Mapping) and tree.get("kind") is not None and tree.get("name") is None:
-            path, hub = tree.get("path"), tree.get("hub")
-            key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)
-            # A file's name up to its first dot, or the last part of a hub's id.
-            own_name = Path(path).name.split(".")[0] if isinstance(path, str | Path) else Path(str(key or "")).name
-            return {**tree, "name": own_name or "questions"}
-        return tree
+        """Give questions of one's own a name: a file's up to its first dot, or the last part of a hub's id."""
+        if not isinstance(tree, Mapping) or tree.get("kind") is None or tree.get("name") is not None:
+            return tree
+        path, hub = tree.get("path"), tree.get("hub")
+        key = hub.get("id") if isinstance(hub, Mapping) else getattr(hub, "id", None)
+        name = Path(path).name.split(".")[0] if isinstance(path, str | Path) else Path(str(key or "")).name
+        return {**tree, "name": name or "questions"}
 
     @field_validator("name")
     @classmethod
@@ -162,36 +161,25 @@ class DatasetSpec(Spec):
             return part_name(name, CATALOGUE, BENCHMARKS)
         if name in CATALOGUE or info.context == STORED:
             return name
-        if "/" in name or "." in name:
-            raise ValueError(
-                f"{name!r} is no name of a data set: `medexam init {name}` writes a spec for a file of yours"
-            )
         names = list(dict.fromkeys((*CATALOGUE, *added_names(BENCHMARKS))))
-        near = nearest(name, names)
+        near = f"did you mean {near}? " if (near := nearest(name, names)) else ""
         raise ValueError(
-            f"no data set is called {name!r}: {f'did you mean {near}? ' if near else ''}the names are "
-            f"{', '.join(names)}; questions of your own need a kind ({', '.join(get_args(OwnKind))}) and a path"
+            f"no data set is called {name!r}: {near}the names are {', '.join(names)}; "
+            f"`medexam init {name}` writes a spec for a file of yours"
         )
 
     @model_validator(mode="after")
     def _settings_belong(self) -> Self:
-        changed = [
-            field for field in (*_OWN, *_SPECIAL) if getattr(self, field) != type(self).model_fields[field].default
-        ]
         if self.is_own:
             if self.alter is not None and is_own_name(self.name, BENCHMARKS):
                 raise ValueError("alter works on questions that medexam reads, not on your own benchmark")
             return self
-        own_fields = _FIELDS_OF_KIND[self.kind] if self.kind else CATALOGUE[self.name].fields
-        for field in changed:
-            if field in _SPECIAL and field not in own_fields:
-                data_sets = [name for name, entry in CATALOGUE.items() if field in entry.fields]
-                kinds = [kind for kind, fields in _FIELDS_OF_KIND.items() if field in fields]
-                names = ", ".join((kinds or data_sets) if self.kind else (data_sets or kinds))
-                raise ValueError(f"{field} belongs to {names}, not to {self.kind or self.name}: leave it out")
+        fields = _OF_KIND[self.kind] if self.kind else CATALOGUE[self.name].fields
+        for field in _SPECIAL:
+            if field not in fields and getattr(self, field) != type(self).model_fields[field].default:
+                whose = "questions of your own: set kind too, or" if field in _OWN else "other data sets:"
+                raise ValueError(f"{self.kind or self.name} has no {field}, which belongs to {whose} leave it out")
         if self.kind is None:
-            if own := [field for field in changed if field in _OWN]:
-                raise ValueError(f"{', '.join(own)}: belongs to questions of your own: set kind too, or leave it out")
             if unknown := [name for name in self.disciplines or () if name not in set(Discipline)]:
                 raise ValueError(f"disciplines: {', '.join(unknown)}: the disciplines are {', '.join(Discipline)}")
         elif self.path is None and self.hub is None:

@@ -1,13 +1,13 @@
 """A whole experiment: data set, model, program, and the matrix that varies them."""
 
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import CATALOGUE
-from medexam.specs.dataset import DatasetSpec, OwnKind
+from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_of, short_name
 from medexam.specs.optimizer import OptimizerSpec
@@ -63,17 +63,17 @@ class CellSpec(Spec):
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""
         form, program = self.dataset.question_form, self.program
+        name, asking, flow = self.dataset.kind or self.dataset.name, program.asking, program.flow
         for model in (self.model, *self.asked_models.values()) if self.asked_models else ():
             if model.ask_engine("works_in_folder"):
                 raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
-        name = self.dataset.kind or self.dataset.name
-        if program.asking.draws and not self.model.temperature:
+        if asking.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
                 "equal: set model.temperature, such as 0.7"
             )
-        flow = program.flow
-        if flow is not None and flow.votes and any(form in spec.task_forms for spec in ALL_KINDS.values()):
+        fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
+        if flow is not None and flow.votes and fitting:
             raise SpecError(
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"
@@ -83,26 +83,27 @@ class CellSpec(Spec):
                 if not part.program.asking.draws:
                     self.model_copy(update={"program": part.program}).check_fit()
             return
-        if program.asking.answers_anything or self.dataset.is_own:
+        if asking.answers_anything or self.dataset.is_own:
             return
-        fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
         asked_as = ((flow and flow.answering) or program).kind
         if fitting and asked_as not in fitting:
             fitting += [kind for kind, spec in ALL_KINDS.items() if form in spec.then_by_form]
             raise SpecError(
                 f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
             )
-        if program.asking.answers_tasks == bool(fitting):
+        if asking.answers_tasks == bool(fitting):
             return
-        if program.asking.local_reader is not None:
+        if asking.local_reader is not None:
             context = "given" if fitting else "retrieved"
             raise SpecError(
                 f"program {program.kind} reads {name} with context {context}: set program.context={context}"
             )
         forms = ALL_KINDS[asked_as].task_forms
-        hints = [f"dataset.name to {entry.name}" for entry in CATALOGUE.values() if entry.form in forms]
-        hints += [f"dataset.kind to {kind}" for kind in get_args(OwnKind) if kind in forms]
-        raise SpecError(f"program {program.kind} does not answer {name}, an exam: set {' or '.join(hints)}")
+        names = " or ".join(entry.name for entry in CATALOGUE.values() if entry.form in forms)
+        raise SpecError(
+            f"program {program.kind} does not answer {name}, an exam: set "
+            + (f"dataset.name to {names}" if names else f"dataset.kind to {' or '.join(forms)}")
+        )
 
 
 class ExperimentSpec(CellSpec):

@@ -18,7 +18,7 @@ from typing import Any
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
 from medexam.specs.catalogue import SAMPLE
-from medexam.specs.dataset import DatasetSpec, check_named
+from medexam.specs.dataset import check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
 from medexam.specs.programs.kinds import ALL_KINDS
@@ -186,18 +186,9 @@ def _depth(change: tuple[str, Any]) -> int:
 
 
 def _complete(cell: CellSpec) -> CellSpec:
-    """Spell out `images: only` of the program, and its `then` for the form of questions."""
+    """Spell out the program's `then` for the form of questions."""
     program, form = cell.program, cell.dataset.question_form
-    if program.asking.pictures is not None and getattr(program, "images", None) == "only":
-        if cell.dataset.images == "without":
-            raise SpecError(
-                "program.images: only asks questions with a picture, and dataset.images: without leaves these out"
-            )
-        dataset = validate(DatasetSpec, {**cell.dataset.model_dump(), "images": "with"})
-        cell, change = cell.model_copy(update={"dataset": dataset}), {"images": "shown"}
-    elif "then" not in program.model_fields_set and form in program.then_by_form:
-        change = {"then": program.then_by_form[form]}
-    else:
+    if "then" in program.model_fields_set or form not in program.then_by_form:
         return cell
-    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, **change}
+    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, "then": program.then_by_form[form]}
     return cell.model_copy(update={"program": validate(type(program), settings)})

@@ -34,7 +34,7 @@ OTHERS = {
     "least": 0.7,
     "unsupported": "abstain",
     "answer_after_budget": True,
-    "images": "only",
+    "images": "shown",
     "image_side": 512,
     "answer_format": "guided",
     "answer_form": "angles",
@@ -62,7 +62,7 @@ WRITES = {"zero_shot", "few_shot", "chain_of_thought", "retrieve_then_answer"}
 """Kinds that write their answer within a budget of their own."""
 BY_CONTENT = {"kind", "name", "reading", "prompt", "prompt_language", "examples", "load", "retrieval_prompt"}
 INERT = {
-    "zero_shot_shown": {"answer_after_budget"},
+    "zero_shot_shown": {"answer_after_budget", "images"},
     **{kind: {"image_side"} for kind in ("zero_shot", "few_shot", "chain_of_thought")},
     "likelihood": {"retriever", "k", "query", "query_language"},
     "relevance": {"query"},

@@ -165,18 +165,6 @@ def test_a_list_as_an_override_of_a_part_is_an_axis() -> None:
     assert [cell.program.kind for cell in cells] == ["longest"] * 2
 
 
-def test_only_is_shown_on_the_questions_with_a_picture() -> None:
-    document = {
-        "name": "x",
-        "program": {"kind": "zero_shot"},
-        "matrix": {"program.images": ["hidden", "shown", "only"]},
-    }
-    _, (hidden, shown, only) = build_cells(document, {})
-    assert [cell.dataset.images for cell in (hidden, shown, only)] == ["all", "all", "with"]
-    assert only.program == shown.program != hidden.program
-    assert [cell.program.label for cell in (hidden, only)] == ["zero_shot", "zero_shot-images"]
-
-
 @pytest.mark.parametrize(
     "document",
     [

@@ -98,6 +98,6 @@ def test_other_pictures_make_other_replies(spec: dict[str, Any], tmp_path: Path)
 
 @pytest.mark.parametrize("kind", ["zero_shot", "chain_of_thought"])
 def test_guided_answers_to_pictures_are_legal(spec: dict[str, Any], tmp_path: Path, kind: str) -> None:
-    program = {"kind": kind, "images": "only", "answer_format": "guided", "image_side": 128}
+    program = {"kind": kind, "images": "shown", "answer_format": "guided", "image_side": 128}
     predictions = carry_out(spec | {"program": program}, tmp_path)
     assert all(one.answer in (1, 2, 3) for one in predictions.values())

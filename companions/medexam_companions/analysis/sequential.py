@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.distributions import find_root
 from medexam.measures import ALPHA, FLIPPED
 
 LARGEST_BET = 0.45
@@ -77,7 +76,13 @@ class SequentialTest:
         def over(mean: float) -> float:
             return float(self._capital(gained, lost, n, mean, FOUND_BY) - np.log(self.needed[BETTER]))
 
-        return -1.0 if over(-1.0) <= 0 else find_root(over, -1.0, 1.0)
+        if over(-1.0) <= 0:
+            return -1.0
+        low, high, rises = -1.0, 1.0, over(1.0) > 0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if (over(middle) > 0) == rises else (middle, high)
+        return (low + high) / 2
 
     def _capital(self, gained: Any, lost: Any, n: Any, mean: float, sizes: tuple[float, ...]) -> NDArray[np.float64]:
         """Compute the logarithm of the mean capital of bets that the true mean is over `mean`.

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from medexam.datasets import draw_lot
 from medexam.errors import RunFolderError
 from medexam.experiments import WorkFolder
-from medexam.files import make_private_folder, whole_folder
+from medexam.files import whole_folder
 from medexam.frozen_model import FrozenModel
 from medexam_companions.audit.items import AuditItem
 from medexam_companions.audit.review_sheets import COMMENT, render_sheet
@@ -93,7 +93,7 @@ def write_sheets(path: Path, items: Sequence[AuditItem], raters: int, seed: int,
             raise RunFolderError(
                 f"{path} is not empty, and may hold sheets that were filled in: choose a new folder with --out"
             )
-        make_private_folder(path.parent)
+        path.parent.mkdir(0o700, parents=True, exist_ok=True)
         # No sheets come without a key.
         with whole_folder(path) as draft:
             draft.chmod(0o700)

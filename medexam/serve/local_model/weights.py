@@ -16,7 +16,7 @@ from typing import Any
 from filelock import FileLock
 
 from medexam.errors import EngineError
-from medexam.files import cache_dir, whole_folder, written_by_library
+from medexam.files import cache_dir, whole_folder
 from medexam.fingerprints import fingerprint_folder, resolve_commit
 from medexam.library_logging import quiet_transformers
 from medexam.specs.model import ModelSpec
@@ -137,7 +137,7 @@ def unpack(gguf: Path, folder: Path) -> None:
     config_class = getattr(transformers, "GgufConfig", None)
     options = {"quantization_config": config_class(dequantize=True)} if config_class else {}
     # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
-    with quiet_transformers(), redirect_stderr(io.StringIO()), written_by_library():
+    with quiet_transformers(), redirect_stderr(io.StringIO())():
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16, **options
         )

@@ -75,9 +75,9 @@ class ReplySpec(WordsSpec):
     answer_after_budget: bool = False
     """If a free reply is cut off in its thinking, close the thinking and choose among the options in one further
     call."""
-    images: Literal["hidden", "shown", "only"] = "hidden"
-    """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees; `only` is
-    `shown` with `dataset.images: with`: it asks only the questions that have a picture."""
+    images: Literal["hidden", "shown"] = "hidden"
+    """`hidden` asks in words alone; `shown` sends the question's picture with them, to a model that sees.
+    `dataset.images: with` asks only the questions that have one."""
     image_side: PositiveInt = _PICTURE_SIDE
     """Pixels of a shown picture's longest side; a larger picture is scaled down to it."""
 

@@ -66,9 +66,9 @@ def test_the_digest_covers_pictures_where_they_are_asked_and_nowhere_else(spec) 
     assert medexam.plan(spec | {"program": {"kind": "zero_shot"}}).cells[0]["spec_digest"] == hidden
 
 
-def test_only_asks_the_questions_with_a_picture_and_continues_shown(spec, carry_out, tmp_path) -> None:
+def test_only_the_questions_with_a_picture_are_asked_and_continue_shown(spec, carry_out, tmp_path) -> None:
     (whole,) = carry_out(spec)
-    (only,) = medexam.plan(spec, program__images="only", runs_dir=tmp_path / "runs").cells
+    (only,) = medexam.plan(spec, dataset__images="with", runs_dir=tmp_path / "runs").cells
     assert (only["questions"], only["owed"], only["run_id"]) == (2, 0, whole.id)
     assert only["prompt"][-1]["content"].startswith("[picture: image/png, ")
     (Path(spec["dataset"]["path"]).parent / "a.png").unlink()

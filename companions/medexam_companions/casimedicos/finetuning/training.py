@@ -14,7 +14,7 @@ from typing import Any, Literal
 from medexam.datasets import SpanItem
 from medexam.errors import DatasetError, EngineError, SpecError
 from medexam.experiments import describe_environment
-from medexam.files import whole_folder, written_by_library
+from medexam.files import whole_folder
 from medexam.library_logging import quiet_transformers
 from medexam.measures import score_span
 from medexam_companions.casimedicos.benchmark import count_outcomes
@@ -93,7 +93,7 @@ def _learn(stage: Stage, say: Callable[[str], None], draft: Path) -> None:
             )
         record["validation"] = _score(loaded, validation, stage, draft) | {"seen_in_training": repeats}
     if spec.keep_weights or not stage.is_last:
-        with quiet_transformers(), written_by_library():
+        with quiet_transformers():
             loaded.model.save_pretrained(draft, safe_serialization=True)
             loaded.tokenizer.save_pretrained(draft)
     (draft / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
