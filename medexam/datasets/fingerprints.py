@@ -82,7 +82,7 @@ def digest_files(spec: DatasetSpec) -> str:
         files = [*files, *([] if spec.alter.table is None else [find_own_file(spec.alter.table)])]
     for path in files:
         try:
-            with open_regular(path) as stream:
+            with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise DatasetError(f"{path}: cannot be read ({error.strerror}): make it readable") from None
