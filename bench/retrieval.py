@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 
 from medexam.files import cache_dir
 from medexam.retrievers import Corpus, Hit, Passage, build_corpus, build_encoder, build_index, load_corpus, open_index
-from medexam.retrievers.encoders import BATCH, Encoder, EncoderRecord, Progress
+from medexam.retrievers.encoders import BATCH, Encoder, EncoderRecord
 from medexam.retrievers.vectors import VECTOR
 
 Vectors = NDArray[np.float32]
@@ -92,7 +92,7 @@ class DrawnEncoder:
     def record(self) -> EncoderRecord:
         return drawn_record(self.dimension)
 
-    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:  # noqa: ARG002
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
         if self._queries is None or len(self._queries) < len(texts):
             self._queries = self._draw(0, len(texts))
         return self._queries[[int(text) for text in texts]]
@@ -100,7 +100,6 @@ class DrawnEncoder:
     def encode_passages(
         self,
         passages: Sequence[Passage],
-        progress: Progress | None = None,  # noqa: ARG002
     ) -> Vectors:
         return self._draw(1 + int(passages[0].id), len(passages))
 
@@ -122,14 +121,14 @@ class WidenedEncoder:
     def record(self) -> EncoderRecord:
         return drawn_record(self.dimension)
 
-    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def encode_queries(self, texts: Sequence[str]) -> Vectors:
         begun = time.perf_counter()
-        vectors = widen(self.encoder.encode_queries(texts, progress), self.dimension)
+        vectors = widen(self.encoder.encode_queries(texts), self.dimension)
         self.spent_s = time.perf_counter() - begun
         return vectors
 
-    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> Vectors:
-        return widen(self.encoder.encode_passages(passages, progress), self.dimension)
+    def encode_passages(self, passages: Sequence[Passage]) -> Vectors:
+        return widen(self.encoder.encode_passages(passages), self.dimension)
 
 
 def widen(vectors: Vectors, dimension: int) -> Vectors:

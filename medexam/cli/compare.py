@@ -12,7 +12,6 @@ from medexam.cli.options import (
     LatexOption,
     RescoreOption,
     RunsDirOption,
-    complete_run,
     settings_as_flags,
 )
 from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
@@ -56,7 +55,6 @@ def compare(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN RUN...]",
-            autocompletion=complete_run,
             show_default=False,
             help="The baseline, then what to compare with it: run folders, folders of runs, or ids in the runs "
             "directory; all runs there by default.",

@@ -137,13 +137,9 @@ def check(
 def show(
     context: typer.Context,
     limit: Annotated[int, typer.Option(help="How many questions, spread over the exams.")] = 3,
-    seed: Annotated[int, typer.Option(help="Which questions the limit keeps.")] = 0,
-    split: Annotated[str, typer.Option(help="all, train, dev or test.")] = "all",
-    years: Annotated[list[int] | None, typer.Option("--year", help="May be repeated; all by default.")] = None,
-    disciplines: Annotated[
-        list[str] | None, typer.Option("--discipline", help="May be repeated; all of them by default.")
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of a spec's dataset: years=2016.")
     ] = None,
-    images: Annotated[str, typer.Option(help="all, with or without.")] = "all",
     name: NameOrSpec = None,
     key: Annotated[str | None, typer.Option(help="One question, by its key.")] = None,
     language: Annotated[str, typer.Option(help="The questions' language.")] = "en",
@@ -159,19 +155,17 @@ def show(
     from medexam.cli.items import print_question, print_task
     from medexam.datasets import load_exam_set, load_task_set
     from medexam.datasets.loading import find_question
-    from medexam.specs import DatasetSpec
+    from medexam.specs import DatasetSpec, parse_overrides
     from medexam.specs.validation import validate
 
     own_spec = _find_own(name, path, kind)
     fields: dict[str, Any] = (
         {"name": name, "language": language, "path": path} if own_spec is None else own_spec.model_dump()
     )
-    sample = {"limit": limit, "seed": seed, "split": split, "images": images}
     if key is not None:
-        names = {*sample, "years", "disciplines"}
-        refuse(context, names, "--key names the one question to show: leave out one or the other")
+        refuse(context, {"limit", "settings"}, "--key names the one question to show: leave out one or the other")
     else:
-        fields |= sample | {"years": years or None, "disciplines": disciplines or None}
+        fields |= {"limit": limit, **parse_overrides(settings or ())}
     console, spec = _console(), validate(DatasetSpec, fields)
     if own_spec is not None and own_spec.kind != "choice":
         tasks = load_task_set(spec)

@@ -45,10 +45,6 @@ def build(
         typer.Option(min=1, help="Cut longer passages into chunks of N tokens (words and punctuation marks)."),
     ] = None,
     chunk_overlap: Annotated[int, typer.Option(min=0, help="Tokens that neighbouring chunks share.")] = 0,
-    skip_bad: Annotated[
-        bool,
-        typer.Option("--skip-bad", help="Leave out rows that are not JSON or have no text, and count them."),
-    ] = False,
     executor: Annotated[
         Literal["local", "ray"],
         typer.Option(help="Where to encode: local is this process; ray the workers of a cluster."),
@@ -76,13 +72,9 @@ def build(
     from medexam.retrievers.corpora import load_corpus
     from medexam.retrievers.encoders import build_encoder, find_encoder
     from medexam.retrievers.index import build_index, read_progress
-    from medexam.text import count_of
 
     commit = find_encoder(encoder, revision).revision
-    passages = load_corpus(corpus, skip_bad=skip_bad, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
-    if passages.skipped:
-        count = count_of(passages.skipped, "row")
-        sys.stderr.write(f"medexam: left out of {passages.source}: {count} without a passage\n")
+    passages = load_corpus(corpus, chunk_tokens=chunk_tokens, chunk_overlap=chunk_overlap)
     sys.stderr.write(f"Loading {encoder} ...\n")
     model = build_encoder(encoder, commit, device, dtype)
     folder = out or usual_index(passages, model, cache_dir())
@@ -123,12 +115,12 @@ def _print_index(manifest: "IndexManifest", folder: Path, *, as_json: bool) -> N
         return
     corpus, encoder = manifest.corpus, manifest.encoder
     size = sum((folder / name).stat().st_size for name in manifest.sha256)
-    omissions = f", {corpus.skipped:,} rows left out" if corpus.skipped else ""
+    chunks = ""
     if corpus.chunk_tokens is not None:
-        omissions += f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
+        chunks = f", in chunks of {corpus.chunk_tokens} tokens that overlap by {corpus.chunk_overlap}"
     lines = {
         "index": f"{folder}, {size / 1e6:,.1f} MB",
-        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{omissions}",
+        "corpus": f"{corpus.name}, {corpus.count:,} passages from {corpus.source}{chunks}",
         "licence": corpus.licence or "not stated",
         "encoder": f"{encoder.label} {encoder.revision or ''} {encoder.precision}, {encoder.dimension} dimensions",
         "tokens": f"{encoder.query_tokens} of a query, {encoder.passage_tokens} of a passage",
@@ -136,7 +128,5 @@ def _print_index(manifest: "IndexManifest", folder: Path, *, as_json: bool) -> N
         "digest": manifest.digest[:16],
         "files": f"{len(manifest.sha256)}, all unchanged since the build, by SHA-256",
     }
-    if manifest.recall is not None:
-        lines["recall"] = f"{manifest.recall:.1%} of the ten best passages of exact search"
     for name, value in lines.items():
         typer.echo(f"{name:<10} {value}")

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from medexam.cli.faults import check_memory_limit, describe_system_fault, interrupts_heard, usage_in_one_line
+from medexam.cli.faults import describe_system_fault, interrupts_heard, usage_in_one_line
 from medexam.errors import SpecError
 from medexam.gc_pause import gc_seldom
 from medexam.plugins import __version__, added_names, load_object, read_first_line
@@ -86,7 +86,6 @@ class Commands(TyperGroup):
         """Return name, command and the words behind it; fail as usual for a name that there is not."""
         name, command, words = super().resolve_command(ctx, args)
         if name is not None and (path := self._path(name)) in self._headings:
-            check_memory_limit(path)
             command = load_command(path)
         return name, command, words
 

@@ -11,7 +11,6 @@ import yaml
 
 from medexam.errors import SpecError
 from medexam.files import write_new
-from medexam.specs import parse_yaml
 from medexam.specs.matrix import merge
 
 _YEARS = re.compile(r"(\d{4})-(\d{4})")
@@ -19,7 +18,7 @@ _FORMATTED = re.compile(r"(\w+)-(guided|free)")
 """A program as tables name it."""
 
 
-FLAGS = ("model", "program", "language", "years", "temperature", "samples")
+FLAGS = ("model", "program", "language", "years")
 """Keys of a spec that have a flag of their own; each may be repeated, and hold values with commas between them."""
 
 
@@ -35,8 +34,6 @@ def apply_flags(
         "model": words["model"],
         "program": [_program(word, document) for word in words["program"]],
         "dataset.language": words["language"],
-        "model.temperature": [_number("--temperature", word) for word in words["temperature"]],
-        "program.samples": [_number("--samples", word) for word in words["samples"]],
     }
     keys = {key: value if len(value) > 1 else value[0] for key, value in values.items() if value}
     if isinstance(program := keys.get("program"), Mapping) and set(program) == {"kind"}:
@@ -80,13 +77,6 @@ def _words(flag: str, texts: Sequence[str]) -> list[str]:
     if not all(words):
         raise SpecError(f"{flag} is empty: give a value, or leave the flag out")
     return list(chain.from_iterable(words))
-
-
-def _number(flag: str, word: str) -> int | float:
-    value = parse_yaml(word, flag)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise SpecError(f"{flag} {word}: give a number, or several with commas between them")
-    return value
 
 
 def _years(text: str) -> list[int]:

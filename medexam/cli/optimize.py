@@ -12,7 +12,6 @@ from medexam.cli.options import (
     OverridesOption,
     RunsDirOption,
     TrackingOption,
-    complete_spec,
 )
 from medexam.cli.output import print_json, print_notice, send_to_mlflow
 from medexam.errors import SpecError
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def optimize(
-    spec: Annotated[
-        str, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False, autocompletion=complete_spec)
-    ],
+    spec: Annotated[str, typer.Argument(help=SPEC_HELP, metavar="SPEC", show_default=False)],
     overrides: OverridesOption = None,
     runs_dir: RunsDirOption = None,
     plan: Annotated[

@@ -16,31 +16,6 @@ INCOMPLETE = 3
 """Exit code of a command that left something undone, which the same command can finish."""
 
 
-def complete_spec(incomplete: str) -> list[str]:
-    """List shipped experiments, data sets, and YAML files that begin so."""
-    from medexam.specs import library_names
-    from medexam.specs.catalogue import CATALOGUE
-
-    files = {str(path) for path in _beside(incomplete) if path.suffix in (".yaml", ".yml")}
-    return sorted(name for name in {*library_names(), *CATALOGUE, *files} if name.startswith(incomplete))
-
-
-def complete_run(context: typer.Context, incomplete: str) -> list[str]:
-    """List ids of runs in the runs directory that begin so, digests that do, and folders."""
-    from medexam.experiments.store.run_folder import default_runs_dir
-
-    root = context.params.get("runs_dir") or default_runs_dir()
-    ids = [child.name for child in root.iterdir() if (child / "spec.json").is_file()] if root.is_dir() else []
-    folders = (str(path) for path in _beside(incomplete) if path.is_dir())
-    words = {*ids, *(name.rpartition("-")[2] for name in ids), *folders}
-    return sorted(name for name in words if name.startswith(incomplete))
-
-
-def _beside(incomplete: str) -> list[Path]:
-    folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
-    return list(folder.iterdir()) if folder.is_dir() else []
-
-
 SPEC_HELP = "A YAML file, the name of a shipped experiment, suite or data set, or a table of your own questions."
 OverridesOption = Annotated[
     list[str] | None,
@@ -54,7 +29,6 @@ RunsArgument = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="[RUN...]",
-        autocompletion=complete_run,
         show_default=False,
         help="Run folders, folders of runs, or ids in the runs directory; all runs there by default.",
     ),

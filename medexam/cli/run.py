@@ -17,7 +17,6 @@ from medexam.cli.options import (
     RayAddressOption,
     RunsDirOption,
     TrackingOption,
-    complete_spec,
     data_read_once,
     settings_as_flags,
 )
@@ -58,18 +57,6 @@ class PlanSettings:
         list[str] | None,
         typer.Option(
             metavar="YEARS", rich_help_panel=_ASKED, help="The years of the exams: 2016, 2013,2016 or 2013-2016."
-        ),
-    ] = None
-    temperature: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="T", rich_help_panel=_ASKED, help="The temperature of the sampling; 0 takes the likeliest token."
-        ),
-    ] = None
-    samples: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N", rich_help_panel=_ASKED, help="Ask each question N times and take the commonest answer."
         ),
     ] = None
     save: Annotated[
@@ -153,7 +140,7 @@ def run(
     settings: RunSettings,
     specs: Annotated[
         list[str] | None,
-        typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False, autocompletion=complete_spec),
+        typer.Argument(help=SPEC_HELP, metavar="SPEC...", show_default=False),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,7 +161,6 @@ def run(
             plan = _plan_pending(settings.resume, specs, settings)
         else:
             plan = _plan(specs or [], settings, fresh=settings.fresh, repeat=settings.repeat)
-            _say_language(specs or [], settings, plan)
     if settings.debug:
         if as_json:
             raise SpecError("--debug prints each call as text: leave out --json")
@@ -219,7 +205,7 @@ def run(
 
 @settings_as_flags
 def plan(
-    specs: Annotated[list[str], typer.Argument(help=SPEC_HELP, metavar="SPEC...", autocompletion=complete_spec)],
+    specs: Annotated[list[str], typer.Argument(help=SPEC_HELP, metavar="SPEC...")],
     settings: PlanSettings,
     as_json: JsonOption = False,
 ) -> None:
@@ -293,18 +279,6 @@ def _warn(planned: "Plan") -> "Plan":
     for line in plan_lines(planned):
         print_notice(line)
     return planned
-
-
-def _say_language(specs: list[str], settings: RunSettings, plan: "Plan") -> None:
-    """Say that a shipped data set is asked in Spanish where the user named no language and there is another."""
-    from medexam.specs.catalogue import CATALOGUE
-
-    if settings.language or any(change.startswith("dataset") for change in settings.overrides or ()):
-        return
-    datasets = {(planned.cell.dataset.name, planned.cell.dataset.language) for planned in plan.cells}
-    for name, language in datasets:
-        if [name] == specs and language == "es" and len(datasets) == 1 and "en" in CATALOGUE[name].languages:
-            print_notice(f"{name} is asked in Spanish, as the exams were held; for English add --language en")
 
 
 def _print_runs(runs_dir: Path, runs: "list[StoredRun]", *, as_json: bool) -> None:

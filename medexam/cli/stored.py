@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption, complete_run
+from medexam.cli.options import JsonOption, LatexOption, RunsArgument, RunsDirOption
 from medexam.cli.output import check_endings, print_json, print_notice, read_current, write_file
 from medexam.errors import DatasetError, EngineError, RunFolderError
 from medexam.text import count_of
@@ -75,9 +75,7 @@ def list_runs(runs_dir: RunsDirOption = None, as_json: JsonOption = False) -> No
 def remove(
     runs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN...", autocompletion=complete_run, help="Ids in the runs directory, or run folders."
-        ),
+        typer.Argument(metavar="RUN...", help="Ids in the runs directory, or run folders."),
     ],
     runs_dir: RunsDirOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
@@ -101,7 +99,7 @@ def remove(
 def show(
     run: Annotated[
         str,
-        typer.Argument(metavar="RUN", autocompletion=complete_run, help="A run's id, its beginning, or its folder."),
+        typer.Argument(metavar="RUN", help="A run's id, its beginning, or its folder."),
     ],
     question: Annotated[
         str | None, typer.Argument(metavar="QUESTION", help="The key of a question, or its end; `17` may be enough.")

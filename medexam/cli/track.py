@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from medexam.cli.options import RunsDirOption, complete_run, refuse
+from medexam.cli.options import RunsDirOption, refuse
 from medexam.cli.output import print_notice, print_pages, read_current
 from medexam.errors import SpecError
 
@@ -17,7 +17,6 @@ def track(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            autocompletion=complete_run,
             help="Folders of runs or optimizations, folders of these, or ids in --runs-dir.",
         ),
     ],

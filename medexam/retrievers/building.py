@@ -15,12 +15,13 @@ from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
 from medexam.retrievers.base import Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
-from medexam.retrievers.encoders import Encoder, Precision, Progress, build_encoder, find_encoder
+from medexam.retrievers.encoders import Encoder, Precision, build_encoder, find_encoder
 from medexam.retrievers.index import (
     MANIFEST,
     PROGRESS,
     SCHEMA,
     IndexManifest,
+    Progress,
     build_index,
     check_manifest,
     open_index,
@@ -69,12 +70,7 @@ class PlannedRetriever:
 
     def warnings(self, language: Language) -> tuple[str, ...]:
         """Return what a reader of the results should know of this retriever and of queries in `language`."""
-        messages = warn_of_language(self.spec, self.encoder, language)
-        if self.corpus is not None and self.corpus.skipped:
-            messages.append(
-                f"{self.corpus.skipped:,} rows of {self.corpus.source} are not passages and were left out (skip_bad)"
-            )
-        return tuple(messages)
+        return tuple(warn_of_language(self.spec, self.encoder, language))
 
     def open(self, cache: Path, progress: Progress | None = None) -> Retriever:
         """Open it; an index that is not there yet is built in `cache`, which takes a while.
@@ -117,13 +113,7 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
     another corpus or encoder, and `SpecError` if there is none, or more passages are to be ordered anew than ranked.
     """
     encoder = spec.encoder_name
-    load = partial(
-        load_corpus,
-        spec.corpus,
-        skip_bad=spec.skip_bad,
-        chunk_tokens=spec.chunk_tokens,
-        chunk_overlap=spec.chunk_overlap,
-    )
+    load = partial(load_corpus, spec.corpus, chunk_tokens=spec.chunk_tokens, chunk_overlap=spec.chunk_overlap)
     if spec.is_own:
         own_corpus = None if spec.corpus is None else load()
         parts = {"kind": hash_source(spec.kind, RETRIEVERS), "args": spec.args}
@@ -132,10 +122,10 @@ def plan_retriever(spec: RetrieverSpec) -> PlannedRetriever:
         )
     manifest = _named_index(spec)
     if manifest is not None and not spec.uses_words and spec.corpus is None:
-        if spec.skip_bad or spec.chunk_tokens is not None:
+        if spec.chunk_tokens is not None:
             raise SpecError(
-                "retriever.skip_bad and retriever.chunk_tokens apply to a corpus, and only retriever.index is set: "
-                "set retriever.corpus as well, or leave them out"
+                "retriever.chunk_tokens applies to a corpus, and only retriever.index is set: set retriever.corpus as "
+                "well, or leave it out"
             )
         corpus = manifest.corpus
     else:

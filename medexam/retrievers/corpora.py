@@ -6,7 +6,6 @@ Rows come from `medexam.retrievers.corpus_rows`; this module says which of them 
 import hashlib
 import re
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -58,8 +57,6 @@ class Corpus(FrozenModel):
     """How many passages it has."""
     characters: int
     """Of all its passages' texts."""
-    skipped: int = 0
-    """Rows that were no passages and were left out on request."""
     chunk_tokens: int | None = None
     """The most tokens that a passage's content has; None: passages are as they were read."""
     chunk_overlap: int = 0
@@ -94,9 +91,7 @@ class Corpus(FrozenModel):
         return self._passages
 
 
-def load_corpus(
-    source: str | Path | None, *, skip_bad: bool = False, chunk_tokens: int | None = None, chunk_overlap: int = 0
-) -> Corpus:
+def load_corpus(source: str | Path | None, *, chunk_tokens: int | None = None, chunk_overlap: int = 0) -> Corpus:
     """Load the corpus in a file or folder of passages, or in a data set of the hub.
 
     A folder is read with the folders in it, files in the order of their names: JSON Lines and Parquet, else TSV and
@@ -112,16 +107,15 @@ def load_corpus(
     the last of them may be shorter.
 
     The passages are read once now, in blocks; eight bytes a passage are held, to find an id that stands twice. Raises
-    `DatasetError` if nothing is found, a file cannot be read, an id stands twice, no passage is left, or a row is not
-    JSON or lacks its id or text: with `skip_bad` such rows are left out and counted instead. Raises `ValueError` unless
-    `0 <= chunk_overlap < chunk_tokens`.
+    `DatasetError` if nothing is found, a file cannot be read, an id stands twice, or a row is not JSON or lacks its id
+    or text. Raises `ValueError` unless `0 <= chunk_overlap < chunk_tokens`.
     """
     if chunk_tokens is not None and not 0 <= chunk_overlap < chunk_tokens:
         raise ValueError(
             f"chunks of {chunk_tokens} tokens cannot overlap by {chunk_overlap}: the size must be "
             "larger than the overlap"
         )
-    origin, skipped = find_source(source), Counter[str]()
+    origin = find_source(source)
 
     def name_twice(key: str) -> str:
         keys = {key, key.rpartition("#")[0] if chunk_tokens is not None else key}
@@ -130,8 +124,8 @@ def load_corpus(
 
     chunks = {"chunk_tokens": chunk_tokens, "chunk_overlap": chunk_overlap}
     # A partial travels to other processes, which read the corpus too; a function of here does not.
-    read = partial(_read_source, origin, skipped if skip_bad else None, chunk_tokens, chunk_overlap)
-    return _survey(read, skipped, name_twice, name=origin.name, source=origin.label, licence=origin.licence, **chunks)
+    read = partial(_read_source, origin, chunk_tokens, chunk_overlap)
+    return _survey(read, name_twice, name=origin.name, source=origin.label, licence=origin.licence, **chunks)
 
 
 def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corpus:
@@ -139,7 +133,6 @@ def build_corpus(name: str, passages: Iterable[Passage], *, source: str) -> Corp
     here = tuple(passages)
     return _survey(
         partial(iter, here),
-        Counter(),
         lambda key: f"corpus {name}: id {key!r} occurs twice",
         name=name,
         source=source,
@@ -160,7 +153,7 @@ def corpus_texts(source: str | Path) -> Iterator[str]:
         yield f"{row.get('title') or ''}\n{text}"
 
 
-def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str], **description: Any) -> Corpus:
+def _survey(read: Read, name_twice: Callable[[str], str], **description: Any) -> Corpus:
     """Read all passages once, to describe them; `name_twice` says where an id stands for the second time."""
     digest, hashes, characters = hashlib.sha256(), array("q"), 0
     for passage in read():
@@ -172,28 +165,10 @@ def _survey(read: Read, skipped: Counter[str], name_twice: Callable[[str], str],
         raise DatasetError(
             f"{name_twice(key)}: give each passage an id of its own, or name the one file that is to be read"
         )
-    corpus = Corpus(
-        read,
-        fingerprint=digest.hexdigest(),
-        count=len(hashes),
-        characters=characters,
-        skipped=skipped.total(),
-        **description,
-    )
+    corpus = Corpus(read, fingerprint=digest.hexdigest(), count=len(hashes), characters=characters, **description)
     if not corpus.count:
-        left_out = f" ({corpus.skipped} rows that are not passages were left out)" if corpus.skipped else ""
-        raise DatasetError(
-            f"corpus {corpus.name} holds no passages{left_out}: check that {corpus.source} is the right file"
-        )
+        raise DatasetError(f"corpus {corpus.name} holds no passages: check that {corpus.source} is the right file")
     return corpus
-
-
-def hash_passages(passages: Iterable[Passage]) -> str:
-    """Hash passages as `Corpus.fingerprint` is made."""
-    digest = hashlib.sha256()
-    for passage in passages:
-        digest.update(_encode(passage))
-    return digest.hexdigest()
 
 
 def _encode(passage: Passage) -> bytes:
@@ -232,27 +207,14 @@ class _RowError(Exception):
     """Why a row is no passage."""
 
 
-def _read_source(
-    source: CorpusSource, skipped: Counter[str] | None, size: int | None, overlap: int
-) -> Iterator[Passage]:
-    """Read the passages of a source, cut where `size` says so.
-
-    Rows that are none are counted anew in `skipped`, and raised if that is None.
-    """
-    if skipped is not None:
-        skipped.clear()
+def _read_source(source: CorpusSource, size: int | None, overlap: int) -> Iterator[Passage]:
+    """Read the passages of a source, cut where `size` says so."""
     collections: dict[str, str] = {}
     for place, row in source.rows():
         try:
             passage = _parse(place, row, source.name, collections)
         except _RowError as error:
-            if skipped is None:
-                raise DatasetError(
-                    f"{place}: {error}: correct it, or leave out such rows and count them (`medexam index build "
-                    f"--skip-bad`, retriever.skip_bad in a spec)"
-                ) from None
-            skipped["rows"] += 1
-            continue
+            raise DatasetError(f"{place}: {error}: correct it, or take the row out") from None
         if size is None:
             yield passage
         else:

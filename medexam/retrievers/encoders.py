@@ -4,7 +4,7 @@ Vectors are made to be compared by their inner product: a model whose own simila
 length 1, MedCPT's stay as they are. This module knows nothing of corpora, indexes or rankings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-Progress = Callable[[int], None]
-"""Called with the number of texts done so far."""
 Precision = Literal["float32", "bfloat16", "float16"]
 
 MEDCPT = "medcpt"
@@ -89,10 +87,10 @@ class Encoder(Protocol):
     def record(self) -> EncoderRecord:
         """Which encoder it is."""
 
-    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+    def encode_queries(self, texts: Sequence[str]) -> "Vectors":
         """Encode texts as vectors `[n, dimension]`; row i is text i."""
 
-    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
+    def encode_passages(self, passages: Sequence[Passage]) -> "Vectors":
         """Encode passages as vectors `[n, dimension]`; row i is passage i."""
 
 
@@ -133,38 +131,27 @@ class SentenceEncoder:
         self._model = model
         self._pairs = pairs
         self._normalise = model.similarity_fn_name == "cosine"
-        self._batch = BATCH.get(model.device.type, BATCH["cpu"])
         self._lock = Lock()
 
-    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> "Vectors":
+    def encode_queries(self, texts: Sequence[str]) -> "Vectors":
         """Encode texts as vectors `[n, dimension]`; row i is text i."""
-        return self._encode(self._model.encode_query, list(texts), self.record.query_tokens, progress)
+        return self._encode(self._model.encode_query, list(texts))
 
-    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> "Vectors":
+    def encode_passages(self, passages: Sequence[Passage]) -> "Vectors":
         """Encode passages as vectors `[n, dimension]`; row i is passage i."""
-        inputs = [(p.title, p.content) if self._pairs else p.text for p in passages]
-        return self._encode(self._model.encode_document, inputs, self.record.passage_tokens, progress)
+        return self._encode(
+            self._model.encode_document, [(p.title, p.content) if self._pairs else p.text for p in passages]
+        )
 
-    def _encode(self, encode: Any, inputs: list[Any], max_length: int, progress: Progress | None) -> "Vectors":
-        """Encode the longest inputs first: texts of one length share a batch, and a lack of memory shows at once.
-
-        The model sorts by characters what it is given, so it is given one batch at a time. `max_length` is the number
-        of tokens at which inputs are cut; 0 if none are.
-        """
+    def _encode(self, encode: Any, inputs: list[Any]) -> "Vectors":
         import numpy as np
 
-        vectors = np.empty((len(inputs), self.record.dimension), dtype=np.float32)
-        # Neither tokenizer nor model may be used by two threads at once; the lock is let go between batches.
+        if not inputs:
+            return np.empty((0, self.record.dimension), dtype=np.float32)
+        # Neither tokenizer nor model may be used by two threads at once.
         with self._lock:
-            lengths = self._lengths(inputs, max_length)
-        order = sorted(range(len(inputs)), key=lambda row: -lengths[row])
-        for start in range(0, len(order), self._batch):
-            rows = order[start : start + self._batch]
-            with self._lock:
-                batch = [inputs[row] for row in rows]
-                vectors[rows] = encode(batch, batch_size=self._batch, show_progress_bar=False)
-            if progress is not None:
-                progress(start + len(rows))
+            batch = BATCH.get(self._model.device.type, BATCH["cpu"])
+            vectors: Vectors = encode(inputs, batch_size=batch, show_progress_bar=False).astype(np.float32, copy=False)
         if self._normalise:
             # Here and not in the model: with small weights its own normalisation leaves lengths 0.6 % off.
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
@@ -174,18 +161,6 @@ class SentenceEncoder:
                 f"{self.record.precision} is too small for them: use float32"
             )
         return vectors
-
-    def _lengths(self, inputs: list[Any], max_length: int) -> list[int]:
-        """Count how long each input is, near enough to sort by: in tokens, or characters if nothing counts tokens."""
-        from transformers import PreTrainedTokenizerBase
-
-        texts = [text if isinstance(text, str) else " ".join(text) for text in inputs]
-        tokenizer = getattr(self._model, "tokenizer", None)
-        if not texts or not isinstance(tokenizer, PreTrainedTokenizerBase):
-            return [len(text) for text in texts]
-        truncation: dict[str, Any] = {"truncation": True, "max_length": max_length} if max_length else {}
-        tokens = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, verbose=False, **truncation)
-        return [len(ids) for ids in tokens["input_ids"]]
 
 
 def build_encoder(
@@ -205,7 +180,7 @@ def build_encoder(
     along is never run. Raises `EngineError` if the encoder cannot be loaded.
     """
     weights = find_encoder(name, revision)
-    if name == MEDCPT or _is_medcpt_folder(name):
+    if name == MEDCPT or is_medcpt_folder(name):
         return _load_medcpt(weights, device, dtype)
     source = str(Path(weights.source).resolve()) if is_folder(name) and name != MINILM else str(name)
     with loading(weights):
@@ -226,7 +201,7 @@ def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeight
         revisions = _split_revision(revision)
         commits = [resolve_commit(*pair) for pair in zip(_MEDCPT_IDS, revisions, strict=True)]
         return EncoderWeights(MEDCPT, MEDCPT, "+".join(commits), hub=True)
-    if not _is_medcpt_folder(name):
+    if not is_medcpt_folder(name):
         return find_encoder_weights(name, revision)
     folder = Path(name).expanduser().resolve()
     towers = [check_encoder_folder(folder / tower) for tower in _MEDCPT_FOLDERS]
@@ -235,7 +210,8 @@ def find_encoder(name: str | Path, revision: str | None = None) -> EncoderWeight
     return weights
 
 
-def _is_medcpt_folder(name: str | Path) -> bool:
+def is_medcpt_folder(name: str | Path) -> bool:
+    """Return whether a name is a folder that holds MedCPT's two encoders."""
     folder = Path(name).expanduser()
     return is_folder(name) and all((folder / tower).is_dir() for tower in _MEDCPT_FOLDERS)
 

@@ -8,7 +8,6 @@ written last: a folder without one is unfinished, whatever else lies in it.
 import hashlib
 import json
 import math
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,8 +26,8 @@ from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_json
 from medexam.retrievers.base import Hit, Passage
-from medexam.retrievers.corpora import Corpus, hash_passages
-from medexam.retrievers.encoders import Encoder, EncoderRecord, Progress, build_encoder
+from medexam.retrievers.corpora import Corpus
+from medexam.retrievers.encoders import Encoder, EncoderRecord, build_encoder
 from medexam.retrievers.vectors import (
     VECTOR,
     Rows,
@@ -39,7 +38,6 @@ from medexam.retrievers.vectors import (
     load_library,
     make_structure,
     open_structure,
-    read_batches,
     search_exhaustively,
     search_structure,
 )
@@ -48,6 +46,8 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 STRUCTURE = "structure.faiss"
 SCHEMA = 5
+Progress = Callable[[int], None]
+"""Called with the number of passages that have a vector."""
 _STATE = "state.json"
 _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")
@@ -55,8 +55,6 @@ BLOCK = 256
 """Passages that are encoded together: each has the same neighbours, on any machine."""
 _MOST_PARTS = 100
 """So an interruption costs at most a hundredth of a build, or a block."""
-_RECALL_QUERIES = 200
-_QUERY_WORDS = 16
 
 
 class Build(FrozenModel):
@@ -101,8 +99,6 @@ class IndexManifest(Build, populate_by_name=True):
     """The string of `faiss.index_factory` that an approximate index was made of; None: search is exact."""
     parameters: str
     """Parameters of that index, as `faiss.ParameterSpace` takes them."""
-    recall: float | None
-    """Mean share of the ten best passages of exact search that the approximate one finds; None for exact search."""
     sha256: dict[str, str]
     """Hash of each file that a search reads."""
 
@@ -140,11 +136,6 @@ def encode_parts(
 
     build = Build(corpus=corpus, encoder=encoder.record)
     finished, schema, passages = build.count_encoded(folder), _row_schema(encoder.record.dimension), corpus.read()
-
-    def report(count: int) -> None:
-        if progress is not None:
-            progress(finished + count)
-
     for number, name in enumerate(build.parts):
         part = islice(passages, build.part_size)
         if number % workers != worker or (folder / name).is_file():
@@ -157,13 +148,15 @@ def encode_parts(
             pa.ipc.new_stream(file, schema) as stream,
         ):
             while block := list(islice(part, BLOCK)):
-                vectors = np.ascontiguousarray(encoder.encode_passages(block, report), dtype=np.float32)
+                vectors = np.ascontiguousarray(encoder.encode_passages(block), dtype=np.float32)
                 if vectors.shape != (len(block), encoder.record.dimension):
                     raise ValueError(f"{encoder.record.label} returned {vectors.shape} for {len(block)} passages")
                 texts = [pa.array([getattr(passage, field) for passage in block], pa.string()) for field in _TEXTS]
                 column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
                 stream.write_batch(pa.record_batch([*texts, column], schema=schema))
                 finished += len(block)
+                if progress is not None:
+                    progress(finished)
     # At its end a corpus sees whether it is still the one that was loaded.
     if next(passages, None) is not None:
         raise IndexBuildError(f"corpus {corpus.name} has grown while it was read: start again")
@@ -209,32 +202,23 @@ def build_index(
             return manifest
         if count < corpus.count:
             encode(corpus, encoder, folder, progress)
-        return _finish(build, encoder, folder, factory, parameters)
+        return _finish(build, folder, factory, parameters)
 
 
 def _begin(build: Build, folder: Path) -> None:
     with _disk_errors(folder):
-        needed = build.corpus.count * build.encoder.dimension * 4 + build.corpus.characters
-        if (free := shutil.disk_usage(folder).free) < needed:
-            raise IndexBuildError(
-                f"the index needs {needed / 1e9:.2f} GB in {folder} and {free / 1e9:.2f} GB are free: free some, or "
-                "choose a folder on another disk"
-            )
         for stray in (*folder.glob("data-*.arrow"), *folder.glob(".data-*.arrow.*")):
             stray.unlink()
         # Last, because a later call trusts the parts that lie beside this file.
         _write_record(folder / PROGRESS, build)
 
 
-def _finish(build: Build, encoder: Encoder, folder: Path, factory: str | None, parameters: str) -> IndexManifest:
+def _finish(build: Build, folder: Path, factory: str | None, parameters: str) -> IndexManifest:
     """Make one data set of the parts, with an approximate index where `factory` says one, and write the manifest."""
-    paths, recall = [folder / name for name in build.parts], None
+    paths = [folder / name for name in build.parts]
     if not all(path.is_file() for path in paths):
         raise IndexStaleError(_why_unfinished(folder))
     with _disk_errors(folder):
-        passages = (passage for batch in read_batches(paths) for passage in _to_passages(batch.to_pydict()))
-        if hash_passages(passages) != build.corpus.fingerprint:
-            raise IndexStaleError(f"{folder}: it holds other passages than its corpus; {rebuild(folder)}")
         # The manifest of another kind must not stand beside an approximate index that is being replaced.
         _write_record(folder / PROGRESS, build)
         (folder / MANIFEST).unlink(missing_ok=True)
@@ -243,16 +227,12 @@ def _finish(build: Build, encoder: Encoder, folder: Path, factory: str | None, p
         if factory is not None:
             structure = make_structure(factory, parameters, build.encoder.dimension)
             build_structure(structure, paths, build.corpus.count, folder / STRUCTURE)
-            # Its memory is free again before the file is opened.
-            del structure
-            recall = _measure_recall(build, encoder, folder)
         names = [*build.parts, _STATE, _INFO, *([STRUCTURE] if factory is not None else [])]
         manifest = IndexManifest(
             corpus=build.corpus,
             encoder=build.encoder,
             factory=factory,
             parameters=parameters,
-            recall=recall,
             sha256=_hash_files(folder, names),
         )
         _write_record(folder / MANIFEST, manifest)
@@ -295,19 +275,6 @@ def _to_passages(columns: dict[str, Any]) -> list[Passage]:
     return [Passage(*texts) for texts in zip(*(columns[name] for name in _TEXTS), strict=True)]
 
 
-def _measure_recall(build: Build, encoder: Encoder, folder: Path) -> float:
-    """Compare the approximate index of a folder with exact search, for passages' titles, or first words, as queries."""
-    rows = _load_rows(build, folder)
-    vectors = StoredVectors(rows)
-    places = np.unique(np.linspace(0, len(vectors) - 1, _RECALL_QUERIES).astype(np.int64))
-    passages = _to_passages(rows.remove_columns(VECTOR)[places])
-    texts = [passage.title or " ".join(passage.content.split()[:_QUERY_WORDS]) for passage in passages]
-    queries, depth = encoder.encode_queries(texts), min(10, len(vectors))
-    places = search_structure(open_structure(folder / STRUCTURE, vectors), vectors, queries, depth)[1]
-    pairs = zip(search_exhaustively(vectors, queries, depth)[1].tolist(), places.tolist(), strict=True)
-    return round(float(np.mean([len({*best} & {*others}) / depth for best, others in pairs])), 4)
-
-
 def read_manifest(folder: Path) -> IndexManifest:
     """Read the manifest of a finished index whose files are those that were built, byte by byte.
 
@@ -325,19 +292,14 @@ def read_manifest(folder: Path) -> IndexManifest:
         raise IndexStaleError(_why_unfinished(folder)) from None
     except (OSError, ValueError, ValidationError) as error:
         raise IndexStaleError(f"{path} cannot be read ({type(error).__name__}); {rebuild(folder)}") from error
-    missing = [name for name in manifest.sha256 if not (folder / name).is_file()]
-    if missing:
-        raise IndexStaleError(f"{folder}: {missing[0]} is missing; {rebuild(folder)}")
     try:
         hashes = _hash_files(folder, list(manifest.sha256))
     except OSError as error:
         raise IndexStaleError(f"{error.filename}: it cannot be read: {error.strerror}; {rebuild(folder)}") from error
-    for name, sha256 in hashes.items():
-        if sha256 != manifest.sha256[name]:
-            raise IndexStaleError(
-                f"{folder}: {name} was changed after the index was built (its SHA-256 is {sha256[:12]}, not "
-                f"{manifest.sha256[name][:12]}); restore it, or {rebuild(folder)}"
-            )
+    if changed := [name for name, sha256 in hashes.items() if sha256 != manifest.sha256[name]]:
+        raise IndexStaleError(
+            f"{folder}: {changed[0]} was changed after the index was built; restore it, or {rebuild(folder)}"
+        )
     return manifest
 
 

@@ -1,17 +1,15 @@
-"""Which languages a retriever reads, and what to say of questions in another one.
+"""What to say of questions in a language that a retriever does not read.
 
 A vector of a text in a language that its encoder never saw is a vector all the same, so nothing fails: a warning has to
-tell. What an encoder reads is known of MedCPT, and of a folder whose model card states it.
+tell. MedCPT and MiniLM read English; what other encoders read is not known here.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import get_args
 
-from medexam.encoder_weights import MINILM, is_folder, minilm_folder
+from medexam.encoder_weights import MINILM
 from medexam.questions import Language
-from medexam.retrievers.corpus_rows import read_front_matter
-from medexam.retrievers.encoders import MEDCPT, MEDCPT_ARTICLE, MEDCPT_QUERY, MEDCPT_QUERY_FOLDER
+from medexam.retrievers.encoders import MEDCPT, MEDCPT_ARTICLE, MEDCPT_QUERY, is_medcpt_folder
 from medexam.specs import RetrieverSpec
 
 _NAMES: dict[str, str] = {
@@ -35,43 +33,17 @@ def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Languag
     """
     messages, name = [], _NAMES[language]
     if spec.uses_words and language != spec.language:
-        alternative = (
-            f", or retriever.language: {language} if the corpus is in {name}" if language in _WORDS_READ else ""
-        )
+        corpus = _NAMES[spec.language]
+        choice = f", or retriever.language: {language} if the corpus is in {name}" if language in _WORDS_READ else ""
         messages.append(
-            f"questions in {name} are looked up by their words in a corpus in {_NAMES[spec.language]} "
-            f"(retriever.language): {_by_translations([spec.language])}{alternative}"
+            f"questions in {name} are looked up by their words in a corpus in {corpus} (retriever.language): set "
+            f"program.query_language: {spec.language} to look up their {corpus} translations{choice}"
         )
-    for model in (*([encoder] if spec.uses_vectors else []), *([] if spec.rerank is None else [spec.rerank])):
-        codes = _read_languages(model)
-        if codes and language not in codes:
-            names = " and ".join(_NAMES.get(code, code) for code in codes)
+    for model in (*([encoder] if spec.uses_vectors else []), *filter(None, [spec.rerank])):
+        reads_english = model in (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE, MINILM) or is_medcpt_folder(model)
+        if reads_english and language != "en":
             messages.append(
-                f"questions in {name} are looked up by {Path(model).name}, which reads {names} only: "
-                f"{_by_translations(codes)}, or choose a model that reads {name}"
+                f"questions in {name} are looked up by {Path(model).name}, which reads English only: set "
+                f"program.query_language: en to look up their English translations, or choose a model that reads {name}"
             )
     return messages
-
-
-def _by_translations(codes: Collection[str]) -> str:
-    """Write the way out by the same questions in the first of the languages that questions have."""
-    code = next((code for code in codes if code in _NAMES), "en")
-    return f"set program.query_language: {code} to look up their {_NAMES[code]} translations"
-
-
-def _read_languages(encoder: str | Path) -> list[str]:
-    """Read the languages, as two-letter codes, of an encoder or a cross-encoder; empty if they are not known.
-
-    They are `language` in the front matter of the folder's `README.md`, or of its query encoder's; a card that says
-    `multilingual` names none. Hub ids other than MedCPT's are not looked up.
-    """
-    if encoder in (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE):
-        return ["en"]
-    if encoder != MINILM and not is_folder(encoder):
-        return []
-    folder = minilm_folder() if encoder == MINILM else Path(encoder).expanduser()
-    for place in (folder, folder / MEDCPT_QUERY_FOLDER):
-        entry = read_front_matter(place / "README.md").get("language") or []
-        if codes := {str(code).lower()[:2] for code in ([entry] if isinstance(entry, str) else entry)}:
-            return [] if "mu" in codes else sorted(codes)
-    return []

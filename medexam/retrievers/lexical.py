@@ -6,7 +6,6 @@ digit is a word, since it tells vitamin K from vitamin C and type 1 from type 2.
 
 import importlib
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
@@ -19,7 +18,6 @@ import yaml
 
 from medexam.errors import DatasetError
 from medexam.files import whole_folder
-from medexam.fingerprints import hash_files
 from medexam.questions import Language
 from medexam.retrievers.base import Hit, Passage
 from medexam.retrievers.corpora import Corpus
@@ -37,7 +35,6 @@ _WORD = r"(?u)\b\w\w+\b|(?<!\w['\u2019])\b[^\W_]\b"
 """A word of bm25s, or a single letter or digit; the s of "Crohn's" is none."""
 _OPENING = r"(?m)((?:^|[.!?:])[^\w\n]{0,6})\b[%s]\b(?=\s+\w)"
 _BM25 = {"k1": 1.5, "b": 0.75, "method": "lucene", "dtype": "float32"}
-_HASHES = "medexam.sha256"
 
 
 class BM25Retriever:
@@ -52,9 +49,8 @@ class BM25Retriever:
     def __init__(self, corpus: Corpus, language: Language, folder: Path | None = None) -> None:
         """Make it known, with its digest.
 
-        The first search takes its index from `folder`, or builds and keeps it there; None keeps it nowhere. What
-        lies there of another corpus, language or version, or is damaged, is not used. Raises `DatasetError` if bm25s
-        or PyStemmer are not installed.
+        The first search takes its index from `folder`, or builds and keeps it there; None keeps it nowhere. Raises
+        `DatasetError` if bm25s or PyStemmer are not installed.
         """
         versions = {"bm25s": import_library("bm25s").__version__, "PyStemmer": import_library("Stemmer").version()}
         self.corpus = corpus
@@ -86,15 +82,28 @@ class BM25Retriever:
         return hit_lists
 
     def _open(self) -> Any:
-        if self._place is not None and (index := _load_index(self._place)) is not None:
-            return index
-        index = import_library("bm25s").BM25(**_BM25)
+        place, library = self._place, import_library("bm25s")
+        if place is not None and place.is_dir():
+            try:
+                return library.BM25.load(place, mmap=True, show_progress=False)
+            except (OSError, ValueError, KeyError) as error:
+                raise DatasetError(f"{place}: this index cannot be read ({error}): remove the folder") from None
+        index = library.BM25(**_BM25)
         tokens = self._tokenize([passage.text for passage in self.corpus.passages], return_ids=True)
         if not tokens.vocab:
             raise DatasetError(f"corpus {self.corpus.name} has only stop words: check that its text was read correctly")
         index.index(tokens, show_progress=False)
-        if self._place is not None:
-            _save_index(index, self._place)
+        if place is not None:
+            try:
+                # Where another process was first, its index stays.
+                with whole_folder(place) as draft:
+                    index.save(draft, show_progress=False)
+            except OSError as error:
+                if not place.is_dir():
+                    raise DatasetError(
+                        f"cannot keep the BM25 index in {place} ({error}): set MEDEXAM_CACHE to a folder that can be "
+                        "written"
+                    ) from None
         return index
 
     def _tokenize(self, texts: Sequence[str], *, return_ids: bool) -> Any:
@@ -163,37 +172,6 @@ def rank_scores(
     return [
         Hit(passage, float(scores[row]), at) for at, (row, passage) in enumerate(zip(best, passages, strict=True), 1)
     ]
-
-
-def _load_index(place: Path) -> Any:
-    """Load the index kept at `place`; None if there is none, or it is damaged."""
-    try:
-        if (place / _HASHES).read_text(encoding="utf-8") != _hash_index(place):
-            return None
-        return import_library("bm25s").BM25.load(place, mmap=True, show_progress=False)
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _save_index(index: Any, place: Path) -> None:
-    """Write the index whole or not at all; where another process was first, its index stays."""
-    try:
-        with whole_folder(place) as draft:
-            index.save(draft, show_progress=False)
-            (draft / _HASHES).write_text(_hash_index(draft), encoding="utf-8")
-            # Removed only now that a whole one can take its place at once.
-            if place.exists() and _load_index(place) is None:
-                shutil.rmtree(place)
-    except OSError as error:
-        if _load_index(place) is None:
-            raise DatasetError(
-                f"cannot keep the BM25 index in {place} ({error}): set MEDEXAM_CACHE to a folder that can be written"
-            ) from None
-
-
-def _hash_index(place: Path) -> str:
-    files = sorted(file for file in place.iterdir() if file.name != _HASHES)
-    return "".join(f"{sha256}  {file.name}\n" for file, sha256 in zip(files, hash_files(files), strict=True))
 
 
 def import_library(name: str) -> Any:

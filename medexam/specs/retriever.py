@@ -23,8 +23,6 @@ class RetrieverSpec(Spec):
     """Keyword arguments of a class of one's own; with a `corpus`, it gets `passages` too."""
     corpus: str | Path | None = None
     """A folder or file of passages, or a hub data set; None: `corpus/passages.jsonl.gz` in `$MEDEXAM_DATA`."""
-    skip_bad: bool = False
-    """Leave out the rows of the corpus that are no passages, and count them; else the first of them is an error."""
     chunk_tokens: Annotated[int, Field(ge=1)] | None = None
     """Cut longer passages into chunks of this many tokens (words and punctuation marks); None leaves them whole."""
     chunk_overlap: Annotated[int, Field(ge=0)] = 0

@@ -28,12 +28,10 @@ class Encoder:
         source="drawn",
     )
 
-    def encode_passages(self, passages: list[Passage], progress: Any = None) -> Any:
-        if progress is not None:
-            progress(len(passages))
+    def encode_passages(self, passages: list[Passage]) -> Any:
         return self.encode_queries([passage.id for passage in passages])
 
-    def encode_queries(self, texts: list[str], progress: Any = None) -> Any:
+    def encode_queries(self, texts: list[str]) -> Any:
         vectors = np.stack([np.random.default_rng(int(text)).normal(size=self.record.dimension) for text in texts])
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 

@@ -70,27 +70,19 @@ def _predictions(tmp_path: Path, name: str) -> list[dict]:
     return [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
 
 
-def test_bad_rows_are_named_with_the_way_out_or_counted(
+def test_bad_rows_and_indexes_of_other_corpora_are_refused(
     medexam, refused, look_up, bad_corpus, encoder, tmp_path
 ) -> None:
     build = ["index", "build", "--corpus", bad_corpus, "--encoder", encoder, "--out", tmp_path / "index"]
     line = refused(*build)
     assert f"{bad_corpus}, line 10: is not JSON" in line
-    assert "--skip-bad" in line
-    code, out, err = medexam(*build, "--skip-bad", "--json")
-    assert (code, json.loads(out)["corpus"]["skipped"]) == (0, 2)
-    assert f"left out of {bad_corpus}: 2 rows without a passage" in err
-    assert f"9 passages from {bad_corpus}, 2 rows left out" in medexam("index", "info", tmp_path / "index")[1]
+    assert "take the row out" in line
+    code, _, err = look_up(f"program.retriever.corpus={bad_corpus}", "program.retriever.kind=bm25")
+    assert (code, "line 10: is not JSON" in err) == (2, True)
 
-    words = [f"program.retriever.corpus={bad_corpus}", "program.retriever.kind=bm25"]
-    code, _, err = look_up(*words)
-    assert (code, "retriever.skip_bad" in err) == (2, True)
-    code, _, err = look_up(*words, "program.retriever.skip_bad=true")
-    told = f"2 rows of {bad_corpus} are not passages and were left out (skip_bad)"
-    assert (code, f"medexam: warning: {told}" in err) == (0, True)
-    (folder,) = (tmp_path / "runs").glob("*bm25*")
-    assert told in (folder / "report.md").read_text()
-
+    rows = [line for line in bad_corpus.read_text().splitlines() if line.startswith('{"id"')]
+    bad_corpus.write_text("\n".join(rows[:9]))
+    assert medexam(*build)[0] == 0
     code, _, err = look_up(f"program.retriever.index={tmp_path / 'index'}")
     assert (code, "it was built for corpus bad with fingerprint" in err) == (2, True)
 

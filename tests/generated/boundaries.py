@@ -118,7 +118,7 @@ def files(folder: Path, closing: ExitStack) -> Boundary:
         path, spec = folder / name, folder / "own.yaml"
         path.write_bytes(content)
         if kind == "corpus":
-            _ask(folder, program={**BEHIND, "retriever": {"kind": "bm25", "corpus": str(path), "skip_bad": True}})
+            _ask(folder, program={**BEHIND, "retriever": {"kind": "bm25", "corpus": str(path)}})
         elif kind == "own":
             spec.unlink(missing_ok=True)
             call("init", path, "--out", spec)

@@ -1,14 +1,12 @@
 """An encoder whose vectors are drawn from a hash of the text: equal texts, equal vectors, and a count of its work."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from medexam.retrievers import BLOCK, Corpus, EncoderRecord, Passage, build_corpus
-
-Progress = Callable[[int], None]
 
 
 class HashEncoder:
@@ -27,15 +25,12 @@ class HashEncoder:
         self.encoded = 0
         """Passages so far."""
 
-    def encode_queries(self, texts: Sequence[str], progress: Progress | None = None) -> NDArray[np.float32]:
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._encode(texts)
 
-    def encode_passages(self, passages: Sequence[Passage], progress: Progress | None = None) -> NDArray[np.float32]:
-        vectors = self._encode([passage.text for passage in passages])
+    def encode_passages(self, passages: Sequence[Passage]) -> NDArray[np.float32]:
         self.encoded += len(passages)
-        if progress is not None:
-            progress(len(passages))
-        return vectors
+        return self._encode([passage.text for passage in passages])
 
     def _encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]

@@ -109,13 +109,10 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("bad", "reason"), BAD_LINES)
-def test_a_bad_line_is_named_or_counted(bad, reason, lines, write) -> None:
+def test_a_bad_line_is_named(bad, reason, lines, write) -> None:
     path = write([*lines[:2], "", bad, lines[2]])
-    with pytest.raises(DatasetError, match=rf"{re.escape(str(path))}, line 4: .*{reason}.*skip_bad"):
+    with pytest.raises(DatasetError, match=rf"{re.escape(str(path))}, line 4: .*{reason}.*take the row out"):
         load_corpus(path)
-    corpus = load_corpus(path, skip_bad=True)
-    assert (corpus.count, corpus.skipped) == (3, 1)
-    assert tuple(corpus.read()) == corpus.passages
 
 
 def test_bytes_that_are_no_utf8_and_bad_rows_of_parquet_are_named(lines, tmp_path) -> None:
@@ -133,7 +130,7 @@ def test_an_id_that_stands_twice_is_refused_with_both_places(lines, write, tmp_p
     write(lines[:5], "d/a.jsonl")
     write(["", lines[9], lines[2]], "d/b.jsonl")
     with pytest.raises(DatasetError, match=r"b\.jsonl, line 3: id '.*' is already in .*a\.jsonl, line 3"):
-        load_corpus(tmp_path / "d", skip_bad=True)
+        load_corpus(tmp_path / "d")
 
 
 def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
@@ -155,8 +152,6 @@ def test_what_is_no_corpus_is_refused(lines, write, tmp_path) -> None:
     for path, message in cases.items():
         with pytest.raises(DatasetError, match=message):
             load_corpus(path)
-    with pytest.raises(DatasetError, match=r"no passages \(1 rows that are not passages were left out\)"):
-        load_corpus(write(["?"], "bad.jsonl"), skip_bad=True)
 
 
 SHAPES = {
@@ -195,7 +190,7 @@ def write_shape(path: Path, rows) -> Path:
     return path
 
 
-def test_rows_of_a_table_that_do_not_fit_its_header_are_named_or_counted(tmp_path) -> None:
+def test_rows_of_a_table_that_do_not_fit_its_header_are_named(tmp_path) -> None:
     path = tmp_path / "collection.tsv"
     path.write_text("0\ta\n1\tb\n", encoding="utf-8")
     with pytest.raises(DatasetError, match="lacks the column id and content: its columns are 0, a"):
@@ -203,7 +198,6 @@ def test_rows_of_a_table_that_do_not_fit_its_header_are_named_or_counted(tmp_pat
     path.write_text("id\ttext\n0\ta\n1\tb\tc\n", encoding="utf-8")
     with pytest.raises(DatasetError, match="line 3: has 3 cells, and the columns are id, text"):
         load_corpus(path)
-    assert load_corpus(path, skip_bad=True).skipped == 1
 
 
 def test_documents_of_langchain_need_no_id(tmp_path) -> None:
@@ -234,7 +228,6 @@ def test_a_folder_of_texts_is_a_corpus(tmp_path) -> None:
     (folder / "c.txt").write_bytes("gestión".encode("latin-1"))
     with pytest.raises(DatasetError, match=r"c\.txt, line 1: is not UTF-8"):
         load_corpus(folder)
-    assert load_corpus(folder, skip_bad=True).skipped == 1
     write_shape(folder / "p.jsonl", SHAPES["beir.jsonl"])
     assert len(load_corpus(folder).passages) == 3
 

@@ -67,17 +67,6 @@ def test_parts_that_nothing_vouches_for_are_encoded_again(tmp_path: Path, built:
     assert _contents(tmp_path) == _contents(built)
 
 
-def test_parts_of_other_passages_become_no_index(tmp_path: Path, built: Path) -> None:
-    """As where a file of a corpus was another one while it was read."""
-    with pytest.raises(_Stop):
-        build_index(CORPUS, HashEncoder(), tmp_path, progress=_stop_at(BLOCK + 1))
-    shutil.copy(tmp_path / "data-00000-of-00004.arrow", tmp_path / "data-00001-of-00004.arrow")
-    with pytest.raises(IndexStaleError, match="it holds other passages than its corpus; name"):
-        build_index(CORPUS, HashEncoder(), tmp_path)
-    with pytest.raises(IndexStaleError, match="unfinished"):
-        open_index(tmp_path)
-
-
 @pytest.mark.parametrize("workers", [2, 3])
 def test_any_number_of_workers_writes_the_parts_of_one(tmp_path: Path, built: Path, workers: int) -> None:
     encoders = [HashEncoder() for _ in range(workers)]
@@ -107,7 +96,6 @@ def test_a_finished_index_is_kept_and_overwritten_by_no_other(built: Path) -> No
 @pytest.mark.parametrize(
     ("dimension", "factory", "parameters", "message"),
     [
-        (10**12, None, "", "GB are free"),
         (16, "Magic3", "", "makes no index 'Magic3' .*could not parse"),
         (16, "IVF4,PQ5", "", "16 dimensions .*multiple of the number of subquantizers.*or none for exact search"),
         (16, "HNSW32", "nprobe=3", "takes no parameters 'nprobe=3' for an index 'HNSW32'"),
@@ -195,7 +183,7 @@ def test_a_file_changed_in_place_cut_or_gone_is_refused(tmp_path: Path, built: P
     with pytest.raises(IndexStaleError, match=f"copy: {name} was changed after "):
         open_index(folder)
     (folder / name).unlink()
-    with pytest.raises(IndexStaleError, match=f"{name} is missing"):
+    with pytest.raises(IndexStaleError, match=f"{name}: it cannot be read"):
         open_index(folder)
     (folder / name).write_bytes(whole)
     open_index(folder)

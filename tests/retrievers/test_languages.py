@@ -6,7 +6,6 @@ import pytest
 
 from medexam.retrievers import plan_retriever
 from medexam.specs import RetrieverSpec
-from retrievers.tiny_models import save_bert
 
 
 @pytest.fixture
@@ -32,18 +31,3 @@ def test_what_is_warned_of(warnings, settings, language, parts) -> None:
     found = warnings(settings, language)
     assert len(found) == len(parts)
     assert all(part in warning for part, warning in zip(parts, found, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("card", "warned"),
-    [
-        ("---\nlanguage: en\n---\n", True),
-        ("---\nlanguage: [en, es-419]\n---\n", False),
-        ("---\nlanguage:\n- multilingual\n- en\n---\n", False),
-        ("---\nlanguage: [\n---\n", False),
-    ],
-)
-def test_a_folder_reads_the_languages_of_its_card(warnings, card, warned, tmp_path) -> None:
-    encoder = save_bert(tmp_path / "encoder", 1)
-    (encoder / "README.md").write_text(card, encoding="utf-8")
-    assert bool(warnings({"kind": "dense", "encoder": encoder}, "es")) is warned
