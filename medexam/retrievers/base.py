@@ -6,6 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 from medexam.specs.programs.needs import ReaderSettings
 
+Progress = Callable[[int], None]
+"""Called with the number of passages that have a vector."""
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

@@ -13,7 +13,7 @@ from typing import Any
 from medexam.errors import IndexStaleError, SpecError
 from medexam.plugins import hash_source, load_object
 from medexam.questions import Language
-from medexam.retrievers.base import Retriever
+from medexam.retrievers.base import Progress, Retriever
 from medexam.retrievers.corpora import Corpus, load_corpus
 from medexam.retrievers.encoders import Encoder, Precision, build_encoder, find_encoder
 from medexam.retrievers.index import (
@@ -21,7 +21,6 @@ from medexam.retrievers.index import (
     PROGRESS,
     SCHEMA,
     IndexManifest,
-    Progress,
     build_index,
     check_manifest,
     open_index,

@@ -25,7 +25,7 @@ from medexam.files import whole_file, write_whole
 from medexam.fingerprints import hash_files
 from medexam.frozen_model import FrozenModel
 from medexam.inputs import read_json
-from medexam.retrievers.base import Hit, Passage
+from medexam.retrievers.base import Hit, Passage, Progress
 from medexam.retrievers.corpora import Corpus
 from medexam.retrievers.encoders import Encoder, EncoderRecord, build_encoder
 from medexam.retrievers.vectors import (
@@ -46,8 +46,6 @@ MANIFEST = "manifest.json"
 PROGRESS = "progress.json"
 STRUCTURE = "structure.faiss"
 SCHEMA = 5
-Progress = Callable[[int], None]
-"""Called with the number of passages that have a vector."""
 _STATE = "state.json"
 _INFO = "dataset_info.json"
 _TEXTS = ("id", "title", "content", "source")

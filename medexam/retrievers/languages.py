@@ -39,7 +39,7 @@ def warn_of_language(spec: RetrieverSpec, encoder: str | Path, language: Languag
             f"questions in {name} are looked up by their words in a corpus in {corpus} (retriever.language): set "
             f"program.query_language: {spec.language} to look up their {corpus} translations{choice}"
         )
-    for model in (*([encoder] if spec.uses_vectors else []), *filter(None, [spec.rerank])):
+    for model in (*([encoder] if spec.uses_vectors else []), *([] if spec.rerank is None else [spec.rerank])):
         reads_english = model in (MEDCPT, MEDCPT_QUERY, MEDCPT_ARTICLE, MINILM) or is_medcpt_folder(model)
         if reads_english and language != "en":
             messages.append(

@@ -59,8 +59,8 @@ def test_show_as_json_is_one_document(medexam, words, n) -> None:
     [
         ("show nope", "headqa_sample"),
         ("show headqa_sample --language xx", "language"),
-        ("show headqa_sample --discipline law", "disciplines"),
-        ("show headqa_sample --year 1999", "years=1999"),
+        ("show headqa_sample --set disciplines=law", "disciplines"),
+        ("show headqa_sample --set years=1999", "years=1999"),
         ("show headqa_sample --key headqa-v1/2013/biology/88", "did you mean headqa-v1/2013/bi"),
         ("show headqa_sample --key ?", f"did you mean {KEY}"),
     ],

@@ -23,8 +23,7 @@ from medexam.plugins import load_object
 from medexam.programs import list_hypotheses
 from medexam.programs.retrieving import Pair, Supports
 from medexam.questions import Question, Task
-from medexam.retrievers.base import Hit, LocalReader, Passage, Retriever
-from medexam.retrievers.encoders import Progress
+from medexam.retrievers.base import Hit, LocalReader, Passage, Progress, Retriever
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
 from medexam.text import composed
 

@@ -16,8 +16,9 @@ from medexam.experiments.run.shard import ask_shard
 from medexam.experiments.run.spread import ShardLostError, SpreadExecutor
 from medexam.files import host_name
 from medexam.plugins import __version__
+from medexam.retrievers.base import Progress
 from medexam.retrievers.corpora import Corpus
-from medexam.retrievers.encoders import Encoder, Progress, build_encoder
+from medexam.retrievers.encoders import Encoder, build_encoder
 from medexam.retrievers.index import Build, encode_parts
 from medexam.serve import EngineInfo, build_engine
 from medexam.specs import EngineNeeds, ModelSpec
