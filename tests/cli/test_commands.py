@@ -68,11 +68,6 @@ def complete(monkeypatch, tmp_path, capsys):
         return capsys.readouterr().out.split()
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MEDEXAM_RUNS", raising=False)
-    (tmp_path / "quite_mine.yaml").write_text("name: mine")
-    for name in ("kept-longest-en-0a0ed82f57dd", "kept-random-en-0e99fd1a64a1"):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-        (tmp_path / "runs" / name / "spec.json").write_text("{}")
     return ask
 
 
