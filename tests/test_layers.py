@@ -284,6 +284,6 @@ def test_nobody_reaches_into_another_objects_private_fields() -> None:
 
 
 def test_its_kind_and_the_programs_that_make_it_alone_name_evidence() -> None:
-    fields = re.compile(r"\b(label_mass|order_scores|read_why|cited_support)\b")
+    fields = re.compile(r"\b(label_mass|order_scores|read_why)\b")
     wings = {path.relative_to(ROOT).parts[0] for path in MODULES if fields.search(path.read_text(encoding="utf-8"))}
     assert wings == {"predictions", "programs", "measures"}

@@ -97,13 +97,13 @@ def _years(text: str) -> list[int]:
 
 def _program(word: str, document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document's own program of this kind, else one with the document's keys that the kind takes."""
-    from medexam.specs.programs.kinds import ALL_KINDS
+    from medexam.specs.programs.kinds import find_kind
 
     base = document.get("program")
     programs = [*(document.get("matrix") or {}).get("program", ()), base]
     kind, answer_format = (labelled[1], labelled[2]) if (labelled := _FORMATTED.fullmatch(word)) else (word, None)
     own = [program for program in programs if isinstance(program, Mapping) and program.get("kind") == kind]
     program = dict(own[0]) if own else {"kind": kind}
-    if not own and isinstance(base, Mapping) and (spec := ALL_KINDS.get(kind)) is not None:
+    if not own and isinstance(base, Mapping) and (spec := find_kind(kind)) is not None:
         program |= {key: value for key, value in base.items() if key in spec.model_fields and key != "kind"}
     return program | ({"answer_format": answer_format} if answer_format else {})

@@ -88,8 +88,6 @@ class RetrievedPassage(FrozenModel, allow_inf_nan=False):
     """In the retriever's own unit; the higher the more relevant."""
     kept: bool | None = None
     """Whether a verifier kept it for the prompt; left out where none judged."""
-    support: float | None = None
-    """The highest probability, 0 to 1, with which it entails an option, by a reader; left out where none judged."""
 
 
 class FollowUp(FrozenModel):

@@ -109,9 +109,6 @@ class Prediction(WritableModel):
     cited: int | None = None
     """The place among `passages`, from 1, of the one that the reply names for its answer; 0: it says that none supports
     it. None where it names none, or was not asked to."""
-    cited_support: float | None = None
-    """The probability, 0 to 1, with which a sentence of that passage entails the stem with the answer, by a reader.
-    None where none was asked or no passage is named."""
     metric_score: MetricScore | None = None
     """What the metric of a `medexam.Evaluate` said; None elsewhere, and where it could not be asked."""
     supported: bool | None = None

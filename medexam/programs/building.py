@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import dspy
 
@@ -16,7 +16,7 @@ from medexam.programs.controls import Abstention, Control, blind_choice, longest
 from medexam.programs.likelihood import OptionLikelihood
 from medexam.programs.loading import Nearest, load_program
 from medexam.programs.own import OwnProgram, make_module
-from medexam.programs.retrieving import PassageFinder, PassageSearch, SupportReader, TextReader, most_relevant
+from medexam.programs.retrieving import PassageFinder, PassageSearch, TextReader, most_relevant
 from medexam.programs.steps import parts
 from medexam.programs.steps.flow import StepProgram, repeated
 from medexam.programs.tasks import AnswerByFormat, ExtractExplanation, ShortAnswer
@@ -29,9 +29,9 @@ from medexam.specs.dataset import Split
 from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.controls import ImportedSpec
 from medexam.specs.programs.flows import FlowSpec, StepPart
-from medexam.specs.programs.own import ModuleSpec, OwnSpec
+from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.steps import AskStep, RetrieveStep, walk_steps
-from medexam.specs.programs.words import AsideSpec, LikelihoodSpec, ReplySpec, TaskSpec
+from medexam.specs.programs.words import AsideSpec, LikelihoodSpec, TaskSpec
 
 T = TypeVar("T")
 
@@ -43,19 +43,17 @@ class ProgramContext:
     max_tokens: int | None = None
     """The model's own budget for a reply, used where the spec has none; None takes the program's default."""
     finder: PassageFinder | None = None
-    """Finds the passages of a question; only programs that retrieve need one."""
+    """Finds the passages of a question."""
     search: PassageSearch | None = None
     """Looks up any text: what the model writes, and what modules of the user's own find with `dspy.Retrieve`."""
     nearest: Nearest | None = None
-    """Makes what chooses a question's demonstrations; only programs that choose them need it."""
+    """Makes what chooses a question's demonstrations."""
     reader: TextReader | None = None
-    """Has texts read by a local model; only programs that have some read need one."""
-    supports: SupportReader | None = None
-    """Has a question's passages judged by a local model; only programs that verify by one need it."""
+    """Has texts read by a local model."""
     budgets: Mapping[str, int | None] = field(default_factory=dict)
     """Name of each further model that steps may ask -> its own budget for a reply."""
     in_order: Callable[[Split], Iterable[Question]] | None = None
-    """The questions of a split in the file's order; only programs that depend on the order need it."""
+    """The questions of a split in the file's order."""
     fields: Collection[str] = ()
     """Names of what a module may read beside a question's fields, in a step."""
 
@@ -83,77 +81,60 @@ def build_program(spec: ProgramSpec, language: Language, context: ProgramContext
 
 def _build_flow(flow: FlowSpec, language: Language, context: ProgramContext) -> dspy.Module:
     finder = None if flow.look_up is None else _needed(context.finder, "a finder of passages")
-    if (sole := flow.sole) is not None:
-        context = replace(context, fields=flow.fields_at[sole.place])
-        only: Any = _build_part(sole, language, context, finder, looks_up=False)
-        return repeated(sole.step, only if flow.load is None else load_program(only, flow, language, context.nearest))
-    retrieves = any(isinstance(step, RetrieveStep) and step is not flow.look_up for _, step in walk_steps(flow.steps))
-    search = _needed(context.search, "a search of passages") if retrieves else context.search
-    programs = {}
+    sole, programs = flow.sole, dict[str, dspy.Module]()
+    if any(isinstance(step, RetrieveStep) and step is not flow.look_up for _, step in walk_steps(flow.steps)):
+        _needed(context.search, "a search of passages")
     for place, part in flow.parts.items():
+        within = replace(context, fields=flow.fields_at[place])
         try:
-            programs[place] = _build_part(part, language, replace(context, fields=flow.fields_at[place]))
+            programs[place] = _build_part(part, language, within, finder if sole else None, looks_up=sole is None)
         except SpecError as error:
-            raise SpecError(f"program.{place}: {error}") from None
+            raise error if sole else SpecError(f"program.{place}: {error}") from None
     rules = {name: load_object(name, PROGRAMS) for name in flow.combining_code}
-    program = StepProgram(flow, programs, search, rules, finder)
-    return program if flow.load is None else load_program(program, flow, language)
+    program: Any = programs[sole.place] if sole else StepProgram(flow, programs, context.search, rules, finder)
+    if flow.load is not None:
+        program = load_program(program, flow, language, context.nearest)
+    return repeated(sole.step, program) if sole else program
 
 
 def _build_part(
-    part: StepPart,
-    language: Language,
-    context: ProgramContext,
-    finder: PassageFinder | None = None,
-    *,
-    looks_up: bool = True,
+    part: StepPart, language: Language, context: ProgramContext, finder: PassageFinder | None, *, looks_up: bool
 ) -> dspy.Module:
     """Build what a step asks; `finder` finds its passages where it stands alone behind a look-up."""
     step, spec = part.step, part.program
     if step.model is not None:
         context = replace(context, max_tokens=context.budgets.get(step.model))
     if not isinstance(step, AskStep):
-        used = build_program(spec, language, context)
-        if step.instructions is not None:
-            parts.instruct(used, step, language)
-        return used
+        return build_program(spec, language, context)
     if step.words is None:
         module = parts.make_module(step, language, looks_up=looks_up and context.search is not None)
-        predictor = parts.AskedSignature(
-            module, cast("ModuleSpec", spec), context.max_tokens, finder, context.search, context.fields
-        )
+        asked: Any = spec
+        predictor = parts.AskedSignature(module, asked, context.max_tokens, finder, context.search, context.fields)
         if step.nearest is not None:
             predictor.choose_nearest(_needed(context.nearest, "a selector of demonstrations"), step.nearest)
         return predictor
+    words = load_words(_needed(spec.asking.words, "words"), language)
     if isinstance(spec, AsideSpec):
-        if (words := spec.asking.words) is None:
-            return parts.ReadAside(spec, step.signature, _needed(context.supports, "a reader of passages"))
-        return parts.AskedAside(spec, step.signature, load_words(words, language))
-    program = _build_words(spec, language, context.max_tokens)
+        return parts.AskedAside(spec, step.signature, words)
+    program = _build_words(spec, words, context.max_tokens)
     if step.cite is not None:
         note = load_words(step.cite.files, language).parts["cite"]
-        reader = None if step.cite.reader is None else _needed(context.supports, "a reader of passages")
-        return CitingPassages(
-            cast("AnsweringProgram", program), finder or cast("Any", parts.PassagesField()), note, reader
-        )
+        return CitingPassages(program, finder or parts.PassagesField(), note)
     if finder is not None:
         return WithPassages(program, finder)
     return parts.BehindField(program, step.texts[0]) if step.texts else program
 
 
-def _build_words(spec: ProgramSpec, language: Language, max_tokens: int | None) -> AskingProgram:
+def _build_words(spec: Any, words: Any, max_tokens: int | None) -> Any:
     """Build what asks for an answer in words that ship, whatever stands before the question."""
-    words = load_words(_needed(spec.asking.words, "words"), language)
     if isinstance(spec, LikelihoodSpec):
         return OptionLikelihood(spec, words)
     if isinstance(spec, TaskSpec):
         task_program = {"by_format": AnswerByFormat, "short_answer": ShortAnswer}.get(spec.kind, ExtractExplanation)
         return task_program(spec, words, max_tokens)
-    reply = cast("ReplySpec", spec)
-    adapter = ExamAdapter(reply.answer_format, reply.answer_form, words.turn)
-    return AnsweringProgram(
-        words, adapter, reply.budget(max_tokens), reasons=reply.reasons, closes=reply.answer_after_budget
-    )
+    adapter = ExamAdapter(spec.answer_format, spec.answer_form, words.turn)
+    budget = spec.budget(max_tokens)
+    return AnsweringProgram(words, adapter, budget, reasons=spec.reasons, closes=spec.answer_after_budget)
 
 
 def _build_own(spec: OwnSpec, language: Language, context: ProgramContext) -> dspy.Module:

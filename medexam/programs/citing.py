@@ -1,13 +1,11 @@
 """Citations: the reply names the passage that supports its answer."""
 
-import math
-
 import dspy
 
 from medexam.programs.asking import AnsweringProgram
 from medexam.programs.base import asked_by
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieving import PassageFinder, SupportReader, read_supports
+from medexam.programs.retrieving import PassageFinder
 from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Question
 from medexam.signatures import render_answer
@@ -19,18 +17,14 @@ class CitingPassages(BehindText):
     """A program that sees numbered passages and names one behind its answer, `{Answer: 3} [2]`.
 
     Free, one reply holds both; guided, the number is chosen in a second call that continues the first reply, among
-    those of the passages that are shown and 0 for none. A prediction carries `hits`, `cited`, and with a reader
-    `cited_support`, the probability with which that passage entails the answer.
+    those of the passages that are shown and 0 for none. A prediction carries `hits` and `cited`.
     """
 
-    def __init__(
-        self, program: AnsweringProgram, finder: PassageFinder, note: str, reader: SupportReader | None
-    ) -> None:
+    def __init__(self, program: AnsweringProgram, finder: PassageFinder, note: str) -> None:
         """Make the program: `note` asks for the citation, and stands behind the passages."""
         super().__init__(program)
         self._finder = finder
         self._note = note
-        self._reader = reader
         self.cite = None
         if program.adapter.answer_format == "guided":
             words = program.respond.signature.instructions
@@ -47,9 +41,6 @@ class CitingPassages(BehindText):
         passages_text = number_passages([hit.passage.text for hit in hits])
         outcome = await fitted(passages_text, lambda excerpt: self._cited(question, excerpt, len(hits)))
         outcome.hits = list(hits)
-        if self._reader is not None and outcome.answer is not None and outcome.cited:
-            supports = (await read_supports(self._reader, question)).get(hits[outcome.cited - 1].passage.id, {})
-            outcome.cited_support = math.exp(supports.get(outcome.answer, -math.inf))
         return outcome
 
     async def _cited(self, question: Question, excerpt: str, hit_count: int) -> ProgramOutput:

@@ -27,7 +27,7 @@ _WRITTEN = (Reason.UNPARSED, Reason.TRUNCATED)
 """Why a reply holds no answer though it is all words."""
 _WITHHELD = {Ending.REFUSED: Reason.REFUSED, Ending.FILTERED: Reason.FILTERED}
 _KEPT = ("answer", "text", "span", "alignment", "rationale", "votes", "orders", "outputs", "metric_score")
-_OF_PASSAGES = ("passages_cut", "rounds", "supported", "cited", "cited_support")
+_OF_PASSAGES = ("passages_cut", "rounds", "supported", "cited")
 
 
 def build_prediction(
@@ -70,7 +70,7 @@ def build_prediction(
         passages = [*map(kept_passage, outcome.hits)]
         if outcome.verdicts is not None:
             pairs = zip(passages, outcome.verdicts, strict=True)
-            passages = [passage.model_copy(update=vars(verdict)) for passage, verdict in pairs]
+            passages = [passage.model_copy(update={"kept": is_kept}) for passage, is_kept in pairs]
         fields |= {"passages": tuple(passages), **{name: outcome.get(name) for name in _OF_PASSAGES}}
     if outcome.answer is not None or outcome.text is not None:
         fields["status"] = Status.ANSWERED

@@ -1,7 +1,6 @@
 """What a program makes of a question, in typed fields: the answer, and all that is kept beside it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import dspy
@@ -11,14 +10,6 @@ from medexam.predictions import FollowUp, OptionScores, Reason, RetrievedPassage
 from medexam.predictions.core import MetricScore
 from medexam.questions import Alignment
 from medexam.retrievers.base import Hit
-
-
-@dataclass(frozen=True)
-class PassageVerdict:
-    """What a verifier says of a passage; the fields are those of `medexam.predictions.RetrievedPassage`."""
-
-    kept: bool
-    support: float | None = None
 
 
 def kept_passage(hit: Hit) -> RetrievedPassage:
@@ -42,8 +33,8 @@ class ProgramOutput(dspy.Prediction):
     scores: OptionScores | None
     hits: list[Hit] | None
     """Passages that were looked up, most relevant first."""
-    verdicts: Sequence[PassageVerdict] | None
-    """What a verifier says of each of `hits`."""
+    verdicts: Sequence[bool] | None
+    """Whether a verifier keeps each of `hits`."""
     fields: Mapping[str, Any] | None
     """Every output of a signature that a step of a flow asks, by name; None of any other program."""
     votes: tuple[int | None, ...] | None
@@ -52,7 +43,6 @@ class ProgramOutput(dspy.Prediction):
     supported: bool | None
     rounds: tuple[tuple[FollowUp, ...], ...] | None
     cited: int | None
-    cited_support: float | None
     span: tuple[int, int] | None
     alignment: Alignment | None
     outputs: dict[str, Any] | None

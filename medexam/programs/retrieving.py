@@ -4,11 +4,9 @@ Which passages belong to a question is looked up once, before anything is asked;
 The models that read and their batches are somebody else's business.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from medexam.programs.base import shown_question
 from medexam.programs.program_output import ProgramOutput
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, Passage
@@ -16,9 +14,6 @@ from medexam.text import split_sentences
 
 Pair = tuple[str, str]
 """Two texts that a model reads together."""
-Supports = Mapping[str, Mapping[int, float]]
-"""Id of a passage -> printed number of each option -> the highest log-probability, in nats, with which one of its
-sentences entails the question with that option."""
 
 
 class PassageFinder(Protocol):
@@ -60,19 +55,6 @@ class TextReader(Protocol):
     def read(self, item: Any, pairs: Callable[[Any], list[Pair]]) -> list[Any]:
         """Read the pairs that a function makes of a question or task; entry i is what was found in pair i."""
         ...
-
-
-class SupportReader(Protocol):
-    """Reads how far the passages of a question entail its options; may take seconds, called from any thread."""
-
-    def read_supports(self, question: Question) -> Supports:
-        """Read that of each passage that has a sentence."""
-        ...
-
-
-async def read_supports(reader: SupportReader, question: Any) -> Supports:
-    """Have a question as it is shown read in a thread of its own, beside the network loop."""
-    return await asyncio.to_thread(reader.read_supports, shown_question(question))
 
 
 class Hypothesis(NamedTuple):

@@ -6,13 +6,12 @@ from pydantic import Field, StringConstraints, model_validator
 
 from medexam.errors import SpecError
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import CATALOGUE
 from medexam.specs.dataset import DatasetSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, part_of, short_name
 from medexam.specs.optimizer import OptimizerSpec
-from medexam.specs.programs.flows import FlowSpec
-from medexam.specs.programs.kinds import ALL_KINDS, AnyProgram
+from medexam.specs.programs.kinds import KINDS, AnyProgram
+from medexam.specs.programs.words import TASKS
 from medexam.specs.validation import PlacedError
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -36,7 +35,7 @@ class CellSpec(Spec):
     model: ModelSpec = ModelSpec()
     models: dict[ModelName, ModelSpec] = Field(default_factory=dict)
     """Further models by name, which steps of a program ask by `model`."""
-    program: AnyProgram = ALL_KINDS["zero_shot"](kind="zero_shot")
+    program: AnyProgram = KINDS["zero_shot"](kind="zero_shot")
     metrics: tuple[Annotated[str, part_of(OWN_METRICS)], ...] = ()
     """Metrics of the user's own beside the benchmark's: `./file.py:name`, `package.module:name`, or a name that an
     installed package adds. Each is a function of question, gold and prediction; no answer depends on it."""
@@ -63,47 +62,29 @@ class CellSpec(Spec):
     def check_fit(self) -> None:
         """Raise `SpecError` where its program cannot answer its data set."""
         form, program = self.dataset.question_form, self.program
-        name, asking, flow = self.dataset.kind or self.dataset.name, program.asking, program.flow
         for model in (self.model, *self.asked_models.values()) if self.asked_models else ():
             if model.ask_engine("works_in_folder"):
                 raise SpecError(f"engine {model.engine!r} works with one model only: use another engine")
+        asking, flow = program.asking, program.flow
         if asking.draws and not self.model.temperature:
             raise SpecError(
                 f"program {program.label} asks each question several times, and at temperature 0 all replies are "
                 "equal: set model.temperature, such as 0.7"
             )
-        fitting = sorted(kind for kind, spec in ALL_KINDS.items() if form in spec.task_forms)
-        if flow is not None and flow.votes and fitting:
+        if self.dataset.is_own or form == "examples":
+            return
+        name = self.dataset.kind or self.dataset.name
+        if flow is not None and flow.votes and form != "choice":
             raise SpecError(
                 f"program {program.label} lets answers vote, and the questions of {name} have no numbered options: "
                 "leave samples, orders and combine out"
             )
-        if isinstance(program, FlowSpec) and program.sole is None:
-            for part in program.parts.values():
-                if not part.program.asking.draws:
-                    self.model_copy(update={"program": part.program}).check_fit()
-            return
-        if asking.answers_anything or self.dataset.is_own:
-            return
-        asked_as = ((flow and flow.answering) or program).kind
-        if fitting and asked_as not in fitting:
-            fitting += [kind for kind, spec in ALL_KINDS.items() if form in spec.then_by_form]
+        if asking.forms is not None and form not in asking.forms:
+            kinds = [kind for kind, (answered, *_) in TASKS.items() if form == answered]
             raise SpecError(
-                f"program {program.kind} does not answer {name}: set program.kind to {' or '.join(fitting)}"
+                f"program {program.kind} does not answer {name}{'' if kinds else ', an exam'}: set program.kind to "
+                f"{' or '.join(kinds) or 'zero_shot'}, or to a module of your own"
             )
-        if asking.answers_tasks == bool(fitting):
-            return
-        if asking.local_reader is not None:
-            context = "given" if fitting else "retrieved"
-            raise SpecError(
-                f"program {program.kind} reads {name} with context {context}: set program.context={context}"
-            )
-        forms = ALL_KINDS[asked_as].task_forms
-        names = " or ".join(entry.name for entry in CATALOGUE.values() if entry.form in forms)
-        raise SpecError(
-            f"program {program.kind} does not answer {name}, an exam: set "
-            + (f"dataset.name to {names}" if names else f"dataset.kind to {' or '.join(forms)}")
-        )
 
 
 class ExperimentSpec(CellSpec):

@@ -21,7 +21,7 @@ from medexam.specs.catalogue import SAMPLE
 from medexam.specs.dataset import check_named
 from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
-from medexam.specs.programs.kinds import ALL_KINDS
+from medexam.specs.programs.kinds import find_kind
 from medexam.specs.programs.steps import as_program
 from medexam.specs.validation import find_fields, takes_one, validate
 
@@ -51,7 +51,7 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
         changes = [pair for item in zip(experiment.matrix, values, strict=True) for pair in _changes(*item).items()]
         for path, value in sorted(changes, key=_depth):
             put(cell, path, copy.deepcopy(value))
-        cells.append(_complete(validate(CellSpec, cell)))
+        cells.append(validate(CellSpec, cell))
         if isinstance(cell.get("dataset"), Mapping):
             check_named(cell["dataset"])
         cells[-1].check_fit()
@@ -141,7 +141,7 @@ def _flatten(path: str, value: Any, tree: Tree, varied: Collection[str]) -> Iter
 
 def _change_kind(tree: Tree, axes: Tree, name: str) -> None:
     """Leave out what the programs of a file have and a kind that is set instead does not; that is logged."""
-    if (kind := ALL_KINDS.get(name)) is None:
+    if (kind := find_kind(name)) is None:
         return
     programs = axes.pop("program", [tree["program"]])
     matches = [program for program in programs if isinstance(program, Mapping) and program.get("kind") == name]
@@ -185,10 +185,3 @@ def _depth(change: tuple[str, Any]) -> int:
     return change[0].count(".")
 
 
-def _complete(cell: CellSpec) -> CellSpec:
-    """Spell out the program's `then` for the form of questions."""
-    program, form = cell.program, cell.dataset.question_form
-    if "then" in program.model_fields_set or form not in program.then_by_form:
-        return cell
-    settings = {**program.model_dump(exclude_unset=True), "kind": program.kind, "then": program.then_by_form[form]}
-    return cell.model_copy(update={"program": validate(type(program), settings)})

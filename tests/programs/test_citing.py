@@ -1,12 +1,8 @@
 """Citations: how passages are numbered, what the reply may name, and what is made of it."""
 
-from math import log
-from types import SimpleNamespace
-
 import pytest
 
 from medexam.errors import SpecError
-from medexam.retrievers import Hit, Passage
 from one_question import SHOWN
 
 FOUND = [(name, "", f"{name} " * 90 + "text.", 9.0 - n) for n, name in enumerate("abc", start=1)]
@@ -65,7 +61,7 @@ def test_only_passages_that_are_shown_can_be_named(cite) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"cite": False, "reader": "x"}, "reader belongs to cite: true"),
+        ({"cite": False, "retrieval_prompt": "x"}, "retrieval_prompt changes nothing"),
         ({"samples": 3}, "takes no samples"),
         ({"orders": "cyclic"}, "takes no samples"),
     ],
@@ -73,23 +69,3 @@ def test_only_passages_that_are_shown_can_be_named(cite) -> None:
 def test_what_cannot_be_cited_is_refused(cite, fields, message) -> None:
     with pytest.raises(SpecError, match=message):
         cite("x", **fields)
-
-
-@pytest.mark.parametrize(
-    ("reply", "support"),
-    [
-        ("{Answer: 3} [1]", 0.9),
-        ("{Answer: 3} [2]", 0.25),
-        ("{Answer: 2} [2]", 0.0),
-        ("{Answer: 3} [3]", 0.0),
-        ("{Answer: 3} [0]", None),
-        ("[1]", None),
-    ],
-)
-def test_a_reader_scores_the_citation_by_the_answer(ask_task, question, reply, support) -> None:
-    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
-    supports = {"a": {3: log(0.9)}, "b": {3: log(0.25), 1: log(0.8)}}
-    context = {"finder": SimpleNamespace(find=lambda _: hits)}
-    context["supports"] = SimpleNamespace(read_supports=lambda _: supports)
-    said = ask_task({**CITE, "reader": "some/nli"}, question, reply, dataset="headqa_sample", **context).said
-    assert said.cited_support == (None if support is None else pytest.approx(support))

@@ -48,7 +48,7 @@ def test_a_file_beside_the_spec_is_a_kind(programs, tmp_path, medexam) -> None:
     _, (planned,) = build_cells(load_document(spec), {})
     document = planned.program.document
     assert [next(iter(step)) for step in document["steps"]] == ["ask", "repeat", "ask"]
-    assert (document["steps"][1]["repeat"], document["steps"][2]["answer_form"]) == (2, "angles")
+    assert (document["steps"][1]["repeat"], document["steps"][2]["words"]["answer_form"]) == (2, "angles")
     pasted = json.loads(json.dumps(document))
     (again,) = package.plan({**yaml.safe_load(spec.read_text()), "program": pasted}, runs_dir=tmp_path / "runs").cells
     assert again["spec_digest"] == cell["spec_digest"]
@@ -59,7 +59,7 @@ def test_a_file_beside_the_spec_is_a_kind(programs, tmp_path, medexam) -> None:
     [
         ({"look": 2}, "did you mean 'looks'"),
         ({"looks": 0}, "looks: input should be greater than or equal to 1"),
-        ({"note": "Think."}, "note belongs to asker: kind: set that too, or leave note out"),
+        ({"note": "Think."}, "note changes nothing beside these settings: leave it out"),
         ({"asker": "nobody"}, "'plain' or 'kind'"),
     ],
 )

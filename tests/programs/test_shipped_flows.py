@@ -15,7 +15,7 @@ PROGRAMS = [
     {"kind": "retrieve_then_answer", "then": "few_shot", "query": "per_option", "k": 3, "retriever": BM25},
     {**SIGNATURE, "module": "chain_of_thought", "answer_format": "guided", "instructions": "Look closely."},
     {"kind": "retrieve_verify", "unsupported": "abstain", "then": "chain_of_thought", "prompt_language": "es"},
-    {"kind": "retrieve_verify", "reader": "some/nli", "least": 0.7, "k": 2, "query_language": "es"},
+    {"kind": "retrieve_verify", "answer_form": "angles", "k": 2, "query_language": "es"},
     {"kind": "iterative_retrieval", "rounds": 2, "queries": 4, "k": 1, "keep": "passages"},
 ]
 

@@ -1,12 +1,8 @@
 """Retrieve and verify: which passages are shown, what is checked, and what is kept of the verdicts."""
 
-from math import log
-from types import SimpleNamespace
-
 import pytest
 
 from medexam.predictions import Reason, Status
-from medexam.retrievers import Hit, Passage
 from one_question import SHOWN, STEM
 
 FOUND = [(name, "", f"{name} text.", 9.0 - rank) for rank, name in enumerate("abc")]
@@ -64,21 +60,3 @@ def test_a_reply_without_an_answer_is_not_checked(verify) -> None:
     asked = verify(judging(supported=True, answer="none"))
     assert len(asked.turns) == 4
     assert (asked.said.reason, asked.said.supported) == (Reason.UNPARSED, None)
-
-
-SUPPORTS = {"a": {2: log(0.7), 3: log(0.1)}, "b": {1: log(0.3), 2: log(0.4)}, "c": {3: log(0.6)}}
-
-
-@pytest.mark.parametrize(
-    ("least", "kept", "supported"), [(0.5, "ac", True), (0.65, "a", False), (0.35, "abc", True), (0.9, "", False)]
-)
-def test_a_reader_judges_by_the_probability_of_entailment(ask_task, question, least, kept, supported) -> None:
-    hits = [Hit(Passage(name, title, text, "test"), score, 1) for name, title, text, score in FOUND]
-    program = {"kind": "retrieve_verify", "then": "zero_shot", "k": 3, "reader": "some/nli", "least": least}
-    context = {"finder": SimpleNamespace(find=lambda _: hits)}
-    context["supports"] = SimpleNamespace(read_supports=lambda _: SUPPORTS)
-    asked = ask_task(program, question, "{Answer: 3}", dataset="headqa_sample", **context)
-    assert len(asked.dialogues) == 1
-    assert "".join(one.id for one in asked.said.passages if one.kept) == kept
-    assert [round(one.support, 9) for one in asked.said.passages] == [0.7, 0.4, 0.6]
-    assert asked.said.supported is supported

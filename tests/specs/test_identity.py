@@ -31,7 +31,6 @@ OTHERS = {
     "rounds": 4,
     "queries": 4,
     "keep": "passages",
-    "least": 0.7,
     "unsupported": "abstain",
     "answer_after_budget": True,
     "images": "shown",
@@ -68,9 +67,9 @@ INERT = {
     "relevance": {"query"},
     "likelihood_retrieved": {"orders"},
     "by_format": {"k", "query", "query_language"},
-    "retrieve_then_answer": {"reader", "revision", "image_side"},
+    "retrieve_then_answer": {"image_side"},
     "iterative_retrieval": {"orders", "image_side"},
-    "retrieve_verify": {"image_side", "least", "revision"},
+    "retrieve_verify": {"image_side"},
 }
 """Base -> keys that change nothing there, or that it cannot take."""
 

@@ -52,7 +52,6 @@ def test_equal_labels_are_followed_by_what_differs(tmp_path) -> None:
         ({"kind": "zero_shot", "answer_after_budget": True}, {"chat": True, "guided": True, "closes": True}),
         ({"kind": "chain_of_thought", "answer_format": "guided"}, {"chat": True, "guided": True}),
         ({"kind": "retrieve_verify"}, {"chat": True, "guided": True}),
-        ({"kind": "retrieve_verify", "reader": "some/nli"}, {"chat": True}),
         ({"kind": "likelihood"}, {"logprobs": True}),
         ({"kind": "longest"}, {}),
     ],

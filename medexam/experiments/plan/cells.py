@@ -161,9 +161,7 @@ class PlannedCell:
                 return [Hit(Passage(f"passage {n}", "", f"[passage {n}]", ""), 0.0, n) for n in range(1, k + 1)]
 
             look = replace(retrieval, mark=mark)
-            program = build_cell_program(
-                self.cell, finder=look, search=look, supports=look, nearest=NearestDemonstrations
-            )
+            program = build_cell_program(self.cell, finder=look, search=look, nearest=NearestDemonstrations)
         fill_nearest(program, questions)
         return program
 

@@ -6,7 +6,6 @@ Texts that only come up while questions are asked are looked up many at once.
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -20,8 +19,7 @@ from filelock import FileLock
 from medexam.errors import DatasetError, RunFolderError
 from medexam.experiments.store.logs import cut_torn_line, parse_lines
 from medexam.plugins import load_object
-from medexam.programs import list_hypotheses
-from medexam.programs.retrieving import Pair, Supports
+from medexam.programs.retrieving import Pair
 from medexam.questions import Question, Task
 from medexam.retrievers.base import Hit, LocalReader, Passage, Progress, Retriever
 from medexam.specs.programs.needs import ReaderSettings, RetrievalSettings
@@ -181,10 +179,6 @@ class Retrieval:
             )
         return self.translations[question.key]
 
-    def read_supports(self, question: Question) -> Supports:
-        """Map, in a look, each passage to 0 nats for every option: all are shown."""
-        return {hit.passage.id: dict.fromkeys(question.option_numbers, 0.0) for hit in self.find(question)}
-
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """Find at most `k` passages of any texts, most relevant first; from any thread."""
         return self._submit(queries, k).result()
@@ -233,7 +227,7 @@ def local_reader(settings: ReaderSettings) -> LocalReader:
 
 @dataclass
 class ReadAhead:
-    """What a local model finds in pairs of texts, in blocks and each item once; a `TextReader` and a `SupportReader`.
+    """What a local model finds in pairs of texts, in blocks and each item once; a `TextReader`.
 
     It reads ahead in the order in which questions are asked, and keeps nothing on disk: an answer that was given is
     not asked for again.
@@ -269,13 +263,3 @@ class ReadAhead:
                 findings = iter(self._model.read([pair for item_pairs in block.values() for pair in item_pairs]))
                 self._findings |= {key: [next(findings) for _ in item_pairs] for key, item_pairs in block.items()}
             return self._findings[item.key]
-
-    def read_supports(self, question: Question) -> Supports:
-        """Score how far each passage of a question entails each of its options."""
-        finder: Any = self.retrieval
-        supports: defaultdict[str, dict[int, float]] = defaultdict(dict)
-        scores = self.read(question, lambda item: [each.pair for each in list_hypotheses(item, finder)])
-        for each, score in zip(list_hypotheses(question, finder), scores, strict=True):
-            by_option = supports[each.passage.id]
-            by_option[each.option] = max(float(score), by_option.get(each.option, float(score)))
-        return supports

@@ -250,7 +250,6 @@ class _Sources:
             search=retrieval,
             nearest=NearestDemonstrations,
             reader=reading,
-            supports=None if retrieval is None else reading,
             in_order=lambda split: benchmark.load(cell.dataset.whole.model_copy(update={"split": split})).questions,
         )
         folder = RunFolder(Path(), digest(identity))
@@ -341,15 +340,14 @@ def _check_answerable(cell: CellSpec, items: AnySet) -> None:
     """
     asking, tasks = cell.program.asking, [item for item in items.questions if isinstance(item, Task)]
     program, dataset = f"program {cell.program.kind}", cell.dataset.called
-    if bool(tasks) != asking.answers_tasks and not asking.answers_anything:
+    if asking.forms is not None and bool(tasks) == ("choice" in asking.forms):
         raise SpecError(
-            f"{program} {'answers in words' if asking.answers_tasks else 'chooses an option'}, and the questions of "
+            f"{program} {'chooses an option' if tasks else 'answers in words'}, and the questions of "
             f"{dataset} {'are answered in words' if tasks else 'have numbered options'}: set program.kind to "
             f"{'short_answer' if tasks else 'zero_shot'}, or to a module of your own"
         )
-    new_groups = {task.group for task in tasks} - set(asking.asked_groups or ())
-    if asking.asked_groups is not None and new_groups:
+    if asking.groups and (new_groups := {task.group for task in tasks} - {*asking.groups}):
         raise SpecError(
             f"{program} has no prompt for the group {min(new_groups)} of {dataset}: give the questions one of "
-            f"{', '.join(asking.asked_groups)}, or set another program.kind"
+            f"{', '.join(asking.groups)}, or set another program.kind"
         )

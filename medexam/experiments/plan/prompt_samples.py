@@ -34,7 +34,7 @@ from medexam.specs.names import PROGRAMS
 from medexam.specs.programs.flows import StepPart
 from medexam.specs.programs.needs import RetrievalSettings
 from medexam.specs.programs.own import ADAPTERS
-from medexam.specs.programs.steps import NEAREST
+from medexam.specs.programs.steps import NEAREST, AskStep
 from medexam.specs.retriever import RetrieverSpec
 
 _MOST_CALLS = 16
@@ -110,9 +110,7 @@ def sample_prompts(cell: CellSpec) -> list[str | None] | None:
 def _ask_all(cell: CellSpec, questions: list[Any], *, offline: bool) -> list[str | None]:
     """Return a hash of the prompts for each question; what a network says is no part of them if `offline`."""
     retrieval = Retrieval(_LOOK_UP, mark=lambda _: [Hit(_PASSAGE, 1.0, 1)])
-    program = build_cell_program(
-        cell, finder=retrieval, search=retrieval, supports=retrieval, nearest=_First, in_order=lambda _: ()
-    )
+    program = build_cell_program(cell, finder=retrieval, search=retrieval, nearest=_First, in_order=lambda _: ())
     if offline:
         _install_guard()
         _offline.set(True)
@@ -134,7 +132,7 @@ def _questions(cell: CellSpec) -> list[Question | Task]:
     """Return three questions of the data set's form; of words in groups, one for each group."""
     language, asking = cell.dataset.language, cell.program.asking
     if cell.dataset.question_form != "choice":
-        groups = asking.asked_groups or ("CQ#E", "QP#CE", "Q#CE")
+        groups = asking.groups or ("CQ#E", "QP#CE", "Q#CE")
         steps = ("He is feverish.", "So he has a cold.")
         return [
             Task(f"sample/{n}", group, language, _TEXTS[n % 3], _PASSAGE.text, _OPTIONS[:4], _OPTIONS[1], steps)
@@ -201,13 +199,15 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
 
 
 def _step_words(part: StepPart, language: Language) -> dict[str, Any]:
-    cite = getattr(part.step, "cite", None)
+    step = part.step
+    if not isinstance(step, AskStep):
+        return {}
     try:
-        words = part.step.read_words(language)
-        if cite is not None:
-            words = {**words, "cite": describe_words(cite.files, language)}
+        words = step.read_words(language)
+        if step.cite is not None:
+            words["cite"] = describe_words(step.cite.files, language)
     except SpecError as error:
         raise SpecError(f"program.{part.place}: {error}") from None
-    if (nearest := getattr(part.step, "nearest", None)) is not None:
-        words["nearest"] = nearest_identity(nearest, NEAREST)
+    if step.nearest is not None:
+        words["nearest"] = nearest_identity(step.nearest, NEAREST)
     return words

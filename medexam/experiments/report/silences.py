@@ -89,4 +89,4 @@ def _could_be_guided(run: StoredRun) -> bool:
     if run.record.identity.get("pictures"):
         # Such questions are asked as a chat, where structured outputs alone guide.
         ways = {"structured_outputs"}
-    return run.record.cell.program.asking.could_be_guided and guided_by in ways
+    return getattr(run.record.cell.program, "answer_format", None) == "free" and guided_by in ways

@@ -4,9 +4,12 @@ The steps are done one after the other, those of `all` too: other questions fill
 a question have one order, by which stored replies are read again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,10 +23,10 @@ from medexam.programs.fields import Asked, question_fields
 from medexam.programs.kept import shared_draws
 from medexam.programs.lm import find_lm
 from medexam.programs.own import OwnProgram
-from medexam.programs.program_output import PassageVerdict, ProgramOutput, kept_passage
+from medexam.programs.program_output import ProgramOutput, kept_passage
 from medexam.programs.retrieving import PassageFinder, PassageSearch, shown_text
 from medexam.programs.steps.branches import BranchRule, combine_branches
-from medexam.programs.steps.parts import GIVEN, AskedAside, Given, ReadAside
+from medexam.programs.steps.parts import GIVEN, AskedAside, Given
 from medexam.programs.wrapping import Reordered, Voting, orders_of
 from medexam.questions import Question
 from medexam.retrievers.base import Hit
@@ -47,14 +50,16 @@ from medexam.specs.programs.steps import (
     walk_steps,
 )
 
+_ALL = ""
+"""Stands for all models."""
+
 
 def repeated(step: AskingStep, program: AskingProgram) -> AskingProgram:
     """Return a program that is asked as often as the samples and orders of a step say, if it has none of its own."""
-    samples, orders = step.votes
-    if samples is not None:
-        program = Voting(cast("ExamProgram", program), samples)
-    if orders is not None:
-        program = Reordered(cast("ExamProgram", program), orders)
+    if step.samples is not None:
+        program = Voting(cast("ExamProgram", program), step.samples)
+    if step.orders is not None:
+        program = Reordered(cast("ExamProgram", program), step.orders)
     return program
 
 
@@ -91,10 +96,7 @@ class StepProgram(AskingProgram):
                 for _, step in walk_steps(spec.steps)
             ),
             # What is asked alike is drawn under other seeds.
-            askings={
-                place: f"{part.step.model} {part.step.temperature} {part.program.model_dump_json()}"
-                for place, part in spec.parts.items()
-            },
+            askings={place: _describe_asking(part) for place, part in spec.parts.items()},
             replies={
                 place: getattr(part.program, "samples", 1) * (part.step.samples or 1)
                 for place, part in spec.parts.items()
@@ -116,23 +118,21 @@ class StepProgram(AskingProgram):
         return [
             # What the user's code or a signature asks, as if it were the step itself.
             (f"{part.name}.{name}".replace(".module", "", 1 if isinstance(program, OwnProgram) else 0), parameter)
-            for part, program in ((part, self._program(part)) for part in self._parts.values())
+            for part, program in ((part, vars(self.programs)[f"{part.name}_"]) for part in self._parts.values())
             for name, parameter in program.named_parameters()
         ]
 
     def calls_for(self, question: Asked) -> int:
         """Count the most that it may take: every step, as often as it may be done."""
-        return self._most_calls(self.spec.steps, "steps", question, lambda part: self._part_calls(part, question), {})
+        return self.count_calls(question)[_ALL]
 
     def calls_of(self, question: Asked, model: str | None) -> int:
         """Count the most that one model may be asked; there are branches that ask more of one and less of another."""
+        return self.count_calls(question)[model]
 
-        def count(part: StepPart) -> int:
-            names: list[str | None] = [] if model is None else [model]
-            names += [None] if part.step.model == model else []
-            return sum(self._part_calls(part, question, name) for name in names)
-
-        return self._most_calls(self.spec.steps, "steps", question, count, {})
+    def count_calls(self, question: Asked) -> Counter[str | None]:
+        """Count the most calls of each model by name, None the run's own, and of all."""
+        return self._count(self.spec.steps, "steps", question, {})
 
     async def answer(self, question: Asked) -> ProgramOutput:
         """Do all steps."""
@@ -141,46 +141,47 @@ class StepProgram(AskingProgram):
         with shared_draws() if self._records else nullcontext():
             return await _Course(attributes["_plan"], vars(attributes["programs"]), question).run()
 
-    def _program(self, part: StepPart) -> dspy.Module:
-        program: dspy.Module = vars(self.programs)[f"{part.name}_"]
-        return program
-
-    def _most_calls(
-        self, steps: Steps, place: str, question: Asked, count: Callable[[StepPart], int], lists: dict[str, int]
-    ) -> int:
-        """Count the calls of steps, by part; `lists` says how many entries passages have at most."""
-        calls = 0
+    def _count(self, steps: Steps, place: str, question: Asked, lists: dict[str, int]) -> Counter[str | None]:
+        """Count the calls of steps; `lists` says how many entries passages have at most."""
+        calls: Counter[str | None] = Counter()
         for position, step in enumerate(steps):
-            step_place = f"{place}.{position}"
+            step_place, times = f"{place}.{position}", 1
             inner = [
-                self._most_calls(branch, f"{step_place}.{name}", question, count, lists)
-                for name, branch in step.branches.items()
+                self._count(branch, f"{step_place}.{name}", question, lists) for name, branch in step.branches.items()
             ]
             match step:
                 case AskingStep():
-                    calls += count(self._parts[step_place])
+                    inner, times = [self._count_part(self._parts[step_place], question)], step.samples or 1
+                    if step.orders is not None and isinstance(question, Question):
+                        times *= len(orders_of(question, step.orders))
                 case RetrieveStep(add=None):
                     lists[step.rename or "passages"] = step.k
                 case ConditionStep():
-                    calls += max(inner)
+                    inner = [reduce(or_, inner)]
                 case EachStep():
-                    options = len(question.options) if step.each == "options" else 1
-                    calls += inner[0] * (step.most or lists.get(step.each, options))
+                    times = step.most or lists.get(step.each, len(question.options) if step.each == "options" else 1)
                 case RepeatStep():
-                    calls += inner[0] * step.repeat
-                case _:
-                    calls += sum(inner)
+                    times = step.repeat
+            for counts in inner:
+                calls.update({name: count * times for name, count in counts.items()})
         return calls
 
-    def _part_calls(self, part: StepPart, question: Asked, *model: str | None) -> int:
-        """Count the calls of a part, or those in which its program asks one `model`."""
-        program, (samples, orders) = self._program(part), part.step.votes
+    def _count_part(self, part: StepPart, question: Asked) -> Counter[str | None]:
+        program = vars(self.programs)[f"{part.name}_"]
         if not isinstance(program, AskingProgram):
-            return 0
-        calls = program.calls_of(question, *model) if model else program.calls_for(question)
-        if orders is not None and isinstance(question, Question):
-            calls *= len(orders_of(question, orders))
-        return calls * (samples or 1)
+            return Counter()
+        count = 0 if isinstance(program, StepProgram) else program.calls_for(question)
+        calls = (
+            program.count_calls(question) if isinstance(program, StepProgram) else Counter({_ALL: count, None: count})
+        )
+        own = calls.pop(None, 0)
+        return calls + Counter({part.step.model: own})
+
+
+def _describe_asking(part: StepPart) -> str:
+    step: Any = part.step
+    signature = (step.ask, step.by) if isinstance(step, AskStep) and step.words is None else ()
+    return f"{step.model} {step.temperature} {signature} {part.program.model_dump_json()}"
 
 
 class _EmptyFieldError(Exception):
@@ -246,7 +247,7 @@ class _Course:
     """Text that was looked up, and how many passages -> these."""
     rounds: list[list[FollowUp]] = field(default_factory=list)
     """What was looked up in each round of a `repeat`."""
-    verdicts: dict[str, PassageVerdict] = field(default_factory=dict)
+    verdicts: dict[str, bool] = field(default_factory=dict)
     """Id of a passage -> whether `each` kept it."""
     looked_up: bool = False
 
@@ -325,9 +326,7 @@ class _Course:
             keeps = step.keep is None or inner.holds(step.keep)
             kept_places += [position] if keeps else []
             if step.keep is not None and isinstance(entry, Hit):
-                support = inner.fields.get("support")
-                verdict = PassageVerdict(keeps, support if isinstance(support, float) else None)
-                self.verdicts[entry.passage.id] = verdict
+                self.verdicts[entry.passage.id] = keeps
         if step.each == "options":
             numbers = getattr(scope.question, "option_numbers", ())
             scope.leave([numbers[position] for position in kept_places] if numbers else ())
@@ -349,7 +348,7 @@ class _Course:
         is_changed = step.model is not None or step.temperature is not None
         lm = find_lm(step.model, step.temperature) if is_changed else None
         asking = self.plan.askings[part.place]
-        if isinstance(program, AskedAside | ReadAside):
+        if isinstance(program, AskedAside):
             # Other passages are another prompt, which needs no seed of its own.
             asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
         reply_count = later = self.times.get(asking, 0)
@@ -357,8 +356,7 @@ class _Course:
             # Equal calls of a module get seeds of their own as they are made.
             later = 0
         # Steps inside may ask alike too.
-        flow = part.program.flow
-        inner = program.calls_for(question) if flow is not None and flow.sole is None else 1
+        inner = program.calls_for(question) if isinstance(program, StepProgram) else 1
         self.times[asking] = reply_count + inner * self.plan.replies[part.place]
         token = GIVEN.set(Given(inputs, [text for text, _ in self.hits_by_query]))
         try:

@@ -24,14 +24,14 @@ from medexam.programs.kept import Calls
 from medexam.programs.loading import Nearest, typed_example
 from medexam.programs.own import OwnProgram
 from medexam.programs.program_output import ProgramOutput
-from medexam.programs.retrieving import SupportReader, read_supports, shown_text
+from medexam.programs.retrieving import shown_text
 from medexam.programs.wrapping import BehindText, fitted
 from medexam.questions import Language, Question, Task
 from medexam.retrievers.base import Hit
 from medexam.signatures.adapter import AnswerTask, AskedTask, TaskAdapter
 from medexam.signatures.word_files import Words, fill_task
 from medexam.specs.names import PROGRAMS
-from medexam.specs.programs.steps import NEAREST, PASSAGES, AskingStep, AskStep, SignatureText
+from medexam.specs.programs.steps import NEAREST, PASSAGES, AskStep, SignatureText
 from medexam.specs.programs.words import AsideSpec
 
 _REACT_TURNS = 4
@@ -181,14 +181,6 @@ def _search(query: str) -> str:
     return "\n\n".join(dspy.Retrieve(k=2)(query).passages)
 
 
-def instruct(program: dspy.Module, step: AskingStep, language: Language) -> None:
-    """Replace the instructions of a used program; raises `SpecError` unless it has one predictor."""
-    predictors = program.predictors()
-    if len(predictors) != 1:
-        raise SpecError(f"instructions: the program has {len(predictors)} prompts of its own: leave instructions out")
-    predictors[0].signature = predictors[0].signature.with_instructions(step.read_words(language)["instructions"])
-
-
 class AskedAside(AskingProgram):
     """A predictor in one group of words: for a verdict, chosen of two words, for a text, or for a list of queries."""
 
@@ -198,9 +190,7 @@ class AskedAside(AskingProgram):
         self._groups = words.parts
         self._reads = signature.inputs
         (self._output, self._type) = next(iter(signature.outputs.items()))
-        self.respond = dspy.Predict(
-            AnswerTask.with_instructions(words.parts[str(spec.group)]), max_tokens=spec.budget(None)
-        )
+        self.respond = dspy.Predict(AnswerTask.with_instructions(words.parts[spec.group]), max_tokens=spec.budget(None))
         self._at_first = None if spec.at_first is None else AnswerTask.with_instructions(words.parts[spec.at_first])
 
     async def answer(self, question: Asked) -> ProgramOutput:
@@ -252,35 +242,6 @@ class AskedAside(AskingProgram):
         if isinstance(question, Question):
             answer = next((option.text for option in question.options if option.number == answer), "")
         return Task(key="side", group="side", language="en", question=text, context=context, given_answer=answer)
-
-
-class ReadAside(AskingProgram):
-    """A model of natural language inference judges passages: by the option that they entail most, or by the answer.
-
-    The hypothesis is the stem with the option, the premise a sentence.
-    """
-
-    calls = 0
-
-    def __init__(self, spec: AsideSpec, signature: SignatureText, reader: SupportReader) -> None:
-        super().__init__(TaskAdapter(""))
-        self._reader = reader
-        self._least = spec.least
-        self._outputs = list(signature.outputs)
-
-    async def answer(self, question: Asked) -> ProgramOutput:
-        """Ask for one reading of all passages."""
-        inputs = GIVEN.get().fields
-        supports = await read_supports(self._reader, question)
-        passages = next(value for name, value in inputs.items() if name != "answer")
-        hits: list[Hit] = passages if isinstance(passages, list) else [passages]
-        by_option = [supports.get(hit.passage.id, {}) for hit in hits]
-        logprobs = [
-            logprob for one in by_option for number, logprob in one.items() if inputs.get("answer", number) == number
-        ]
-        probability = math.exp(max(logprobs, default=-math.inf))
-        values = (probability >= self._least, probability)
-        return ProgramOutput(answer=None, fields=dict(zip(self._outputs, values, strict=False)))
 
 
 def read_queries(reply: str, count: int, earlier_queries: Sequence[str]) -> list[str]:

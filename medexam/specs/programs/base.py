@@ -11,7 +11,6 @@ from pydantic import Field
 from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import Form
 from medexam.specs.names import short_name
 from medexam.specs.programs.needs import Asking, Query, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
@@ -63,10 +62,6 @@ class ProgramSpec(Spec):
     builder: ClassVar[str] = ""
     """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
     the questions and a `ProgramContext`."""
-    task_forms: ClassVar[tuple[Form, ...]] = ()
-    """The forms of questions that it answers in words; empty if it answers exams alone."""
-    then_by_form: ClassVar[Mapping[Form, str]] = MappingProxyType({})
-    """Form of questions -> what its `then` is for them unless a spec says so."""
 
     @property
     def asking(self) -> Asking:

@@ -3,59 +3,21 @@
 The controls are those of Vilares and Gómez-Rodríguez (2019).
 """
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from medexam.specs.dataset import Split
-from medexam.specs.programs.base import ProgramSpec, RetrievingSpec
+from medexam.specs.programs.base import PositiveInt, ProgramSpec, RetrievingSpec
 from medexam.specs.programs.needs import Asking
-
-
-class RandomSpec(ProgramSpec):
-    """Choose an option at random: the chance baseline."""
-
-    kind: Literal["random"] = "random"
-    seed: int = 17
-
-
-class RandomInOrderSpec(ProgramSpec):
-    """Choose at random by one stream of numbers over a split, in the file's order (the first paper's RANDOM).
-
-    Vilares and Gómez-Rodríguez 2019: with the default seed it gives the options that the paper's control chose.
-    """
-
-    kind: Literal["random_in_order"] = "random_in_order"
-    seed: int = 17
-    split: Split = "all"
-    """The questions that the stream runs over; a question outside the split stays unanswered."""
-
-
-class BlindSpec(ProgramSpec):
-    """Always choose the same option, without reading."""
-
-    kind: Literal["blind"] = "blind"
-    option: Annotated[int, Field(ge=1)] = 1
-    """The printed number of the option; a question that has no such option stays unanswered."""
-
-
-class LongestSpec(ProgramSpec):
-    """Choose the first of the longest options (the control Length)."""
-
-    kind: Literal["longest"] = "longest"
-
-
-class AbstainSpec(ProgramSpec):
-    """Leave every question blank; in a step, an answer that was given before is withdrawn."""
-
-    kind: Literal["abstain"] = "abstain"
 
 
 class RelevanceSpec(RetrievingSpec):
     """Take the option whose best passage is the most relevant, without a model (the IR solver)."""
 
     kind: Literal["relevance"] = "relevance"
-
     query: Literal["per_option"] = "per_option"
 
 
@@ -80,9 +42,40 @@ class ImportedSpec(ProgramSpec):
     @property
     def asking(self) -> Asking:
         """What it answers: anything."""
-        return Asking(answers_anything=True)
+        return Asking(forms=None)
 
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
         return f"{self.harness}-{self.task}-{self.measure}"
+
+
+_SEED = (int, 17)
+_OPTION = (PositiveInt, Field(1, description="The printed number; a question without it stays unanswered."))
+_SPLIT = (Split, Field("all", description="What the stream runs over; a question outside stays unanswered."))
+_CONTROLS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "random": ("Choose an option at random: the chance baseline.", {"seed": _SEED}),
+    "random_in_order": (
+        "Choose at random by one stream of numbers over a split, in the file's order (the first paper's RANDOM).",
+        {"seed": _SEED, "split": _SPLIT},
+    ),
+    "blind": ("Always choose the same option, without reading.", {"option": _OPTION}),
+    "longest": ("Choose the first of the longest options (the control Length).", {}),
+    "abstain": ("Leave every question blank; in a step, an answer that was given before is withdrawn.", {}),
+}
+"""Control -> what it is, and its fields."""
+
+
+def _make(kind: str, words: str, fields: Mapping[str, Any]) -> type[ProgramSpec]:
+    make: Any = create_model  # type checkers know no class that is made of a table
+    title = "".join(map(str.capitalize, kind.split("_")))
+    spec: type[ProgramSpec] = make(
+        f"{title}Spec", __base__=ProgramSpec, __module__=__name__, __doc__=words, kind=(Literal[kind], kind), **fields
+    )
+    return spec
+
+
+CONTROLS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
+    {**{kind: _make(kind, *parts) for kind, parts in _CONTROLS.items()}, "relevance": RelevanceSpec}
+)
+"""Kind of control -> its spec."""

@@ -1,9 +1,7 @@
 """Which fields the steps of a program read and write: what is missing, or written twice, is refused with its place."""
 
-from collections.abc import Mapping
+from collections.abc import Set
 
-from medexam.specs.programs.base import ProgramSpec
-from medexam.specs.programs.own import OwnSpec
 from medexam.specs.programs.steps import (
     PASSAGES,
     QUESTION_FIELDS,
@@ -29,18 +27,19 @@ Types = dict[str, str]
 VOTE_FIELDS: Types = {"agreement": "float", "tied": "bool"}
 """What a vote writes beside its answer: the share of the votes that it has, and whether another has as many."""
 _HITS = "list[passage]"
+_OPTIONS = "list[option]"
 
 
-def check_fields(steps: Steps, programs: Mapping[str, ProgramSpec]) -> dict[str, Types]:
-    """Return the fields before each step that asks, by its place; `programs` are what steps ask, by place.
+def check_fields(steps: Steps) -> dict[str, Types]:
+    """Return the fields before each step that asks, by its place.
 
     Raises `PlacedError` for a field that nothing wrote before, a condition that is always true, two writers of one name
     beside each other, and steps that give no `answer`.
     """
-    check = _Check(programs)
-    if "answer" not in check.after(steps, "steps", dict(QUESTION_FIELDS)):
+    before: dict[str, Types] = {}
+    if "answer" not in _follow(steps, "steps", dict(QUESTION_FIELDS), before)[0]:
         raise PlacedError("steps", "the steps may end without an answer: end with a step that always writes `answer`")
-    return check.before
+    return before
 
 
 def added_lists(steps: Steps) -> Types:
@@ -49,119 +48,105 @@ def added_lists(steps: Steps) -> Types:
     return {name: _HITS if isinstance(step, RetrieveStep) else "list[str]" for step, name in adding if name is not None}
 
 
-class _Check:
-    def __init__(self, programs: Mapping[str, ProgramSpec]) -> None:
-        self._programs = programs
-        self.before: dict[str, Types] = {}
-        self._names: set[str] = set()
-        """Names that were written since the innermost branch began."""
+def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
+    """Return the fields behind `steps`, those before included, and the names that they may write."""
+    lists, names = added_lists(steps), set[str]()
+    for name in lists.keys() & QUESTION_FIELDS.keys():
+        raise PlacedError(place, f"{name} is the question's own: add to a list with another name")
+    fields = {**lists, **fields}
+    for position, step in enumerate(steps):
+        step_place = f"{place}.{position}"
+        written, step_names = _writes(step, step_place, fields, before)
+        fields, names = {**fields, **written}, names | step_names
+        for name in lists:
+            if not fields[name].startswith("list["):
+                raise PlacedError(step_place, f"{name} is a list that steps add to: write another name")
+    return fields, names
 
-    def after(self, steps: Steps, place: str, fields: Types) -> Types:
-        """Return the fields behind `steps`, those before included."""
-        lists = added_lists(steps)
-        for name in lists.keys() & QUESTION_FIELDS.keys():
-            raise PlacedError(place, f"{name} is the question's own: add to a list with another name")
-        fields = {**lists, **fields}
-        for position, step in enumerate(steps):
-            step_place = f"{place}.{position}"
-            fields = {**fields, **self._writes(step, step_place, fields)}
-            for name in lists:
-                if not fields[name].startswith("list["):
-                    raise PlacedError(step_place, f"{name} is a list that steps add to: write another name")
-        return fields
 
-    def _writes(self, step: StepSpec, place: str, fields: Types) -> Types:
-        """Return the fields that a step surely writes."""
-        match step:
-            case AskingStep():
-                return self._asked(step, place, fields)
-            case RetrieveStep():
-                _read(step.retrieve, f"{place}.retrieve", fields, "str", "list[str]")
-                return {} if step.add else {self._new(step.rename or PASSAGES, place): _HITS}
-            case DropStep():
-                _read(step.drop, f"{place}.drop", fields, "int", "list[int]")
-            case EachStep():
-                return self._each(step, place, fields)
-            case RepeatStep():
-                behind = self.after(step.do, f"{place}.do", fields)
-                _check_condition(step.until, f"{place}.until", behind)
-                _check_condition(step.as_long_as, f"{place}.while", behind)
-                return behind
-            case ConditionStep():
-                _check_condition(getattr(step, step.step), f"{place}.{step.step}", fields)
-                behind = self.after(step.do, f"{place}.do", fields)
-                others = {} if step.otherwise is None else self.after(step.otherwise, f"{place}.else", fields)
-                return {name: kind for name, kind in others.items() if name in behind}
-            case AllStep():
-                return self._all(step, place, fields)
-        return {}
+def _writes(step: StepSpec, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
+    """Return the fields that a step surely writes, and the names that it may write."""
+    written: Types = {}
+    match step:
+        case AskingStep():
+            before[place] = fields
+            _check_ask(step, place, fields)
+            written = _outputs(step)
+        case RetrieveStep():
+            _read(step.retrieve, f"{place}.retrieve", fields, "str", "list[str]")
+            written = {} if step.add else {step.rename or PASSAGES: _HITS}
+        case DropStep():
+            _read(step.drop, f"{place}.drop", fields, "int", "list[int]")
+        case EachStep():
+            kind = _OPTIONS if step.each == "options" else _read(step.each, f"{place}.each", fields)
+            if not kind.startswith("list["):
+                raise PlacedError(f"{place}.each", f"{step.each} is {kind}: write it as {step.each}: list[str]")
+            if step.most is None and kind not in (_HITS, _OPTIONS):
+                raise PlacedError(f"{place}.each", f"the number of {step.each} is unknown: add `most`, such as most: 4")
+            entry = "str" if kind in (_HITS, _OPTIONS) else kind.removeprefix("list[").removesuffix("]")
+            behind, _ = _follow(step.do, f"{place}.do", fields | _named({step.name: entry}, place), before)
+            _check_condition(step.keep, f"{place}.keep", behind)
+            return {}, {step.each} if step.keep is not None else set()
+        case RepeatStep():
+            behind, names = _follow(step.do, f"{place}.do", fields, before)
+            _check_condition(step.until, f"{place}.until", behind)
+            _check_condition(step.as_long_as, f"{place}.while", behind)
+            return behind, names
+        case ConditionStep():
+            _check_condition(getattr(step, step.step), f"{place}.{step.step}", fields)
+            behind, names = _follow(step.do, f"{place}.do", fields, before)
+            others, more = _follow(step.otherwise or (), f"{place}.else", fields, before)
+            return {name: kind for name, kind in others.items() if name in behind}, names | more
+        case AllStep():
+            return _all(step, place, fields, before)
+    return _named(written, place), written.keys() - VOTE_FIELDS.keys()
 
-    def _asked(self, step: AskingStep, place: str, fields: Types) -> Types:
-        program = self._programs[place]
-        self.before[place] = fields
-        if isinstance(step, AskStep):
-            for name in step.signature.inputs:
-                _read(name, f"{place}.ask", fields)
-            if step.orders is not None and (others := [name for name in step.texts if name != PASSAGES]):
-                raise PlacedError(
-                    f"{place}.orders",
-                    f"{', '.join(others)} may name options by number, and other orders change these numbers: leave "
-                    "orders out, or read only the question and its passages",
-                )
-            outputs = dict(step.signature.outputs)
-        else:
-            reasons = getattr(program, "reasons", False) or isinstance(program, OwnSpec)
-            outputs = {"answer": "int", **({"rationale": "str"} if reasons else {})}
-        if (step.samples is not None or step.orders is not None) and "answer" not in outputs:
-            name = "orders" if step.samples is None else "samples"
-            raise PlacedError(f"{place}.{name}", "they vote on `answer`, which the step does not write: leave it out")
-        votes = VOTE_FIELDS if step.samples is not None or step.orders is not None else {}
-        if step.rename is not None:
-            outputs = {step.rename: outputs.get("answer") or next(iter(outputs.values()))}
-        return (
-            dict(votes) if step.add is not None else {self._new(name, place): outputs[name] for name in outputs} | votes
+
+def _check_ask(step: AskingStep, place: str, fields: Types) -> None:
+    for name in step.signature.inputs if isinstance(step, AskStep) else ():
+        _read(name, f"{place}.ask", fields)
+    others = [name for name in step.texts if name != PASSAGES] if isinstance(step, AskStep) else []
+    if step.orders is not None and others:
+        raise PlacedError(
+            f"{place}.orders",
+            f"{', '.join(others)} may name options by number, and other orders change these numbers: leave orders out",
         )
+    if step.votes and "answer" not in step.outputs:
+        name = "orders" if step.samples is None else "samples"
+        raise PlacedError(f"{place}.{name}", "they vote on `answer`, which the step does not write: leave it out")
 
-    def _new(self, name: str, place: str) -> str:
-        if name in QUESTION_FIELDS:
-            raise PlacedError(place, f"{name} is a field of the question: choose another name")
-        self._names.add(name)
-        return name
 
-    def _each(self, step: EachStep, place: str, fields: Types) -> Types:
-        kind = "list[option]" if step.each == "options" else _read(step.each, f"{place}.each", fields)
-        if not kind.startswith("list["):
-            raise PlacedError(f"{place}.each", f"{step.each} is {kind}, not a list: write it as {step.each}: list[str]")
-        if step.most is None and kind not in (_HITS, "list[option]"):
-            raise PlacedError(f"{place}.each", f"the number of {step.each} is unknown: add `most`, such as most: 4")
-        entry = "str" if kind in (_HITS, "list[option]") else kind.removeprefix("list[").removesuffix("]")
-        outer_names = set(self._names)
-        behind = self.after(step.do, f"{place}.do", {**fields, self._new(step.name, place): entry})
-        self._names = outer_names | ({step.each} if step.keep is not None else set())
-        _check_condition(step.keep, f"{place}.keep", behind)
-        return {}
+def _outputs(step: AskingStep) -> Types:
+    outputs = dict(step.outputs)
+    if step.rename is not None:
+        outputs = {step.rename: outputs.get("answer") or next(iter(outputs.values()))}
+    return ({} if step.add is not None else outputs) | (VOTE_FIELDS if step.votes else {})
 
-    def _all(self, step: AllStep, place: str, fields: Types) -> Types:
-        outer_names, writers = self._names, dict[str, int]()
-        kinds: Types = {}
-        for position, branch in enumerate(step.all):
-            branch_place = f"{place}.all.{position}"
-            self._names = set()
-            behind = self.after(branch, branch_place, fields)
-            if step.combine is not None and "answer" not in self._names:
-                raise PlacedError(branch_place, "has no answer to combine: write `answer` in this branch")
-            for name in self._names if step.combine is None else ():
-                if name in writers:
-                    raise PlacedError(
-                        branch_place,
-                        f"{name} is also written by branch {writers[name]}: rename one with `as`, or combine the "
-                        "branches",
-                    )
-                writers[name] = position
-                kinds |= {name: behind[name]} if name in behind else {}
-        kinds = kinds if step.combine is None else {"answer": "int", "rationale": "str", **VOTE_FIELDS}
-        self._names = outer_names | (kinds.keys() - VOTE_FIELDS.keys())
-        return kinds
+
+def _all(step: AllStep, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
+    writers: dict[str, int] = {}
+    kinds: Types = {}
+    for position, branch in enumerate(step.all):
+        branch_place = f"{place}.all.{position}"
+        behind, names = _follow(branch, branch_place, fields, before)
+        if step.combine is not None and "answer" not in names:
+            raise PlacedError(branch_place, "has no answer to combine: write `answer` in this branch")
+        if step.combine is None and (twice := next((name for name in sorted(names) if name in writers), None)):
+            raise PlacedError(
+                branch_place,
+                f"{twice} is also written by branch {writers[twice]}: rename one with `as`, or combine the branches",
+            )
+        writers |= dict.fromkeys(names, position)
+        kinds |= {name: behind[name] for name in names if name in behind}
+    if step.combine is not None:
+        return {"answer": "int", "rationale": "str", **VOTE_FIELDS}, {"answer", "rationale"}
+    return kinds, writers.keys()
+
+
+def _named(written: Types, place: str) -> Types:
+    if own := next((name for name in written if name in QUESTION_FIELDS), None):
+        raise PlacedError(place, f"{own} is a field of the question: choose another name")
+    return written
 
 
 def _read(name: str, place: str, fields: Types, *kinds: str) -> str:
@@ -169,10 +154,8 @@ def _read(name: str, place: str, fields: Types, *kinds: str) -> str:
     if name not in fields:
         suggestion = nearest(name, list(fields))
         advice = f"did you mean {suggestion}? " if suggestion else ""
-        advice += "put `retrieve` before it; " if name == PASSAGES else ""
-        raise PlacedError(
-            place, f"no step before it always writes {name}: {advice}the fields here are {', '.join(fields)}"
-        )
+        advice = "put `retrieve` before it: " if name == PASSAGES else advice
+        raise PlacedError(place, f"nothing before it writes {name}: {advice}the fields here are {', '.join(fields)}")
     if kinds and fields[name] not in kinds:
         raise PlacedError(place, f"{name} is {fields[name]}: name a field that is {' or '.join(kinds)}")
     return fields[name]
@@ -186,7 +169,5 @@ def _check_condition(condition: Condition | None, place: str, fields: Types) -> 
     kind = "bool" if condition is None else _read(condition, place, fields)
     if kind != "bool" and not kind.startswith("list[") and condition not in ("answer", "context"):
         raise PlacedError(
-            place,
-            f"{condition} is {kind}, and a condition needs a bool: write it as {condition}: bool, or compare a "
-            "number: {field: " + str(condition) + ", below: 0.5}",
+            place, f"{condition} is {kind}: write it as {condition}: bool, or compare a number by `below` or `above`"
         )

@@ -11,7 +11,7 @@ from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.fields import check_fields
-from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds, ReaderSettings, RetrievalSettings
+from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds, RetrievalSettings
 from medexam.specs.programs.own import MODULE, OF_MODULES, ModuleSpec, OwnSpec, SignatureSpec
 from medexam.specs.programs.steps import (
     BY,
@@ -40,22 +40,15 @@ class StepPart(NamedTuple):
     program: ProgramSpec
 
     @property
-    def answers(self) -> bool:
-        """Whether the step writes `answer`; to abstain writes none."""
-        is_unnamed = self.step.rename is None and self.step.add is None and self.program.kind != "abstain"
-        return is_unnamed and (not isinstance(self.step, AskStep) or "answer" in self.step.signature.outputs)
-
-    @property
     def own_module(self) -> str | None:
         """The user's own module class that asks its signature; None where one of DSPy's or ours does."""
         return self.step.by if isinstance(self.step, AskStep) and self.step.by not in BY else None
 
     @property
-    def judges(self) -> bool:
-        """Whether it asks beside the question, or has a local model read."""
-        inner = self.program.flow
-        is_judge = isinstance(self.program, AsideSpec) or self.program.asking.local_reader is not None
-        return is_judge or (inner is not None and inner.judges)
+    def asks_aside(self) -> bool:
+        """Whether it asks beside the question."""
+        flow = self.program.flow
+        return isinstance(self.program, AsideSpec) or (flow is not None and flow.asks_aside)
 
 
 class FlowSpec(ModuleSpec):
@@ -80,11 +73,7 @@ class FlowSpec(ModuleSpec):
                     place, "query and query_language need exactly one step `retrieve`, and it must be `retrieve: stem`"
                 )
         for place, part in self.parts.items():
-            if self.look_up is None and isinstance(part.program, AsideSpec) and part.program.reader is not None:
-                raise PlacedError(
-                    place, "a reader judges the passages of one step `retrieve: stem`: add this step before it"
-                )
-            if part.step.votes[1] is not None and part.judges:
+            if part.step.orders is not None and part.asks_aside:
                 raise PlacedError(f"{place}.orders", "what judges an answer reads the exam's order: leave orders out")
         if sum(getattr(part.step, "nearest", None) is not None for part in self.parts.values()) > 1:
             raise ValueError("one step alone may show the nearest of its demonstrations: leave nearest out elsewhere")
@@ -106,35 +95,29 @@ class FlowSpec(ModuleSpec):
                 called = (step.called, *(f"{step.called}_{number}" for number in range(2, len(names) + 3)))
                 name = next(name for name in called if name not in names)
                 names.add(name)
-                parts[place] = StepPart(place, name, step, self._asked(step))
+                program = step.use if isinstance(step, UseStep) else self._asked(step)
+                parts[place] = StepPart(place, name, step, program)
         return parts
 
-    def _asked(self, step: AskingStep) -> ProgramSpec:
+    def _asked(self, step: Any) -> ProgramSpec:
         """Return what a step asks, with the settings of the program that it does not set itself."""
-        if step.target is None:
-            assert isinstance(step, AskStep)  # noqa: S101 - any other step asks something
-            weighs = step.by == "likelihood"
-            is_chat = weighs or step.answer_format == "guided"
+        settings = {name: getattr(step, name) or getattr(self, name) for name in ("answer_format", "max_tokens")}
+        words = step.words
+        if words is None:
+            is_chat = step.by == "likelihood" or settings["answer_format"] == "guided"
             return SignatureSpec(
-                signature=step.ask,
-                module=step.by,
-                answer_format="free" if weighs else step.answer_format or self.answer_format,
+                logprobs=step.by == "likelihood",
                 adapter="chat" if is_chat else self.adapter,
                 adapter_args={} if is_chat else self.adapter_args,
-                max_tokens=step.max_tokens or self.max_tokens,
                 timeout_s=self.timeout_s,
+                **settings | ({"answer_format": "free"} if step.by == "likelihood" else {}),
             )
-        program = step.changed
-        takes = (
-            set() if isinstance(step, UseStep) or isinstance(program, AsideSpec) else type(program).model_fields.keys()
-        )
-        own = {"answer_format": self.answer_format, "max_tokens": self.max_tokens}
-        changes = {
-            name: value
-            for name, value in own.items()
-            if name in takes and getattr(step, name) is None and value not in (None, "free")
-        }
-        return type(program).model_validate({**program.model_dump(), **changes}) if changes else program
+        settings["output_type"] = next(iter(step.outputs.values()))
+        if isinstance(words, AsideSpec):
+            settings["max_tokens"] = step.max_tokens
+        fields = type(words).model_fields.keys() - words.model_fields_set
+        settings = {name: value for name, value in settings.items() if name in fields and value not in (None, "free")}
+        return type(words).model_validate({**words.model_dump(), **settings}) if settings else words
 
     @property
     def sole(self) -> StepPart | None:
@@ -148,41 +131,47 @@ class FlowSpec(ModuleSpec):
 
     @property
     def answering(self) -> ProgramSpec | None:
-        """What is asked for the answer in words that ship; None where other programs answer."""
-        *_, last = [None, *(part for part in self.parts.values() if part.answers)]
-        return (
-            last.program
-            if last is not None and isinstance(last.step, AskStep) and last.step.words is not None
-            else None
-        )
+        """What is asked last for the answer, in words that ship; None where another program answers."""
+        *_, last = [None, *(part for part in self.parts.values() if self._answers(part))]
+        return last.program if last is not None and getattr(last.step, "words", None) is not None else None
 
-    @property
+    @staticmethod
+    def _answers(part: StepPart) -> bool:
+        """Return whether a step writes `answer`; to abstain writes none."""
+        step = part.step
+        return not (step.rename or step.add or part.program.kind == "abstain") and "answer" in step.outputs
+
+    @cached_property
     def fields_at(self) -> Mapping[str, Mapping[str, str]]:
         """Place of each step that asks -> the fields that are there before it, with their types."""
-        return check_fields(self.steps, {place: part.program for place, part in self.parts.items()})
+        return check_fields(self.steps)
 
     @cached_property
     def asking(self) -> Asking:
         """What all its steps ask and take together, and its answer by the words that it is asked in."""
         parts = [(part, part.program.asking) for part in self.parts.values()]
         words = Asking() if self.answering is None else self.answering.asking
-        sole = None if self.sole is None else self.sole.program.asking
         models: dict[str | None, EngineNeeds] = {None: NO_NEEDS}
         for part, asking in parts:
             for name, needs in ((part.step.model, asking.engine_needs), *asking.models.items()):
                 models[name] = models.get(name, NO_NEEDS) | needs
         codes = [code for part, asking in parts for code in (*asking.codes, part.own_module) if code is not None]
         cites = any(getattr(part.step, "cite", None) is not None for part, _ in parts)
-        alone = sole or Asking(optimizers=OF_MODULES, saved_as={"kind": MODULE})
+        alone = Asking(optimizers=OF_MODULES, saved_as={"kind": MODULE})
+        alone = self.sole.program.asking if self.sole is not None else alone
+        forms = [{*asking.forms} for part, asking in parts if asking.forms and part.program.kind != "abstain"]
+        readers = {asking.local_reader for _, asking in parts} - {None}
+        if len(readers) > 1:
+            raise ValueError("its steps use several local models as readers, and a program may use only one")
+        adapters = sorted({asking.adapter for _, asking in parts if asking.adapter}, key=lambda name: ":" not in name)
         return replace(
             alone,
-            engine_needs=models[None],
-            models={name: needs for name, needs in models.items() if name is not None},
+            forms=tuple(set.intersection(*forms)) if forms else None,
+            engine_needs=models.pop(None),
+            models=models,
             words=words.words,
             pictures=max((asking.pictures or 0 for _, asking in parts), default=0) or None,
-            asked_groups=words.asked_groups,
             option_text_norm=words.option_text_norm,
-            could_be_guided=(sole or words).could_be_guided,
             draws=any(
                 (part.step.samples is not None or asking.draws)
                 and part.step.temperature is None
@@ -190,21 +179,17 @@ class FlowSpec(ModuleSpec):
                 for part, asking in parts
             ),
             sets_temperature=any(part.step.temperature or asking.sets_temperature for part, asking in parts),
-            answers_anything=all(asking.answers_anything for part, asking in parts if part.answers),
-            answers_tasks=any(asking.answers_tasks for _, asking in parts),
-            optimizers=() if cites or self.judges else alone.optimizers,
+            optimizers=() if cites or self.asks_aside else alone.optimizers,
             codes=tuple(dict.fromkeys([*codes, *self.combining_code])),
             retrieval=self._find_retrieval(),
-            local_reader=self._find_reader(),
-            adapter=next(
-                iter(sorted(filter(None, (one.adapter for _, one in parts)), key=lambda name: ":" not in name)), None
-            ),
+            local_reader=next(iter(readers), None),
+            adapter=next(iter(adapters), None),
         )
 
     @property
-    def judges(self) -> bool:
-        """Whether something in it asks beside the question, or has a local model read."""
-        return any(part.judges for part in self.parts.values())
+    def asks_aside(self) -> bool:
+        """Whether something in it asks beside the question."""
+        return any(part.asks_aside for part in self.parts.values())
 
     @property
     def combining_code(self) -> tuple[str, ...]:
@@ -212,7 +197,7 @@ class FlowSpec(ModuleSpec):
         rules = (step.combine for _, step in walk_steps(self.steps) if isinstance(step, AllStep))
         return tuple(dict.fromkeys(rule for rule in rules if rule is not None and rule not in COMBINE))
 
-    @property
+    @cached_property
     def look_up(self) -> RetrieveStep | None:
         """The one step that looks up passages, if it does so by the question's stem: before anything is asked."""
         steps = [(place, step) for place, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
@@ -232,8 +217,7 @@ class FlowSpec(ModuleSpec):
     def _find_retrieval(self) -> RetrievalSettings | None:
         """Return how its passages are looked up; None where it sees none. All its steps look up in one way."""
         retriever, step = self.retriever or RetrieverSpec(), self.look_up
-        of_parts = [part.program.asking.retrieval for part in self.parts.values()]
-        ways = [way for way in of_parts if way is not None]
+        ways = [way for part in self.parts.values() if (way := part.program.asking.retrieval) is not None]
         counts = [step.k for _, step in walk_steps(self.steps) if isinstance(step, RetrieveStep)]
         if step is not None:
             ways.append(RetrievalSettings(retriever, step.k, step.query, step.query_language))
@@ -248,22 +232,16 @@ class FlowSpec(ModuleSpec):
             )
         return ways[0] if ways else None
 
-    def _find_reader(self) -> ReaderSettings | None:
-        """Return the local model that its steps have texts read by; None where they have none read."""
-        cites = (getattr(part.step, "cite", None) for part in self.parts.values())
-        readers = {part.program.asking.local_reader for part in self.parts.values()}
-        readers = (readers | {cite.local_reader for cite in cites if cite is not None}) - {None}
-        if len(readers) > 1:
-            raise ValueError(
-                "its steps use several local models as readers, and a program may use only one: keep one of them"
-            )
-        return next(iter(readers), None)
-
     @property
     def votes(self) -> bool:
         """Whether several answers to a question become one, which takes numbered options."""
         combines = any(isinstance(step, AllStep) and step.combine for _, step in walk_steps(self.steps))
-        return combines or any(part.step.votes != (None, None) for part in self.parts.values())
+        flows = [part.program.flow for part in self.parts.values()]
+        return (
+            combines
+            or any(part.step.votes for part in self.parts.values())
+            or any(flow is not None and flow.votes for flow in flows)
+        )
 
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have; of several parts by their names, and by group of their words."""
@@ -299,16 +277,6 @@ class FlowSpec(ModuleSpec):
             yield tree
 
 
-_NOT_DESCRIBED = {
-    "words",
-    "instructions",
-    "demos",
-    "combine",
-    "use",
-    "do",
-    "all",
-    "otherwise",
-    "cite",
-}
-_NOT_DESCRIBED |= {"max_tokens", "answer_format", "answer_form"}
+_NOT_DESCRIBED = {"words", "instructions", "demos", "combine", "use", "do", "all", "otherwise", "cite"}
+_NOT_DESCRIBED |= {"max_tokens", "answer_format"}
 """Fields of steps that are told otherwise: by their content, steps one by one, or as what is asked."""

@@ -10,8 +10,6 @@ A kind that is code is a `ProgramSpec` that an entry point of the group `medexam
 the program.
 """
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
@@ -20,34 +18,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    WithJsonSchema,
-    create_model,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, create_model, model_validator
 
 from medexam.errors import SpecError
 from medexam.plugins import added_names, is_own_name, load_object
 from medexam.questions import Language
 from medexam.specs.base import Spec
-from medexam.specs.catalogue import Form
 from medexam.specs.dataset import STORED
 from medexam.specs.names import KIND_FILES, PROGRAMS
 from medexam.specs.programs.base import LABELS, PositiveInt, ProgramSpec
-from medexam.specs.programs.controls import (
-    AbstainSpec,
-    BlindSpec,
-    ImportedSpec,
-    LongestSpec,
-    RandomInOrderSpec,
-    RandomSpec,
-    RelevanceSpec,
-)
+from medexam.specs.programs.controls import CONTROLS, ImportedSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.needs import Asking
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
@@ -89,6 +69,8 @@ SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
     "module": (ModuleSpec,),
 }
 """What a file asks -> the classes whose fields a spec may set."""
+_FIELDS = {kind: words.model_fields for words in WORDS for kind in get_args(words.model_fields["kind"].annotation)}
+"""Kind of words -> their fields."""
 
 
 class KindSpec(ProgramSpec):
@@ -102,18 +84,11 @@ class KindSpec(ProgramSpec):
 
     @model_validator(mode="after")
     def _is_program(self) -> Self:
-        """Raise `ValueError` for a parameter that is set and changes nothing, and for what steps raise."""
-        for name in self.template["parameters"].keys() & self._set.keys():
-            uses = [only for only, step in _walk(self.template["steps"]) if re.search(rf"\${name}\b", json.dumps(step))]
-            conditions = [{key: value for key, value in only.items() if key != name} for only in uses]
-            if conditions and not any(all(map(self._is, only.items())) for only in conditions):
-                stated = (
-                    key
-                    if value == "set"
-                    else f"{key}: " + (" or ".join(map(str, value)) if isinstance(value, list) else str(value).lower())
-                    for key, value in conditions[0].items()
-                )
-                raise ValueError(f"{name} belongs to {' and '.join(stated)}: set that too, or leave {name} out")
+        values, steps = dict(self), self.template["steps"]
+        for name in self.template["parameters"].keys() & self._set.keys() - {"retriever"}:
+            default = type(self).model_fields[name].default
+            if _fill(steps, values | {name: default}) == _fill(steps, values):
+                raise ValueError(f"{name} changes nothing beside these settings: leave it out")
         _ = self.flow
         return self
 
@@ -127,38 +102,32 @@ class KindSpec(ProgramSpec):
     @cached_property
     def document(self) -> Tree:
         """The same program as a spec writes it in steps."""
-        steps = self._put_in(self.template["steps"])
-        retriever = getattr(self, "retriever", None)
-        looks_up = any("retrieve" in step for _, step in _walk(steps))
-        settings = {"retriever": _plain(retriever)} if looks_up and retriever not in (None, RetrieverSpec()) else {}
+        settings, steps = Tree(), _fill(self.template["steps"], dict(self))
         for name, value in self._set.items():
-            if name in self.template["parameters"]:
-                continue
-            if name in FlowSpec.model_fields:
+            if name == "retriever" and any("retrieve" in step for step in _walk(steps)):
                 settings[name] = _plain(value)
+            elif name in self.template["parameters"]:
                 continue
-            answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
-            if len(answering) != 1:
-                raise ValueError(f"{name} changes the one step that writes `answer`, and there is none: leave it out")
-            (step,) = answering
-            words = step["words"] if isinstance(step.get("words"), dict) else {"kind": step.get("words")}
-            if name in AskStep.model_fields:
-                step[name] = _plain(value)
-            elif name in _FIELDS.get(str(words["kind"]), ()):
-                step["words"] = {**words, name: _plain(value)}
+            elif name in FlowSpec.model_fields:
+                settings[name] = _plain(value)
             else:
-                raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
+                answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
+                if len(answering) != 1:
+                    raise ValueError(f"{name} changes the one step that writes `answer`, and there is none")
+                (step,) = answering
+                words = step["words"] if isinstance(step.get("words"), dict) else {"kind": step.get("words")}
+                if name in _FIELDS.get(str(words["kind"]), ()):
+                    step["words"] = {**words, name: _plain(value)}
+                elif name in AskStep.model_fields:
+                    step[name] = _plain(value)
+                else:
+                    raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
         return {"name": self.name or self.kind, **settings, "steps": steps}
 
     @cached_property
     def flow(self) -> FlowSpec:
         """The steps that it is."""
-        try:
-            return FlowSpec.model_validate(self.document)
-        except ValidationError as error:
-            first = error.errors()[0]
-            fault = first.get("ctx", {}).get("error")
-            raise ValueError(str(fault) if fault is not None else f"{first['loc'][-1]}: {first['msg']}") from None
+        return FlowSpec.model_validate(self.document)
 
     @property
     def asking(self) -> Asking:
@@ -183,38 +152,30 @@ class KindSpec(ProgramSpec):
         ]
         return [*super().label_words, *own]
 
-    def _put_in(self, part: Any) -> Any:
-        """Return a part of the file with the values of parameters, without steps that are not there."""
-        if isinstance(part, list):
-            only = (entry.get("only", {}) if isinstance(entry, Mapping) else {} for entry in part)
-            present = (entry for entry, one in zip(part, only, strict=True) if all(map(self._is, one.items())))
-            return [self._put_in(entry) for entry in present]
-        if isinstance(part, Mapping):
-            values = ((key, self._put_in(value)) for key, value in part.items() if key != "only")
-            put = {key: value for key, value in values if value is not None and (key, value) not in _BY_ITSELF}
-            return put | (
-                {"words": words["group"]} if (words := put.get("words", ())) and [*words] == ["group"] else {}
-            )
-        is_name = isinstance(part, str) and part.startswith("$")
-        return _plain(getattr(self, part[1:])) if is_name else part
 
-    def _is(self, condition: tuple[str, Any]) -> bool:
-        """Return whether a parameter has the value, or one of the values."""
-        name, values = condition
-        value = getattr(self, name)
-        return value is not None if values == "set" else value in (values if isinstance(values, list) else [values])
+def _fill(part: Any, values: Mapping[str, Any]) -> Any:
+    """Return a part of a file with the values of parameters, without steps that are not there."""
+    if isinstance(part, list):
+        only = [entry.get("only", {}) if isinstance(entry, Mapping) else {} for entry in part]
+        present = [all(_is(values[name], wanted) for name, wanted in one.items()) for one in only]
+        return [_fill(entry, values) for entry, is_there in zip(part, present, strict=True) if is_there]
+    if isinstance(part, Mapping):
+        entries = ((key, _fill(value, values)) for key, value in part.items() if key != "only")
+        filled = {key: value for key, value in entries if value is not None and (key, value) not in _BY_ITSELF}
+        words = filled.get("words", ())
+        return filled | ({"words": words["group"]} if [*words] == ["group"] else {})
+    return _plain(values[part[1:]]) if isinstance(part, str) and part.startswith("$") else part
 
 
-_FIELDS = {kind: words.model_fields for words in WORDS for kind in get_args(words.model_fields["kind"].annotation)}
-"""Kind of words -> their fields."""
+def _is(value: Any, wanted: Any) -> bool:
+    """Return whether a parameter has the value, or one of the values."""
+    return value is not None if wanted == "set" else value in (wanted if isinstance(wanted, list) else [wanted])
 
 
-def _walk(steps: list[Tree], outer: Tree | None = None) -> Iterator[tuple[Tree, Tree]]:
-    """Yield under which conditions a step is there, and its own keys, for each step at any depth."""
+def _walk(steps: list[Tree]) -> Iterator[Tree]:
     for step in steps:
-        only = {**(outer or {}), **step.get("only", {})}
-        yield only, {key: value for key, value in step.items() if key not in ("only", "do", "else")}
-        yield from _walk([*step.get("do", ()), *step.get("else", ())], only)
+        yield step
+        yield from _walk([*step.get("do", ()), *step.get("else", ())])
 
 
 def _plain(value: Any) -> Any:
@@ -224,11 +185,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Spec):
         return value.model_dump(mode="json")
     return str(value) if isinstance(value, Path) else value
-
-
-def is_kind_file(kind: str) -> bool:
-    """Return whether a kind names a file of its own."""
-    return kind.endswith(".yaml") and ":" not in kind.removeprefix(Path(kind).drive)
 
 
 def _read_kind(path: Path, kind: str) -> type[KindSpec]:
@@ -260,15 +216,13 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     make: Any = create_model  # type checkers know no class that is made of a file
     spec: type[KindSpec] = make(f"{title}Kind", __base__=KindSpec, __doc__=template["help"], **fields)
     spec.template = template
-    spec.task_forms = tuple[Form, ...](template.get("forms", ()))
-    spec.then_by_form = parameters.get("then", {}).get("by_form", {})
     return spec
 
 
 def _look_up_fields(template: Tree) -> Tree:
     """Return the fields of a file's look-ups; those of a step `retrieve: stem` stand in it from now on."""
     fields: Tree = {}
-    if any("retrieve" in step for _, step in _walk(template["steps"])):
+    if any("retrieve" in step for step in _walk(template["steps"])):
         stated = template.get("retriever", {})
         none = (RetrieverSpec | None, None)
         fields["retriever"] = none if stated is None else (RetrieverSpec, RetrieverSpec(**stated))
@@ -292,48 +246,41 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     return annotation, Field(default=default, description=parameter["help"])
 
 
-_CODE = (FlowSpec, RandomSpec, RandomInOrderSpec, BlindSpec, LongestSpec, AbstainSpec, RelevanceSpec, ImportedSpec)
 KINDS: Mapping[str, type[ProgramSpec]] = MappingProxyType(
     {
         **{path.stem: _read_kind(path, path.stem) for path in _FILES},
-        **{get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in _CODE},
+        **CONTROLS,
+        "flow": FlowSpec,
+        "imported": ImportedSpec,
     }
 )
 """Kind of program of this package -> its spec."""
 
 
-class _AllKinds(Mapping[str, type[ProgramSpec]]):
-    """The kinds of this package, then those of files and installed packages, each loaded when it is first looked up.
+def find_kind(kind: str) -> type[ProgramSpec] | None:
+    """Find the spec of a kind of this package, of a file, or of an installed package; None of any other.
 
-    To look up one that cannot be imported raises `SpecError` with the reason; a list leaves it out.
+    Raises `SpecError` if it cannot be loaded.
     """
-
-    def __getitem__(self, kind: str) -> type[ProgramSpec]:
-        if kind in KINDS:
-            return KINDS[kind]
-        if is_kind_file(kind):
-            path = Path(kind).expanduser().absolute()
-            return _read_kind(path, str(path))
-        if kind in added_names(KIND_FILES):
-            return _read_kind(load_object(kind, KIND_FILES), kind)
-        part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
-        if not (isinstance(part, type) and issubclass(part, ProgramSpec)):
-            raise KeyError(kind)
-        return part
-
-    def __iter__(self) -> Iterator[str]:
-        yield from KINDS
-        for kind in {**added_names(PROGRAMS), **added_names(KIND_FILES)}:
-            with suppress(SpecError, KeyError):
-                _ = self[kind]
-                yield from () if kind in KINDS else (kind,)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    if kind in KINDS:
+        return KINDS[kind]
+    if kind.endswith(".yaml") and ":" not in kind.removeprefix(Path(kind).drive):
+        path = Path(kind).expanduser().absolute()
+        return _read_kind(path, str(path))
+    if kind in added_names(KIND_FILES):
+        return _read_kind(load_object(kind, KIND_FILES), kind)
+    part = load_object(kind, PROGRAMS) if kind in added_names(PROGRAMS) else None
+    return part if isinstance(part, type) and issubclass(part, ProgramSpec) else None
 
 
-ALL_KINDS: Mapping[str, type[ProgramSpec]] = _AllKinds()
-"""Kind of program, of this package and of installed ones -> its spec."""
+def all_kinds() -> dict[str, type[ProgramSpec]]:
+    """Return every kind that has a name, those of this package first, with its spec; without those that do not load."""
+    kinds = dict(KINDS)
+    for kind in (*added_names(PROGRAMS), *added_names(KIND_FILES)):
+        with suppress(SpecError):
+            if (spec := find_kind(kind)) is not None:
+                kinds.setdefault(kind, spec)
+    return kinds
 
 
 class GoneSpec(ProgramSpec):
@@ -350,8 +297,8 @@ def _read_program(program: Any, info: ValidationInfo) -> ProgramSpec:
     if not isinstance(kind, str):
         raise ValueError("needs a kind")
     own = OwnSpec if is_own_name(kind, PROGRAMS) else GoneSpec if info.context == STORED else None
-    if (spec := ALL_KINDS.get(kind, own)) is None:
-        raise PlacedError("kind", unknown_kind(kind, ALL_KINDS))
+    if (spec := find_kind(kind) or own) is None:
+        raise PlacedError("kind", unknown_kind(kind, all_kinds()))
     tree = {**program, "kind": spec.model_fields["kind"].default} if issubclass(spec, KindSpec) else program
     return spec.model_validate(tree, context=info.context)
 
@@ -363,7 +310,7 @@ else:
         Any,
         PlainValidator(_read_program),
         WithJsonSchema({"title": "AnyProgram"}),
-        Added(lambda: [*ALL_KINDS.values(), OwnSpec]),
+        Added(lambda: [*all_kinds().values(), OwnSpec]),
     ]
     """The `program` part of a spec."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from medexam.questions import Language
+from medexam.specs.catalogue import Form
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.retriever import RetrieverSpec
 
@@ -91,41 +92,40 @@ class ReaderSettings:
 class Asking:
     """What a program asks, and takes; by default that of one that asks nothing."""
 
+    forms: tuple[Form, ...] | None = ("choice",)
+    """The forms of questions that it answers; None: any."""
     engine_needs: EngineNeeds = NO_NEEDS
     """What its requests to the experiment's `model` hold."""
+    models: Mapping[str, EngineNeeds] = field(default_factory=dict)
+    """The experiment's `models` that it asks beside its `model`, by name -> what its requests to it hold."""
     words: WordFiles | None = None
     """The files of the words in which it asks for the answer; None where it has none."""
     pictures: int | None = None
     """Pixels that the longest side of a question's picture has at most, if it is shown; None where none is."""
-    asked_groups: tuple[str, ...] | None = None
-    """The groups of questions that it has words for; None where it has the same words for all."""
     option_text_norm: str | None = None
     """How the log-probabilities of options' texts are made comparable; None where no texts are read."""
-    could_be_guided: bool = False
-    """Whether its replies may hold no legal answer, and `answer_format: guided` would change that."""
     draws: bool = False
     """Whether its replies must be drawn at the temperature of the experiment's model."""
     sets_temperature: bool = False
     """Whether some of its replies are drawn at a temperature of its own."""
-    answers_anything: bool = False
-    """Whether it answers exams and questions in words alike."""
-    answers_tasks: bool = False
-    """Whether it answers in words, not by the number of an option."""
     optimizers: tuple[OptimizerKind, ...] = ()
     """Those of DSPy's optimizers that can improve its instructions and demonstrations."""
     optimized_for: tuple[Metric, ...] = ("accuracy", "exam_score")
     """What its candidates can be chosen by."""
     takes_labels: bool = False
     """Whether a question with its answer alone is a demonstration of what it asks: not of one that reasons."""
-    saved_as: dict[str, Any] | None = None
-    """What an optimized program's file says of it; only a program of the same loads it. None: its kind."""
+    saved_as: Mapping[str, Any] = field(default_factory=dict)
+    """What an optimized program's file says of it; only a program of the same loads it."""
     codes: tuple[str, ...] = ()
     """All code of the user's own that it runs, as `module:Name`, that of its parts included; or an added kind."""
-    models: Mapping[str, EngineNeeds] = field(default_factory=dict)
-    """The experiment's `models` that it asks beside its `model`, by name -> what its requests to it hold."""
     retrieval: RetrievalSettings | None = None
     """How its passages are looked up; None where it sees none."""
     local_reader: ReaderSettings | None = None
     """The local model that it has texts read by; None where it has none read."""
     adapter: str | None = None
     """DSPy's adapter of the modules that it calls, a class as `module:Name`; None where it calls none."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups of questions that it has words of their own for; empty where all have the same."""
+        return self.words.parts if self.words is not None and self.forms == ("formats",) else ()

@@ -1,6 +1,5 @@
 """Programs of the user's own: a DSPy module that code defines, or a DSPy signature that a step asks."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -21,8 +20,6 @@ ADAPTERS = "medexam.adapters"
 OF_MODULES: tuple[OptimizerKind, ...] = ("bootstrap", "random_search", "mipro", "gepa", "copro")
 """DSPy's optimizers that can improve a module of the user's own."""
 _SHORT_ADAPTERS = {"dspy:ChatAdapter": "chat", "dspy:JSONAdapter": "json", "dspy:XMLAdapter": "xml"}
-_CHOICE = re.compile(r"->.*\banswer\s*:\s*(?:int\b|Literal\[)", re.DOTALL)
-"""A signature whose answer is chosen among the options where it is guided."""
 
 
 class ModuleSpec(ProgramSpec):
@@ -66,7 +63,7 @@ class ModuleSpec(ProgramSpec):
         return replace(
             super().asking,
             engine_needs=EngineNeeds(guided=guided, logprobs=weighs, chat=not weighs, tools=not guided),
-            answers_anything=True,
+            forms=None,
             # Only replies of the model say what each predictor of a module is asked: a solved question does not.
             optimizers=OF_MODULES,
             saved_as={"kind": MODULE},
@@ -123,17 +120,5 @@ class SignatureSpec(ModuleSpec):
     """A DSPy signature that a step asks by one of DSPy's own modules, or by one of ours or the user's."""
 
     kind: Literal["signature"] = "signature"
-    signature: str
-    module: str
-    """The step's `by`."""
-
-    @property
-    def logprobs(self) -> bool:
-        """Whether the values of its outputs are weighed."""
-        return self.module == "likelihood"
-
-    @property
-    def asking(self) -> Asking:
-        """What it asks: that of every module, whose answer could be chosen where it is one of the options."""
-        is_choice = self.adapter == "chat" and _CHOICE.search(self.signature) is not None
-        return replace(super().asking, could_be_guided=self.answer_format == "free" and is_choice)
+    logprobs: bool = False
+    """Whether the values of its outputs are weighed."""

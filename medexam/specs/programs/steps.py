@@ -28,9 +28,9 @@ from pydantic import (
 from medexam.errors import SpecError
 from medexam.questions import Language
 from medexam.specs.base import Spec
-from medexam.specs.names import PROGRAMS, part_name, short_name
+from medexam.specs.names import PROGRAMS, part_of, short_name
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Query
+from medexam.specs.programs.needs import AnswerFormat, Query
 from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, Orders, ReplySpec
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ QUESTION_FIELDS: Mapping[str, str] = {
 """The fields that every question has, with their types."""
 PASSAGES = "passages"
 """The field that look-ups write."""
-BY = ("predict", "chain_of_thought", "react", "likelihood")
+By = Literal["predict", "chain_of_thought", "react", "likelihood"]
+BY: tuple[str, ...] = get_args(By)
 """Modules of DSPy's and ours that an `ask` may be asked by; any other is a class of the user's own."""
 NEAREST = "minilm"
 """The encoder by which `nearest` demonstrations are chosen."""
@@ -84,13 +85,9 @@ def read_signature(text: str) -> SignatureText:
     return signature
 
 
-def _at_least(count: int) -> AfterValidator:
-    def check(steps: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(steps) < count:
-            raise ValueError(f"a list of {'branches' if count > 1 else 'steps'} needs {count} or more")
-        return steps
-
-    return AfterValidator(check)
+def _check_signature(text: str) -> str:
+    _ = read_signature(text)
+    return text
 
 
 class Limit(Spec):
@@ -145,61 +142,109 @@ class AskingStep(StepSpec):
     """Ask once for each of several orders of the options, as `orders` of `zero_shot` does; None: the exam's alone."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """That of this step; None: the model's."""
-    max_tokens: PositiveInt | None = None
-    """Tokens each reply may have; None: the program's own, or the model's."""
-    answer_format: AnswerFormat | None = None
-    """`free` or `guided`; None: the program's own."""
-    answer_form: AnswerForm | None = None
-    """`braces` or `angles`, with `words` or `use`; None: that of these."""
     rename: Annotated[FieldName | None, Field(alias="as")] = None
     """What the step's one output is called among the fields; None: as the signature says."""
     add: FieldName | None = None
     """A list that the step's one output is added to, which is empty at first; None: the output is a field itself."""
-    instructions: str | dict[Language, str] | None = None
-    """What the model is told: a text, a file (`./judge.txt` or `.md`), or one of both for each language."""
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _one_name(self) -> Self:
         if self.rename is not None and self.add is not None:
             raise ValueError("`as` renames a field, and `add` extends a list: leave one out")
-        if self.target is not None:
-            _ = self.changed
         return self
 
     @property
-    def target(self) -> ProgramSpec | None:
-        """The program or the words that it asks; None of a signature that DSPy asks."""
+    def outputs(self) -> Mapping[str, str]:
+        """Name of each field that it writes -> its type."""
         raise NotImplementedError
 
     @property
     def called(self) -> str:
-        """What its predictors are called by: its field, or the kind of its program."""
-        kind = "" if self.target is None else re.sub(r"\W", "_", short_name(self.target.kind))
-        own = next(iter(self.signature.outputs)) if isinstance(self, AskStep) else kind
-        return self.rename or self.add or own
+        """What its predictors are called by."""
+        return self.rename or self.add or next(iter(self.outputs))
 
     @property
-    def averages(self) -> bool:
-        """Whether what it asks is asked in several orders by itself, and averages these."""
-        fields = getattr(type(self.target), "model_fields", {})
-        return "orders" in fields and "samples" not in fields
+    def votes(self) -> bool:
+        """Whether several replies make its answer."""
+        return self.samples is not None or self.orders is not None
+
+
+class AskStep(AskingStep):
+    """Ask a DSPy signature."""
+
+    step: ClassVar[str] = "ask"
+    ask: Annotated[str, AfterValidator(_check_signature)]
+    """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
+    by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
+    """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), `likelihood` (take the
+    likeliest value of each choice), or a module class that takes a signature."""
+    max_tokens: PositiveInt | None = None
+    """Tokens each reply may have; None: the program's own, or the model's."""
+    answer_format: AnswerFormat | None = None
+    """`free` or `guided`; None: the program's own."""
+    instructions: str | dict[Language, str] | None = None
+    """What the model is told: a text, a file (`./judge.txt` or `.md`), or one of both for each language."""
+    demos: tuple[dict[str, Any], ...] | str = ()
+    """Solved examples, each a mapping of the signature's fields; or a YAML or JSON file of them."""
+    nearest: PositiveInt | None = None
+    """How many of `demos` a question is shown, those whose `question` is nearest to it; None: all, to each."""
+    words: AnyWords | None = None
+    """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
+    is asked beside the question, such as `helps`; None: in DSPy's words."""
+    cite: AsideSpec | None = None
+    """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`, with
+    `words`: `{}`, or words; None names none."""
 
     @property
-    def changed(self) -> ProgramSpec:
-        """What it asks, with what the step changes; raises `ValueError` where that does not fit."""
-        target: Any = self.target
-        names = ("max_tokens", "answer_format", "answer_form", *(["orders"] if self.averages else []))
-        changes = {name: value for name in names if (value := getattr(self, name)) is not None}
-        if unknown := [name for name in changes if name not in type(target).model_fields]:
-            raise ValueError(f"program {target.kind} takes no {' and no '.join(unknown)}: leave it out")
-        settings = {**target.model_dump(exclude_unset=True), "kind": target.kind, **changes}
-        changed: ProgramSpec = type(target).model_validate(settings) if changes else target
-        return changed
+    def outputs(self) -> Mapping[str, str]:
+        """What the signature says."""
+        return self.signature.outputs
 
     @property
-    def votes(self) -> "tuple[int | None, Orders | None]":
-        """The samples and the orders that it is asked in, and that vote."""
-        return self.samples, None if self.averages else self.orders
+    def texts(self) -> tuple[str, ...]:
+        """The names of the fields that are read beside the question's own."""
+        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS)
+
+    @property
+    def signature(self) -> SignatureText:
+        """The fields of the signature."""
+        return read_signature(self.ask)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        inputs, outputs = read_signature(self.ask)
+        words, texts = self.words, [name for name in self.texts if name != "answer"]
+        is_aside = isinstance(words, AsideSpec)
+        answers = words is not None and not is_aside
+        refusals = {
+            "as and add need exactly one output": len(outputs) > 1 and bool(self.rename or self.add),
+            "nearest chooses among demos: add them, with a field `question` each": bool(
+                self.nearest and not self.demos
+            ),
+            "words have their own instructions and examples: leave by, instructions and demos out": words is not None
+            and (self.by != "predict" or self.instructions is not None or self.demos != ()),
+            "cite needs words that name an option, and passages: read `question, options, passages`": self.cite
+            is not None
+            and not (isinstance(words, ReplySpec) and self.texts == (PASSAGES,)),
+            "cite takes no samples or orders: leave them out": self.cite is not None and self.votes,
+            "these words show a question and one text, and return one bool, str or list[str]": is_aside
+            and (
+                [*outputs.values()] not in (["bool"], ["str"], ["list[str]"]) or len(texts) > 2 - ("question" in inputs)
+            ),
+            "these words read `question` and one text, and write only `answer`, and `rationale` if they reason": (
+                answers
+                and not ("answer" in outputs and outputs.keys() <= {"answer", "rationale"} and "question" in inputs)
+            )
+            or (answers and len(self.texts) > 1),
+        }
+        if refusal := next((words for words, applies in refusals.items() if applies), None):
+            raise ValueError(refusal)
+        return self
+
+    @field_validator("cite", mode="before")
+    @classmethod
+    def _cites(cls, cite: Any) -> Any:
+        return {"group": "cite", **cite} if isinstance(cite, Mapping) else cite
 
     def read_words(self, language: Language) -> dict[str, Any]:
         """Read `instructions`, a text, and `demos`, a list of mappings; what the step does not say is left out.
@@ -215,114 +260,12 @@ class AskingStep(StepSpec):
         if text is not None:
             is_file = text.endswith((".txt", ".md")) and len(text.split()) == 1
             words["instructions"] = _read(text).strip() if is_file else text
-        if demos := getattr(self, "demos", ()):
+        if demos := self.demos:
             demos = yaml.safe_load(_read(demos)) if isinstance(demos, str) else list(demos)
             if not isinstance(demos, list) or not all(isinstance(demo, dict) for demo in demos):
                 raise SpecError("demos: not a list of mappings with the signature's fields")
             words["demos"] = demos
         return words
-
-
-class AskStep(AskingStep):
-    """Ask a DSPy signature."""
-
-    step: ClassVar[str] = "ask"
-    ask: str
-    """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
-    by: str = "predict"
-    """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), `likelihood` (take the
-    likeliest value of each choice), or a module class that takes a signature."""
-    demos: tuple[dict[str, Any], ...] | str = ()
-    """Solved examples, each a mapping of the signature's fields; or a YAML or JSON file of them."""
-    nearest: PositiveInt | None = None
-    """How many of `demos` a question is shown, those whose `question` is nearest to it; None: all, to each."""
-    words: AnyWords | None = None
-    """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
-    is asked beside the question, such as `helps`; None: in DSPy's words."""
-    cite: AsideSpec | None = None
-    """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`, with
-    `words`: `{}`, or words and a reader that scores each citation; None names none."""
-
-    @property
-    def target(self) -> ProgramSpec | None:
-        """The words."""
-        return self.words
-
-    @property
-    def changed(self) -> ProgramSpec:
-        """The words with what the step changes."""
-        changed = super().changed
-        outputs = self.signature.outputs
-        return (
-            changed.model_copy(update={"output_type": next(iter(outputs.values()))})
-            if isinstance(changed, AsideSpec)
-            else changed
-        )
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The names of the fields that are read beside the question's own."""
-        return tuple(name for name in self.signature.inputs if name not in QUESTION_FIELDS)
-
-    @property
-    def signature(self) -> SignatureText:
-        """The fields of the signature."""
-        return read_signature(self.ask)
-
-    @model_validator(mode="after")
-    def _fields_fit(self) -> Self:
-        if len(self.signature.outputs) > 1 and (self.rename or self.add):
-            raise ValueError(f"{'as' if self.rename else 'add'} needs exactly one output, and {self.ask!r} has several")
-        if self.nearest is not None and not self.demos:
-            raise ValueError("nearest chooses among demos: add them, with a field `question` each")
-        return self
-
-    @model_validator(mode="after")
-    def _words_fit(self) -> Self:
-        if self.words is None:
-            if extra := next((name for name in ("answer_form", "cite") if getattr(self, name) is not None), None):
-                raise ValueError(f"{extra} belongs to words: leave it out")
-            return self
-        if self.by != "predict" or self.instructions is not None or self.demos:
-            raise ValueError("words have their own instructions and examples: leave by, instructions and demos out")
-        if self.cite is not None and (not isinstance(self.words, ReplySpec) or self.texts != (PASSAGES,)):
-            raise ValueError("cite needs words that name an option, and passages: read `question, options, passages`")
-        if self.cite is not None and (self.samples or self.orders):
-            raise ValueError("cite takes no samples or orders: leave them out")
-        outputs, texts = self.signature.outputs, [name for name in self.texts if name != "answer"]
-        if isinstance(self.words, AsideSpec):
-            kinds = ["bool", "float"][: len(outputs)] if self.words.reader is not None else [*outputs.values()][:1]
-            if list(outputs.values()) != kinds or kinds[0] not in ("bool", "str", "list[str]"):
-                raise ValueError(
-                    "these words return one bool, str or list[str]; a reader returns a bool and its probability"
-                )
-            if len(texts) > (1 if "question" in self.signature.inputs else 2):
-                raise ValueError("such words show a question and one text: name fewer fields")
-        elif "answer" not in outputs or not outputs.keys() <= {"answer", "rationale"}:
-            raise ValueError(
-                f"words {self.words.kind} write only `answer`, and `rationale` if they reason: name no other field"
-            )
-        elif "question" not in self.signature.inputs or len(self.texts) > 1:
-            raise ValueError(
-                f"words {self.words.kind} show one text and then the question: name `question` and one field"
-            )
-        return self
-
-    @field_validator("ask")
-    @classmethod
-    def _is_signature(cls, ask: str) -> str:
-        _ = read_signature(ask)
-        return ask
-
-    @field_validator("cite", mode="before")
-    @classmethod
-    def _cites(cls, cite: Any) -> Any:
-        return {"group": "cite", **cite} if isinstance(cite, Mapping) else cite
-
-    @field_validator("by")
-    @classmethod
-    def _names_module(cls, by: str) -> str:
-        return part_name(by, BY, PROGRAMS)
 
 
 class UseStep(AskingStep):
@@ -331,11 +274,12 @@ class UseStep(AskingStep):
     step: ClassVar[str] = "use"
     use: "AnyProgram"
     """Any program, or its kind: `zero_shot`, `{kind: likelihood, read: label}`, `./x.py:Class`, or steps."""
+    outputs: ClassVar[Mapping[str, str]] = {"answer": "int", "rationale": "str"}
 
     @property
-    def target(self) -> ProgramSpec:
-        """The program."""
-        return self.use
+    def called(self) -> str:
+        """What its predictors are called by: the kind of its program."""
+        return self.rename or self.add or re.sub(r"\W", "_", short_name(self.use.kind))
 
 
 class RetrieveStep(StepSpec):
@@ -421,16 +365,11 @@ class AllStep(StepSpec):
     """Do several steps side by side; each sees the fields as they were before."""
 
     step: ClassVar[str] = "all"
-    all: Annotated[tuple["Branch", ...], _at_least(2)]
+    all: Annotated[tuple["Branch", ...], Field(min_length=2)]
     """Branches, two or more: a step each, or a list of steps."""
-    combine: str | None = None
+    combine: Annotated[str, part_of(PROGRAMS, Combine)] | None = None
     """Makes one `answer` of those of the branches: `vote`, `mean_probability`, or a function `./x.py:f` of the question
     and the branches' predictions; None: each branch writes names of its own."""
-
-    @field_validator("combine")
-    @classmethod
-    def _names_rule(cls, combine: str | None) -> str | None:
-        return combine and part_name(combine, COMBINE, PROGRAMS)
 
     @property
     def branches(self) -> "Mapping[str, Steps]":
@@ -481,7 +420,7 @@ else:
     Step = Annotated[Annotated[Union[(*_tagged,)], Discriminator(_step_name)], BeforeValidator(_one_step)]
 
 
-Steps = Annotated[tuple[Step, ...], _at_least(1)]
+Steps = Annotated[tuple[Step, ...], Field(min_length=1)]
 Branch = Annotated[
     Steps, BeforeValidator(lambda branch: [branch] if isinstance(branch, Mapping | StepSpec) else branch)
 ]

@@ -4,17 +4,18 @@ something beside the question.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
 from medexam.specs.base import Spec
+from medexam.specs.catalogue import Form
 from medexam.specs.dataset import Format
 from medexam.specs.optimizer import Metric, OptimizerKind
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
-from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, ReaderSettings, WordFiles
+from medexam.specs.programs.needs import AnswerForm, AnswerFormat, Asking, EngineNeeds, WordFiles
 
 ScoreNorm = Literal["token_mean", "sum", "byte", "character", "pmi", "min_k"]
 SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supports")
@@ -22,13 +23,14 @@ SIDE_WORDS = ("first_queries", "further_queries", "answer_query", "helps", "supp
 _PICTURE_SIDE = 1024
 _CLOSED = ("true_false", "multiple_choice", "list")
 _BY_FORMAT = {kind: 1024 if kind in _CLOSED else 2048 for kind in get_args(Format)}
-_TASKS: Mapping[str, tuple[str, dict[str, int], dict[str, int]]] = {
-    "by_format": ("formats", _BY_FORMAT, _BY_FORMAT),
-    "short_answer": ("short_answer", {"answer": 64, "answer_from_text": 64}, {}),
-    "extract_explanation": ("extraction", {"quote": 512}, {"sentences": 512}),
-    "quote": ("spans", {"quote": 512}, {"sentences": 512}),
+TASKS: Mapping[str, tuple[Form, str, dict[str, int], dict[str, int]]] = {
+    "by_format": ("formats", "formats", _BY_FORMAT, _BY_FORMAT),
+    "short_answer": ("short_answer", "short_answer", {"answer": 64, "answer_from_text": 64}, {}),
+    "extract_explanation": ("explanations", "extraction", {"quote": 512}, {"sentences": 512}),
+    "quote": ("spans", "spans", {"quote": 512}, {"sentences": 512}),
 }
-"""Words for answers in words -> their file that ships, and the tokens of a reply by group, free and guided."""
+"""Words for answers in words -> the form of questions that they answer, their file that ships, and the tokens of a
+reply by group, free and guided."""
 
 
 class RandomOrders(Spec):
@@ -104,7 +106,6 @@ class ReplySpec(WordsSpec):
                 "instructions", self.prompt, (self.kind,), self.answer_form, examples, self.prompt_language
             ),
             pictures=self.image_side if has_pictures else None,
-            could_be_guided=self.answer_format == "free",
             optimizers=get_args(OptimizerKind),
             optimized_for=get_args(Metric),
             takes_labels=not self.reasons,
@@ -188,35 +189,32 @@ class TaskSpec(WordsSpec):
 
     @model_validator(mode="after")
     def _can_be_guided(self) -> Self:
-        if self.answer_format == "guided" and not _TASKS[self.kind][2]:
+        if self.answer_format == "guided" and not TASKS[self.kind][3]:
             raise ValueError("answer_format guided cannot constrain short answers: leave it out")
         return self
 
     @property
     def asking(self) -> Asking:
         """What it asks: dialogues, and choices where the answer is guided."""
-        prompt, budgets, guided = _TASKS[self.kind]
+        form, prompt, *_ = TASKS[self.kind]
         return Asking(
+            forms=(form,),
             engine_needs=EngineNeeds(chat=True, guided=self.answer_format == "guided"),
             words=WordFiles("groups", self.prompt or prompt, tuple(self.budget(None)), language=self.prompt_language),
-            asked_groups=tuple(budgets) if self.kind == "by_format" else None,
-            could_be_guided=self.answer_format == "free" and bool(guided),
-            answers_tasks=True,
         )
 
     def budget(self, of_model: int | None) -> dict[str, int]:
         """Map each group of words to the tokens a reply may have."""
-        _, free, guided = _TASKS[self.kind]
-        budgets = guided if self.answer_format == "guided" else free
+        budgets = TASKS[self.kind][3 if self.answer_format == "guided" else 2]
         return {group: self.max_tokens or of_model or own for group, own in budgets.items()}
 
 
 class AsideSpec(WordsSpec):
-    """Ask beside the question: in a group of words, or a model of natural language inference that judges passages."""
+    """Ask beside the question, in a group of words."""
 
     kind: Literal["aside"] = "aside"
-    group: str | None = None
-    """The group of words; None where a reader judges."""
+    group: str
+    """The group of words."""
     at_first: str | None = None
     """The group of words where the text that is shown is empty; None: the same."""
     prompt: str | Path = "retrieval"
@@ -225,27 +223,10 @@ class AsideSpec(WordsSpec):
     """The group of words in which an answer is added to a list; None adds it unchanged."""
     most: PositiveInt = 2
     """How many entries a list is asked to have."""
-    reader: str | Path | None = None
-    """A folder or a hub id of a model of natural language inference that judges; None asks the model itself."""
-    revision: str | None = None
-    """Revision of a hub reader; None takes the newest."""
-    least: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    """The probability of entailment from which the reader says yes."""
     max_tokens: PositiveInt | None = None
     """Tokens a reply may have; None: 16 for a verdict, else 96."""
     output_type: Annotated[str, Field(exclude=True)] = "str"
     """The type of what is written, as the step's signature has it."""
-
-    @model_validator(mode="after")
-    def _has_words(self) -> Self:
-        if self.group is None and self.reader is None:
-            raise ValueError(f"words take a group, such as {', '.join(SIDE_WORDS)}, or a reader: give one of the two")
-        return self
-
-    @property
-    def local_reader(self) -> ReaderSettings | None:
-        """The local model that judges; None where none does."""
-        return None if self.reader is None else ReaderSettings("entailment", self.reader, self.revision)
 
     @property
     def files(self) -> WordFiles:
@@ -253,25 +234,23 @@ class AsideSpec(WordsSpec):
         verdict = ("answer_yes", "answer_no") if self.output_type == "bool" else ()
         # A verdict on a question that brings a wrong answer along names that.
         wrong = "wrong_answer" if self.group in ("helps", "supports") else None
-        groups = (self.group, self.at_first, self.entry, wrong, *verdict)
-        parts = tuple(name for name in groups if name is not None)
+        parts = tuple(name for name in (self.group, self.at_first, self.entry, wrong, *verdict) if name is not None)
         return WordFiles("groups", self.prompt, parts, language=self.prompt_language)
 
     @property
     def asking(self) -> Asking:
-        """What it asks: dialogues, with choices for a verdict; nothing where a reader judges."""
-        if self.reader is not None:
-            return Asking(local_reader=self.local_reader)
-        return Asking(engine_needs=EngineNeeds(chat=True, guided=self.output_type == "bool"), words=self.files)
+        """What it asks: dialogues, with choices for a verdict."""
+        needs = EngineNeeds(chat=True, guided=self.output_type == "bool")
+        return Asking(forms=None, engine_needs=needs, words=self.files)
 
-    def budget(self, of_model: int | None) -> int | None:  # noqa: ARG002 - a verdict is short whatever the model's
+    def budget(self, of_model: int | None) -> int:  # noqa: ARG002 - a verdict is short whatever the model's
         """Return the tokens a reply may have."""
-        return None if self.reader is not None else self.max_tokens or (16 if self.output_type == "bool" else 96)
+        return self.max_tokens or (16 if self.output_type == "bool" else 96)
 
 
 WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
 if TYPE_CHECKING:
     AnyWords = WordsSpec
 else:
-    AnyWords = Annotated[ReplySpec | LikelihoodSpec | TaskSpec | AsideSpec, Discriminator("kind")]
+    AnyWords = Annotated[Union[WORDS], Discriminator("kind")]  # noqa: UP007
     """What a step asks in."""

@@ -38,7 +38,6 @@ class SpanReaderSpec(ReadingSpec):
     DrQA and BiDAF were used so for multiple choice. Of a task that brings its text along, the span itself.
     """
 
-    task_forms: ClassVar[tuple[Form, ...]] = ("explanations", "spans")
     finds: ClassVar[str] = "spans"
     kind: Literal["span_reader"] = "span_reader"
     k: _Count = 5
@@ -52,7 +51,8 @@ class SpanReaderSpec(ReadingSpec):
     def asking(self) -> Asking:
         """What it takes; where it reads the text of a task it looks nothing up, and answers with the span itself."""
         asking = super().asking
-        return replace(asking, answers_tasks=True, retrieval=None) if self.context == "given" else asking
+        forms: tuple[Form, ...] = ("explanations", "spans")
+        return replace(asking, forms=forms, retrieval=None) if self.context == "given" else asking
 
     @property
     def label_words(self) -> list[str]:
