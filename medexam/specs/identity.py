@@ -14,7 +14,7 @@ from typing import Any
 from medexam.specs.experiment import CellSpec
 from medexam.specs.model import ModelSpec
 
-IDENTITY_SCHEMA = 5
+IDENTITY_SCHEMA = 6
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
 READER_VERSION = 3
 """Raised where code reads a reply, a score or a control otherwise than before: the same replies mean other answers."""

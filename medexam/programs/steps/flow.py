@@ -45,7 +45,6 @@ from medexam.specs.programs.steps import (
     RepeatStep,
     RetrieveStep,
     Steps,
-    StepSpec,
     WhenStep,
     walk_steps,
 )
@@ -80,46 +79,37 @@ class StepProgram(AskingProgram):
         """
         super().__init__(dspy.ChatAdapter(use_json_adapter_fallback=False))
         self.spec = spec
-        self._parts = spec.parts
+        repeated_steps = [step.do for _, step in walk_steps(spec.steps) if isinstance(step, RepeatStep)]
         self._plan = SimpleNamespace(
             spec=spec,
             parts=spec.parts,
-            look_up=spec.look_up,
             finder=finder,
             search=search,
             rules=rules,
             lists=tuple(added_lists(spec.steps)),
             # Whether passages are looked up round after round.
-            looks_again=any(
-                isinstance(step, RepeatStep)
-                and any(isinstance(inner, RetrieveStep) for _, inner in walk_steps(step.do))
-                for _, step in walk_steps(spec.steps)
-            ),
-            # What is asked alike is drawn under other seeds.
+            looks_again=any(isinstance(step, RetrieveStep) for do in repeated_steps for _, step in walk_steps(do)),
             askings={place: _describe_asking(part) for place, part in spec.parts.items()},
-            replies={
-                place: getattr(part.program, "samples", 1) * (part.step.samples or 1)
-                for place, part in spec.parts.items()
-            },
         )
+        own = [program for program in programs.values() if isinstance(program, OwnProgram)]
         is_one_call = len(spec.steps) == 1 and isinstance(spec.steps[0], AskStep) and not spec.votes
-        self._records = not is_one_call and any(isinstance(program, OwnProgram) for program in programs.values())
+        self._records = bool(own) and not is_one_call
         """Whether calls of modules share their seeds, so that equal ones are drawn anew."""
-        self.reads_options = any(getattr(program, "reads_options", False) for program in programs.values()) and not any(
-            isinstance(program, OwnProgram) and program.may_ask_again for program in programs.values()
-        )
+        reads = any(getattr(program, "reads_options", False) for program in programs.values())
+        self.reads_options = reads and not any(program.may_ask_again for program in own)
         # A module of their own: a step may be called as anything, and this one has names already.
         self.programs = dspy.Module()
         for place, program in programs.items():
-            setattr(self.programs, f"{self._parts[place].name}_", program)
+            setattr(self.programs, f"{spec.parts[place].name}_", program)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List each predictor under the name of its step, with its place in the program that the step asks."""
+        programs = vars(self.programs)
         return [
             # What the user's code or a signature asks, as if it were the step itself.
-            (f"{part.name}.{name}".replace(".module", "", 1 if isinstance(program, OwnProgram) else 0), parameter)
-            for part, program in ((part, vars(self.programs)[f"{part.name}_"]) for part in self._parts.values())
-            for name, parameter in program.named_parameters()
+            (f"{part.name}.{name}".replace(".module", "", isinstance(programs[f"{part.name}_"], OwnProgram)), parameter)
+            for part in self.spec.parts.values()
+            for name, parameter in programs[f"{part.name}_"].named_parameters()
         ]
 
     def calls_for(self, question: Asked) -> int:
@@ -134,27 +124,19 @@ class StepProgram(AskingProgram):
         """Count the most calls of each model by name, None the run's own, and of all."""
         return self._count(self.spec.steps, "steps", question, {})
 
-    async def answer(self, question: Asked) -> ProgramOutput:
-        """Do all steps."""
-        # A module of DSPy's takes a function's time for each of its attributes.
-        attributes = vars(self)
-        with shared_draws() if self._records else nullcontext():
-            return await _Course(attributes["_plan"], vars(attributes["programs"]), question).run()
-
     def _count(self, steps: Steps, place: str, question: Asked, lists: dict[str, int]) -> Counter[str | None]:
-        """Count the calls of steps; `lists` says how many entries passages have at most."""
         calls: Counter[str | None] = Counter()
         for position, step in enumerate(steps):
             step_place, times = f"{place}.{position}", 1
-            inner = [
-                self._count(branch, f"{step_place}.{name}", question, lists) for name, branch in step.branches.items()
-            ]
+            branches = step.branches.items()
+            inner = [self._count(branch, f"{step_place}.{name}", question, lists) for name, branch in branches]
             match step:
                 case AskingStep():
-                    inner, times = [self._count_part(self._parts[step_place], question)], step.samples or 1
+                    inner, times = [self._count_part(self.spec.parts[step_place], question)], step.samples or 1
                     if step.orders is not None and isinstance(question, Question):
                         times *= len(orders_of(question, step.orders))
                 case RetrieveStep(add=None):
+                    # How many entries passages have at most.
                     lists[step.rename or "passages"] = step.k
                 case ConditionStep():
                     inner = [reduce(or_, inner)]
@@ -168,17 +150,23 @@ class StepProgram(AskingProgram):
 
     def _count_part(self, part: StepPart, question: Asked) -> Counter[str | None]:
         program = vars(self.programs)[f"{part.name}_"]
-        if not isinstance(program, AskingProgram):
-            return Counter()
-        count = 0 if isinstance(program, StepProgram) else program.calls_for(question)
-        calls = (
-            program.count_calls(question) if isinstance(program, StepProgram) else Counter({_ALL: count, None: count})
-        )
-        own = calls.pop(None, 0)
-        return calls + Counter({part.step.model: own})
+        if isinstance(program, StepProgram):
+            calls = program.count_calls(question)
+            own = calls.pop(None, 0)
+            return calls + Counter({part.step.model: own})
+        count = program.calls_for(question) if isinstance(program, AskingProgram) else 0
+        return Counter({_ALL: count, part.step.model: count})
+
+    async def answer(self, question: Asked) -> ProgramOutput:
+        """Do all steps."""
+        # A module of DSPy's takes a function's time for each of its attributes.
+        attributes = vars(self)
+        with shared_draws() if self._records else nullcontext():
+            return await _Course(attributes["_plan"], vars(attributes["programs"]), question).run()
 
 
 def _describe_asking(part: StepPart) -> str:
+    """Return what is equal for steps that ask alike, and are drawn under other seeds."""
     step: Any = part.step
     signature = (step.ask, step.by) if isinstance(step, AskStep) and step.words is None else ()
     return f"{step.model} {step.temperature} {signature} {part.program.model_dump_json()}"
@@ -201,33 +189,29 @@ class _Scope:
         """Return a scope of its own whose fields are those here and these; lists that are added to are the same."""
         return _Scope(self.question, {**self.fields, **fields}, self.answering)
 
-    def value(self, name: str) -> Any:
-        """Return a field of the steps, or of the question."""
-        if name in self.fields:
-            return self.fields[name]
-        return question_fields(self.question, {name: str, "options": str}, ())[name]
-
     def read(self, name: str) -> Any:
-        """Return a field; raises `_EmptyFieldError` if it is empty."""
-        if (value := self.value(name)) is None:
+        """Return a field of the steps, or of the question; raises `_EmptyFieldError` if it is empty."""
+        value = self.fields.get(name)
+        if name not in self.fields:
+            value = question_fields(self.question, {name: str, "options": str}, ())[name]
+        if value is None:
             raise _EmptyFieldError
         return value
 
     def holds(self, condition: Condition) -> bool:
-        """Return whether a condition holds; none does of a number that is missing."""
-        if not isinstance(condition, Limit):
-            return bool(self.value(condition) if condition in {*self.fields, *QUESTION_FIELDS} else None)
-        value = self.fields.get(condition.field)
-        if not isinstance(value, int | float):
+        """Return whether a condition holds; none does of a field that is missing or empty."""
+        name = condition.field if isinstance(condition, Limit) else condition
+        if self.fields.get(name, name if name in QUESTION_FIELDS else None) is None:
             return False
+        value = self.read(name)
+        if not isinstance(condition, Limit):
+            return bool(value)
         return value < condition.below if condition.below is not None else value > cast("float", condition.above)
 
     def leave(self, numbers: Sequence[int]) -> None:
         """Leave the options with these numbers, if they are a choice, and no others."""
         question: Any = self.question
-        options = tuple(
-            option for option in getattr(question, "options", ()) if getattr(option, "number", 0) in numbers
-        )
+        options = tuple(one for one in getattr(question, "options", ()) if getattr(one, "number", 0) in numbers)
         if len(options) > 1:
             self.question = question.model_copy(update={"options": options})
 
@@ -241,7 +225,7 @@ class _Course:
     programs: Mapping[str, Any]
     question: Asked
     hits: dict[str, Hit] = field(default_factory=dict)
-    times: dict[str, int] = field(default_factory=dict)
+    times: Counter[str] = field(default_factory=Counter)
     """How many replies were drawn of what is asked alike."""
     hits_by_query: dict[tuple[str, int], list[Hit]] = field(default_factory=dict)
     """Text that was looked up, and how many passages -> these."""
@@ -264,52 +248,46 @@ class _Course:
             if scope.answering is not None and (scope.answering.answer, scope.answering.text) != (None, None):
                 scope.answering = None
         outcome = scope.answering or ProgramOutput(answer=None, rationale=None)
-        fields: dict[str, Any] = {}
-        if self.looked_up:
-            fields |= {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
-            if self.verdicts.keys() >= self.hits.keys() != set():
-                fields["verdicts"] = [self.verdicts[key] for key in self.hits]
-            elif outcome.verdicts is not None and len(outcome.verdicts) != len(self.hits):
-                fields["verdicts"] = None
-            if isinstance(supported := scope.fields.get("supported"), bool):
-                fields["supported"] = supported
-            if plan.looks_again:
-                fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
+        if not self.looked_up:
+            return outcome.copy(fields=None)
+        fields = {"hits": list(self.hits.values()), "passages_cut": outcome.passages_cut or 0}
+        verdicts = [self.verdicts[key] for key in self.hits if key in self.verdicts] or outcome.verdicts
+        fields["verdicts"] = verdicts if verdicts and len(verdicts) == len(self.hits) else None
+        if isinstance(supported := scope.fields.get("supported"), bool):
+            fields["supported"] = supported
+        if plan.looks_again:
+            fields["rounds"] = tuple(tuple(follow_ups) for follow_ups in self.rounds if follow_ups)
         return outcome.copy(**fields, fields=None)
 
-    async def _do(self, steps: Steps, place: str, scope: _Scope) -> None:
+    async def _do(self, steps: Steps, place: str, scope: _Scope) -> None:  # noqa: C901 - a case for each step
         for position, step in enumerate(steps):
-            await self._do_step(step, f"{place}.{position}", scope)
-
-    async def _do_step(self, step: StepSpec, place: str, scope: _Scope) -> None:  # noqa: C901 - a case for each step
-        match step:
-            case AskingStep():
-                await self._ask(self.plan.parts[place], scope)
-            case RetrieveStep():
-                await self._retrieve(step, scope)
-            case DropStep():
-                options = scope.read(step.drop)
-                numbers = set(options if isinstance(options, list) else [options])
-                scope.leave(
-                    [number for number in getattr(scope.question, "option_numbers", ()) if number not in numbers]
-                )
-            case EachStep():
-                await self._each(step, place, scope)
-            case RepeatStep():
-                for _ in range(step.repeat):
-                    self.rounds += [[]] if self.plan.looks_again else []
-                    await self._do(step.do, f"{place}.do", scope)
-                    if step.until is not None and scope.holds(step.until):
-                        break
-                    if step.as_long_as is not None and not scope.holds(step.as_long_as):
-                        break
-            case ConditionStep():
-                if scope.holds(getattr(step, step.step)) == isinstance(step, WhenStep):
-                    await self._do(step.do, f"{place}.do", scope)
-                elif step.otherwise is not None:
-                    await self._do(step.otherwise, f"{place}.else", scope)
-            case AllStep():
-                await self._all(step, place, scope)
+            step_place = f"{place}.{position}"
+            match step:
+                case AskingStep():
+                    await self._ask(self.plan.parts[step_place], scope)
+                case RetrieveStep():
+                    await self._retrieve(step, scope)
+                case DropStep():
+                    worst = scope.read(step.drop)
+                    numbers = getattr(scope.question, "option_numbers", ())
+                    scope.leave([one for one in numbers if one not in (worst if isinstance(worst, list) else [worst])])
+                case EachStep():
+                    await self._each(step, step_place, scope)
+                case RepeatStep():
+                    for _ in range(step.repeat):
+                        self.rounds += [[]] if self.plan.looks_again else []
+                        await self._do(step.do, f"{step_place}.do", scope)
+                        if step.until is not None and scope.holds(step.until):
+                            break
+                        if step.as_long_as is not None and not scope.holds(step.as_long_as):
+                            break
+                case ConditionStep():
+                    if scope.holds(getattr(step, step.step)) == isinstance(step, WhenStep):
+                        await self._do(step.do, f"{step_place}.do", scope)
+                    else:
+                        await self._do(step.otherwise or (), f"{step_place}.else", scope)
+                case AllStep():
+                    await self._all(step, step_place, scope)
 
     async def _each(self, step: EachStep, place: str, scope: _Scope) -> None:
         """Do steps for each entry, and keep those for which a condition holds then."""
@@ -351,13 +329,13 @@ class _Course:
         if isinstance(program, AskedAside):
             # Other passages are another prompt, which needs no seed of its own.
             asking = f"{asking} {[shown_text(value) for value in inputs.values()]}"
-        reply_count = later = self.times.get(asking, 0)
+        later = self.times[asking]
+        # Steps inside may ask alike too.
+        inner = program.calls_for(question) if isinstance(program, StepProgram) else 1
+        self.times[asking] += inner * getattr(part.program, "samples", 1) * (step.samples or 1)
         if isinstance(program, OwnProgram) or (later and not (lm or current_lm()).kwargs.get("temperature")):
             # Equal calls of a module get seeds of their own as they are made.
             later = 0
-        # Steps inside may ask alike too.
-        inner = program.calls_for(question) if isinstance(program, StepProgram) else 1
-        self.times[asking] = reply_count + inner * self.plan.replies[part.place]
         token = GIVEN.set(Given(inputs, [text for text, _ in self.hits_by_query]))
         try:
             with asked_by(lm, seeds_later=later):
@@ -375,20 +353,16 @@ class _Course:
         if isinstance(program, AskedAside) and step.add is not None and None not in (outcome.fields or {}).values():
             entries = scope.fields[step.add]
             entries[-1] = program.entry(question, inputs, entries[-1])
-        if isinstance(step, AskStep) and self.rounds:
-            # Keep what was made of the passages of a query that was looked up in this round.
-            value = (outcome.fields or {}).get(next(iter(step.signature.outputs)))
-            for place, follow_up in enumerate(self.rounds[-1]):
-                if follow_up.answer is None and isinstance(value, str) and follow_up.query in inputs.values():
-                    self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
+        # Keep what was made of the passages of a query that was looked up in this round.
+        value = (outcome.fields or {}).get(next(iter(step.outputs)))
+        for place, follow_up in enumerate(self.rounds[-1] if self.rounds and isinstance(value, str) else ()):
+            if follow_up.answer is None and follow_up.query in inputs.values():
+                self.rounds[-1][place] = follow_up.model_copy(update={"answer": value})
 
     def _write(self, step: AskingStep, outcome: ProgramOutput, scope: _Scope) -> None:
         answer = outcome.answer if isinstance(self.question, Question) else outcome.text
-        values: dict[str, Any] = {"answer": answer, "rationale": outcome.rationale}
-        if isinstance(step, AskStep):
-            outputs = outcome.fields or values
-            values = {name: outputs.get(name) for name in step.signature.outputs}
-            values |= {"answer": answer} if "answer" in values else {}
+        outputs = outcome.fields or {"rationale": outcome.rationale}
+        values = {name: answer if name == "answer" else outputs.get(name) for name in step.outputs}
         scope.fields |= _vote_fields(outcome)
         value = values["answer"] if "answer" in values else next(iter(values.values()))
         if step.add is not None:
@@ -401,16 +375,16 @@ class _Course:
 
     async def _retrieve(self, step: RetrieveStep, scope: _Scope) -> None:
         self.looked_up = True
-        if step is self.plan.look_up and self.plan.finder is not None:
+        if self.plan.finder is not None:
             hits_by_query = [list(self.plan.finder.find(self.question))]
         else:
             text = scope.read(step.retrieve)
             queries = [str(query) for query in (text if isinstance(text, list) else [text]) if str(query).strip()]
             hits_by_query = await self._search(queries, step.k)
             if self.rounds:
-                kept_hits = [tuple(map(kept_passage, hits)) for hits in hits_by_query]
                 self.rounds[-1] += [
-                    FollowUp(query=query, passages=hits) for query, hits in zip(queries, kept_hits, strict=True)
+                    FollowUp(query=query, passages=tuple(map(kept_passage, hits)))
+                    for query, hits in zip(queries, hits_by_query, strict=True)
                 ]
         hits = {hit.passage.id: hit for query_hits in hits_by_query for hit in query_hits}
         self.hits |= {key: hit for key, hit in hits.items() if key not in self.hits}
@@ -430,12 +404,10 @@ class _Course:
 
     async def _all(self, step: AllStep, place: str, scope: _Scope) -> None:
         """Do branches, each from the fields as they were before, and put together what they wrote."""
-        before, lists = scope.inside(), self.plan.lists
+        before, lists = scope.inside(), [name for name in self.plan.lists if scope.fields[name] is not None]
         branches: list[_Scope] = []
-        copies: list[dict[str, Any]] = []
         for position, branch in enumerate(step.all):
-            copies.append({name: list(before.fields[name]) for name in lists if before.fields[name] is not None})
-            inner = before.inside(**copies[-1])
+            inner = before.inside(**{name: list(before.fields[name]) for name in lists})
             inner.answering = None if step.combine is not None else before.answering
             try:
                 await self._do(branch, f"{place}.all.{position}", inner)
@@ -444,15 +416,9 @@ class _Course:
                     raise
                 inner.answering = None
             branches.append(inner)
-        for name in copies[0]:
-            # A branch that keeps only some entries has another list than its copy.
-            entries, pairs = (
-                scope.fields[name],
-                [(own[name], one.fields[name]) for own, one in zip(copies, branches, strict=True)],
-            )
-            count = len(entries)
-            kept_entries = next((now for own, now in pairs if now is not own), entries[:count])
-            entries[:] = [*kept_entries, *(entry for own, now in pairs if now is own for entry in now[count:])]
+        for name in lists:
+            count, entries = len(scope.fields[name]), scope.fields[name]
+            entries += [entry for inner in branches for entry in inner.fields[name][count:]]
         if step.combine is not None:
             outcomes = [inner.answering or ProgramOutput(answer=None, rationale=None) for inner in branches]
             outcome = combine_branches(step.combine, self.plan.rules, scope.question, outcomes)
@@ -460,11 +426,8 @@ class _Course:
             scope.answering = outcome
             return
         for inner in branches:
-            scope.fields |= {
-                name: value
-                for name, value in inner.fields.items()
-                if name not in lists and before.fields.get(name, before) is not value
-            }
+            new = {name: value for name, value in inner.fields.items() if before.fields.get(name, before) is not value}
+            scope.fields |= {name: value for name, value in new.items() if name not in lists}
             if inner.answering is not before.answering:
                 scope.answering = inner.answering
 
