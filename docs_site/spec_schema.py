@@ -20,7 +20,6 @@ from medexam.specs.matrix import SHORT_FORMS
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.kinds import KINDS, SETTINGS
 from medexam.specs.programs.own import OwnSpec
-from medexam.specs.programs.steps import RetrieveStep
 
 SCHEMA = Path(__file__).parents[1] / "medexam" / "specs" / "spec.schema.json"
 
@@ -82,7 +81,7 @@ def _subclasses(model: type[Spec]) -> Iterator[type[Spec]]:
 def _describe(part: dict[str, Any], model: type[Spec]) -> None:
     """Put the docs under the fields, and let one value stand for a list of one, as `Spec` does."""
     asks = getattr(model, "template", {}).get("asks")
-    sources = (*((FlowSpec, RetrieveStep, *SETTINGS[asks]) if asks else ()), model)
+    sources = (*((FlowSpec, *SETTINGS[asks]) if asks else ()), model)
     bases = [base for source in sources for base in reversed(source.__mro__) if issubclass(base, Spec)]
     docs = {name: doc for base in bases for name, doc in _field_docs(base)}
     docs |= {field.alias: docs[name] for name, field in model.model_fields.items() if field.alias and name in docs}
@@ -104,9 +103,10 @@ def _describe(part: dict[str, Any], model: type[Spec]) -> None:
 
 def _field_docs(model: type[Spec]) -> Iterator[tuple[str, str]]:
     """Yield each field that the class itself declares, with the text under it."""
-    if "template" in vars(model):
-        return  # a kind that is a file has its docs with its parameters
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    except OSError:
+        return  # a class that is made of a file or a table has its docs with its fields
     assert isinstance(tree, ast.ClassDef)  # noqa: S101
     for field, doc in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):

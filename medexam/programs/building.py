@@ -119,7 +119,8 @@ def _build_part(
     program = _build_words(spec, words, context.max_tokens)
     if step.cite is not None:
         note = load_words(step.cite.files, language).parts["cite"]
-        return CitingPassages(program, finder or parts.PassagesField(), note)
+        passages: Any = finder or parts.PassagesField()
+        return CitingPassages(program, passages, note)
     if finder is not None:
         return WithPassages(program, finder)
     return parts.BehindField(program, step.texts[0]) if step.texts else program

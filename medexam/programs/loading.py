@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import dspy
 from pydantic import TypeAdapter
@@ -21,14 +21,10 @@ from medexam.programs.base import AskingProgram, ExamProgram
 from medexam.programs.wrapping import WithNearest
 from medexam.questions import Language, Question
 from medexam.specs import ProgramSpec
-from medexam.specs.programs.own import MODULE
 
 PROGRAM = "program.json"
 _CARD = "medexam"
 _NEAREST = "nearest"
-_OWN = "module"
-"""What the user's module is called in a program, and its predictors' names begin with in identities."""
-Loaded = TypeVar("Loaded", bound=AskingProgram)
 Nearest = Callable[[Sequence[dspy.Example], int, str], Any]
 """Of demonstrations, how many are shown and an encoder: what chooses those of a question."""
 
@@ -46,53 +42,47 @@ def save_program(program: AskingProgram, path: Path, spec: ProgramSpec, language
             raise error.__context__ from None
         raise
     state = json.loads(path.read_text(encoding="utf-8"))
-    card = _card(spec, language)
-    if isinstance(program, WithNearest):
-        card[_NEAREST] = {"k": program.finder.k, "encoder": program.finder.encoder}
-    state["metadata"][_CARD] = card
+    nearest = (
+        {_NEAREST: {"k": program.finder.k, "encoder": program.finder.encoder}}
+        if isinstance(program, WithNearest)
+        else {}
+    )
+    state["metadata"][_CARD] = {**spec.asking.saved_as, "language": language, **nearest}
     path.write_text(json.dumps(state, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def load_program(
-    program: Loaded, spec: ProgramSpec, language: Language, nearest: Nearest | None = None
-) -> Loaded | WithNearest:
-    """Load the instructions and demonstrations of `spec.loads` into `program`.
-
-    `nearest` is needed where the demonstrations are chosen for each question.
+def load_program(program: Any, spec: ProgramSpec, language: Language, nearest: Nearest | None = None) -> Any:
+    """Load the instructions and demonstrations of `spec.loads` into `program`; return it, or what chooses its
+    demonstrations by `nearest` for each question.
 
     Raises `SpecError` if there is no program, it is damaged, or it is not one of this kind, form and language.
     """
     assert spec.loads is not None  # noqa: S101 - the caller has looked
-    with _reading_state(spec.loads) as (state, card, path):
-        parts = predictor_states(state)
-        for name, entry in _card(spec, language).items():
+    with _reading(spec.loads) as (states, card, path):
+        for name, entry in {**spec.asking.saved_as, "language": language}.items():
             if card and card.get(name) != entry:
                 raise SpecError(
                     f"{path} holds a program whose {name} is {card.get(name)!r}, and the spec's is {entry!r}; "
                     "run it with the spec that it was optimized from, or optimize this one"
                 )
-        prefix = "program." if _NEAREST in card else ""
         # A module of the user's own saves its state without this package, and so without its place in the program.
-        predictors = {prefix + name.removeprefix(f"{_OWN}."): part for name, part in program.named_predictors()}
-        if len(parts) == len(predictors) == 1 and not prefix:
-            parts = dict(zip(predictors, parts.values(), strict=True))
-        if parts.keys() != predictors.keys():
+        predictors = {name.removeprefix("module."): predictor for name, predictor in program.named_predictors()}
+        if len(states) == len(predictors) == 1:
+            states = dict(zip(predictors, states.values(), strict=True))
+        if states.keys() != predictors.keys():
             raise SpecError(
-                f"{path} holds predictors {sorted(parts)}, and the spec's program has {sorted(predictors)}; they are "
+                f"{path} holds predictors {sorted(states)}, and the spec's program has {sorted(predictors)}; they are "
                 "different programs"
             )
         for name, predictor in predictors.items():
-            stored, signature = parts[name]["signature"], predictor.signature
+            stored, signature = states[name]["signature"], predictor.signature
             if len(stored["fields"]) != len(signature.fields):
                 raise SpecError(f"{path}: the signature of {name} is not that of the spec's program")
             # What DSPy saved may describe fields in other words than the code of now.
             words = stored["instructions"]
             predictor.signature = signature.with_instructions(words) if card else signature.load_state(stored)
-            predictor.demos = [
-                _example(demo) if isinstance(program, ExamProgram) else typed_example(predictor.signature, demo)
-                for demo in parts[name]["demos"]
-            ]
-    if not prefix or not isinstance(program, ExamProgram):
+            predictor.demos = [_example(demo) or typed_example(signature, demo) for demo in states[name]["demos"]]
+    if _NEAREST not in card:
         return program
     if nearest is None:
         raise ValueError("a program that chooses its demonstrations needs a selector")
@@ -100,9 +90,8 @@ def load_program(
 
 
 @contextmanager
-def _reading_state(place: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Path]]:
-    """Read a program's state by predictor, with `metadata`, and what `save_program` wrote beside it, empty for one that
-    DSPy saved.
+def _reading(place: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, Any], Path]]:
+    """Read a program's state by predictor, and what `save_program` wrote beside it, empty for one that DSPy saved.
 
     Raises `SpecError` if none can be read, and for what a damaged one breaks in the block.
     """
@@ -116,13 +105,14 @@ def _reading_state(place: Path) -> Iterator[tuple[dict[str, Any], Mapping[str, A
         ) from None
     except (OSError, UnreadableError) as error:
         raise SpecError(f"program.load: cannot read {path}: {error}") from None
-    if not isinstance(state, dict) or not isinstance(state.get("metadata"), dict):
-        raise SpecError(f"program.load: {path} is no program of DSPy's (a JSON object with its metadata)")
     try:
-        yield state, {**state["metadata"].get(_CARD, {})}, path
+        states = {name.removeprefix("program."): part for name, part in predictor_states(state).items()}
+        yield states, state["metadata"].get(_CARD, {}), path
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         detail = next(iter(str(error).splitlines()), "no detail")
-        raise SpecError(f"{path} is damaged ({type(error).__name__}: {detail}); optimize again") from None
+        raise SpecError(
+            f"program.load: {path} is no program of DSPy's, or is damaged ({type(error).__name__}: {detail})"
+        ) from None
 
 
 def predictor_states(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,24 +121,22 @@ def predictor_states(state: Mapping[str, Any]) -> dict[str, Any]:
     return {"": state} if is_single else {name: part for name, part in state.items() if name != "metadata"}
 
 
-def loaded_words(path: Path, *, of_module: bool = False) -> dict[str, Any]:
-    """Load everything at `path` that a prompt depends on, for a run's identity; `of_module`: of a module of one's own.
+def loaded_words(path: Path) -> dict[str, Any]:
+    """Load everything at `path` that a prompt depends on, for a run's identity.
 
     `predictors`: instructions and demonstrations by predictor; `nearest`: how many demonstrations a question is shown
     and by which encoder they are chosen, None where all are shown. Raises `SpecError` where it cannot be read.
     """
-    with _reading_state(path) as (state, card, _):
-        is_raw = of_module or card.get("kind") == MODULE
+    with _reading(path) as (states, card, _):
         predictors = {
-            f"{_OWN}.{name}".rstrip(".") if of_module else name: {
+            name: {
                 "instructions": part["signature"]["instructions"],
-                "demos": part["demos"] if is_raw else [_shown_json(_example(demo)) for demo in part["demos"]],
+                "demos": [_shown_json(demo) for demo in part["demos"]],
                 **({} if card else {"fields": part["signature"]["fields"]}),
             }
-            for name, part in predictor_states(state).items()
+            for name, part in states.items()
         }
-        nearest = {name: card[_NEAREST][name] for name in ("k", "encoder")} if _NEAREST in card else None
-    return {"predictors": predictors, "nearest": nearest}
+    return {"predictors": predictors, "nearest": card.get(_NEAREST)}
 
 
 def demonstrations(program: AskingProgram) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -158,7 +146,10 @@ def demonstrations(program: AskingProgram) -> Iterator[tuple[str, dict[str, Any]
             yield name, program.shown(demo)
 
 
-def _example(demo: Mapping[str, Any]) -> dspy.Example:
+def _example(demo: Mapping[str, Any]) -> dspy.Example | None:
+    """Return the demonstration of an exam's question; None of any other."""
+    if not isinstance(demo.get("question"), Mapping):
+        return None
     question = Question.model_validate(demo["question"])
     if demo.get("answer") is not None and demo["answer"] not in question.option_numbers:
         raise ValueError(f"{question.key}: the answer {demo['answer']!r} is not an option")
@@ -174,11 +165,10 @@ def typed_example(signature: type[dspy.Signature], demo: Mapping[str, Any]) -> d
     return dspy.Example(**values).with_inputs(*(name for name in signature.input_fields if name in values))
 
 
-def _shown_json(demo: dspy.Example) -> dict[str, Any]:
+def _shown_json(demo: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a prompt shows of a demonstration, and the key by which a question is known to be its own."""
-    question = demo.question.model_dump(mode="json", include={"key", "stem", "options", "context"}, exclude_none=True)
-    return {**ExamProgram.shown(demo), "question": question}
-
-
-def _card(spec: ProgramSpec, language: Language) -> dict[str, Any]:
-    return {**(spec.asking.saved_as or {"kind": spec.kind}), "language": language}
+    if (example := _example(demo)) is None:
+        return dict(demo)
+    fields = {"key", "stem", "options", "context"}
+    question = example.question.model_dump(mode="json", include=fields, exclude_none=True)
+    return {**ExamProgram.shown(example), "question": question}

@@ -13,6 +13,7 @@ from typing import Any
 
 from medexam.specs.experiment import CellSpec
 from medexam.specs.model import ModelSpec
+from medexam.specs.programs.base import describe
 
 IDENTITY_SCHEMA = 6
 """Raised when an identity covers other things than before; runs of another schema are not continued."""
@@ -49,7 +50,7 @@ def build_identity(
     name = {"kind": cell.dataset.kind} if cell.dataset.kind else {"name": cell.dataset.called}
     facts: dict[str, Any] = {
         "dataset": {**name, "language": cell.dataset.language, "fingerprint": fingerprint, **cell.dataset.form},
-        "program": program.facts(cell.dataset.language),
+        "program": describe(program),
         "reader_version": READER_VERSION,
     }
     others = {"retriever": retriever, "translations": translations, "reader": reader, "pictures": pictures}

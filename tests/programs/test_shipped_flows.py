@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from medexam.specs import build_cells
+from medexam.specs import build_cells, build_identity, digest
 
 BM25 = {"kind": "bm25"}
 SIGNATURE = {"kind": "signature", "signature": "question, options -> answer: int"}
@@ -20,20 +20,22 @@ PROGRAMS = [
 ]
 
 
-def program_of(fields):
+def cell_of(fields):
     model = {"engine": "scripted", "path": "none", "temperature": 0.7}
-    return build_cells({"name": "x", "dataset": "headqa_sample", "program": fields, "model": model}, {})[1][0].program
+    return build_cells({"name": "x", "dataset": "headqa_sample", "program": fields, "model": model}, {})[1][0]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 def test_the_steps_of_a_kind_are_the_kind(program, medexam) -> None:
     """So all that is made of it is the same, its digest too, whatever it is called."""
-    spec = program_of(program)
+    cell = cell_of(program)
     settings = [part for key, value in program.items() if key != "kind" for part in ("--set", f"program.{key}={value}")]
     code, shown, _ = medexam("schema", program["kind"], *settings)
     assert code == 0
-    steps = program_of(yaml.safe_load(shown))
-    assert steps.facts("en") == spec.facts("en")
+    pasted = cell_of(yaml.safe_load(shown))
+    steps, spec = pasted.program, cell.program
+    digests = [digest(build_identity(one, fingerprint="0", words={})) for one in (cell, pasted)]
+    assert digests[0] == digests[1]
     assert (steps.asking.retrieval, steps.asking.engine_needs, steps.budget(None)) == (
         spec.asking.retrieval,
         spec.asking.engine_needs,

@@ -180,7 +180,7 @@ def asked_words(program: ProgramSpec, language: Language) -> dict[str, Any]:
     if ":" in (asking.adapter or ""):
         words["adapter"] = hash_source(str(asking.adapter), ADAPTERS)
     if program.loads is not None:
-        words["loaded"] = loaded_words(program.loads, of_module=asking.adapter is not None)
+        words["loaded"] = loaded_words(program.loads)
         if nearest := words["loaded"].get("nearest"):
             words["loaded"]["nearest"] = nearest_identity(**nearest)
         if asking.words is not None and (turn := describe_words(asking.words, language).get("turn")):

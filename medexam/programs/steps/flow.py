@@ -203,7 +203,7 @@ class _Scope:
         name = condition.field if isinstance(condition, Limit) else condition
         if self.fields.get(name, name if name in QUESTION_FIELDS else None) is None:
             return False
-        value = self.read(name)
+        value: float = self.read(name)
         if not isinstance(condition, Limit):
             return bool(value)
         return value < condition.below if condition.below is not None else value > cast("float", condition.above)

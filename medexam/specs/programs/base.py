@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from medexam.specs.programs.flows import FlowSpec
 
 PositiveInt = Annotated[int, Field(ge=1)]
-_BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "load", "max_tokens", "reading", "timeout_s"}
-_BY_CONTENT |= {"retriever", "reader", "revision"}
+_BY_CONTENT = {"name", "prompt", "prompt_language", "examples", "instructions", "demos", "load", "max_tokens", "file"}
+_BY_CONTENT |= {"reading", "timeout_s", "retriever", "reader", "revision"}
+"""Fields of which a run's identity holds the content, or nothing."""
+_NAMES = {"kind", "by", "combine", "adapter"}
+"""Fields that may name the user's own code, whose source an identity holds."""
 _ALWAYS = ("read", "option")
 LABELS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
     {
@@ -57,8 +60,6 @@ class ProgramSpec(Spec):
 
     asks_model: ClassVar[bool] = False
     """Whether an engine is needed."""
-    by_content: ClassVar[set[str]] = _BY_CONTENT
-    """Fields of which a run's identity holds the content, or nothing."""
     builder: ClassVar[str] = ""
     """What builds the program of a kind that a package adds, as `package.module:function`: of its spec, the language of
     the questions and a `ProgramContext`."""
@@ -107,10 +108,21 @@ class ProgramSpec(Spec):
         """
         return None
 
-    def facts(self, language: Language) -> dict[str, Any]:  # noqa: ARG002
-        """Describe, as JSON-ready data, what an answer depends on beside files, retriever, local model and tokens."""
-        looked_up = {"k", "query", "query_language"} if self.asking.retrieval is None else set()
-        return self.model_dump(mode="json", exclude=self.by_content | looked_up)
+
+def describe(value: Any) -> Any:
+    """Describe, as JSON-ready data, what an answer depends on beside files, code, retriever, local model and tokens.
+
+    A program that is steps is told by these.
+    """
+    if isinstance(value, Spec):
+        part = (value.flow if isinstance(value, ProgramSpec) else None) or value
+        fields = {name: getattr(part, name) for name in type(part).model_fields if name not in _BY_CONTENT}
+        return {
+            name: short_name(field) if name in _NAMES else describe(field)
+            for name, field in fields.items()
+            if field is not None
+        }
+    return [describe(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
 class LookUpSpec(ProgramSpec):
@@ -134,11 +146,6 @@ class LookUpSpec(ProgramSpec):
             super().asking,
             retrieval=RetrievalSettings(self.retriever, self.k, self.query, self.query_language),
         )
-
-    def facts(self, language: Language) -> dict[str, Any]:
-        """Describe what an answer depends on, with the language of look-ups."""
-        facts = super().facts(language)
-        return facts | dict.fromkeys({"query_language"} & facts.keys(), self.query_language or language)
 
 
 class RetrievingSpec(LookUpSpec):

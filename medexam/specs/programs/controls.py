@@ -5,7 +5,7 @@ The controls are those of Vilares and Gómez-Rodríguez (2019).
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, create_model
 
@@ -24,7 +24,6 @@ class RelevanceSpec(RetrievingSpec):
 class ImportedSpec(ProgramSpec):
     """Answers that were read from a file; a run of it is complete, and cannot be asked again."""
 
-    by_content: ClassVar[set[str]] = ProgramSpec.by_content | {"file"}
     kind: Literal["imported"] = "imported"
     harness: str
     """What wrote the file, in a word of the importer that read it, such as `lm_eval`."""

@@ -1,14 +1,13 @@
 """Programs that are steps: what they need and ask follows from walking these."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, cast
 
 from pydantic import Field, model_validator
 
 from medexam.model_calls import Reading
-from medexam.questions import Language
 from medexam.specs.programs.base import ProgramSpec
 from medexam.specs.programs.fields import check_fields
 from medexam.specs.programs.needs import NO_NEEDS, Asking, EngineNeeds, RetrievalSettings
@@ -95,11 +94,11 @@ class FlowSpec(ModuleSpec):
                 called = (step.called, *(f"{step.called}_{number}" for number in range(2, len(names) + 3)))
                 name = next(name for name in called if name not in names)
                 names.add(name)
-                program = step.use if isinstance(step, UseStep) else self._asked(step)
+                program = step.use if isinstance(step, UseStep) else self._asked(cast("AskStep", step))
                 parts[place] = StepPart(place, name, step, program)
         return parts
 
-    def _asked(self, step: Any) -> ProgramSpec:
+    def _asked(self, step: AskStep) -> ProgramSpec:
         """Return what a step asks, with the settings of the program that it does not set itself."""
         settings = {name: getattr(step, name) or getattr(self, name) for name in ("answer_format", "max_tokens")}
         words = step.words
@@ -117,7 +116,8 @@ class FlowSpec(ModuleSpec):
             settings["max_tokens"] = step.max_tokens
         fields = type(words).model_fields.keys() - words.model_fields_set
         settings = {name: value for name, value in settings.items() if name in fields and value not in (None, "free")}
-        return type(words).model_validate({**words.model_dump(), **settings}) if settings else words
+        changed: ProgramSpec = type(words).model_validate({**words.model_dump(), **settings}) if settings else words
+        return changed
 
     @property
     def sole(self) -> StepPart | None:
@@ -167,8 +167,8 @@ class FlowSpec(ModuleSpec):
         return replace(
             alone,
             forms=tuple(set.intersection(*forms)) if forms else None,
-            engine_needs=models.pop(None),
-            models=models,
+            engine_needs=models[None],
+            models={name: needs for name, needs in models.items() if name is not None},
             words=words.words,
             pictures=max((asking.pictures or 0 for _, asking in parts), default=0) or None,
             option_text_norm=words.option_text_norm,
@@ -253,30 +253,3 @@ class FlowSpec(ModuleSpec):
             groups = of_part if isinstance(of_part, Mapping) else {"": of_part}
             tokens |= {f"{part.name}.{group}".strip("."): count for group, count in groups.items() if count is not None}
         return tokens
-
-    def facts(self, language: Language) -> dict[str, Any]:
-        """Describe the steps without paths: what files hold is told beside them."""
-        return {"steps": list(self._described(self.steps, "steps", language))}
-
-    def _described(self, steps: Steps, place: str, language: Language) -> Iterator[dict[str, Any]]:
-        for position, step in enumerate(steps):
-            step_place = f"{place}.{position}"
-            tree = step.model_dump(mode="json", exclude=_NOT_DESCRIBED)
-            if isinstance(step, AskStep):
-                tree |= {"by": step.by if step.by in BY else "own"} | ({"cites": True} if step.cite is not None else {})
-            if isinstance(step, RetrieveStep):
-                tree["query_language"] = step.query_language or language
-            if isinstance(step, AllStep):
-                tree["combine"] = step.combine if step.combine in (None, *COMBINE) else "own"
-            if isinstance(step, AskingStep):
-                tree["asked"] = self.parts[step_place].program.facts(language)
-            tree |= {
-                name: list(self._described(branch, f"{step_place}.{name}", language))
-                for name, branch in step.branches.items()
-            }
-            yield tree
-
-
-_NOT_DESCRIBED = {"words", "instructions", "demos", "combine", "use", "do", "all", "otherwise", "cite"}
-_NOT_DESCRIBED |= {"max_tokens", "answer_format"}
-"""Fields of steps that are told otherwise: by their content, steps one by one, or as what is asked."""

@@ -12,7 +12,6 @@ the program.
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +30,7 @@ from medexam.specs.programs.controls import CONTROLS, ImportedSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.needs import Asking
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
-from medexam.specs.programs.steps import STEPS, AskStep, RetrieveStep
+from medexam.specs.programs.steps import STEPS, AskStep
 from medexam.specs.programs.words import WORDS, LikelihoodSpec, Orders, ReplySpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.strict_yaml import parse_yaml
@@ -45,6 +44,8 @@ _TYPES: Mapping[str, Any] = {
     "switch": bool,
     "text": str,
     "file": str | Path,
+    "language": Language,
+    "retriever": RetrieverSpec,
 }
 """Type of a parameter in a file -> that of a field; a list holds the choices."""
 _BY_ITSELF = (("query", "stem"), ("prompt", "retrieval"), ("by", "predict"))
@@ -103,12 +104,13 @@ class KindSpec(ProgramSpec):
     def document(self) -> Tree:
         """The same program as a spec writes it in steps."""
         settings, steps = Tree(), _fill(self.template["steps"], dict(self))
+        retriever = getattr(self, "retriever", None)
+        if retriever not in (None, RetrieverSpec()) and any("retrieve" in step for step in _walk(steps)):
+            settings["retriever"] = _plain(retriever)
         for name, value in self._set.items():
-            if name == "retriever" and any("retrieve" in step for step in _walk(steps)):
-                settings[name] = _plain(value)
-            elif name in self.template["parameters"]:
+            if name in self.template["parameters"]:
                 continue
-            elif name in FlowSpec.model_fields:
+            if name in FlowSpec.model_fields:
                 settings[name] = _plain(value)
             else:
                 answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
@@ -137,10 +139,6 @@ class KindSpec(ProgramSpec):
     def budget(self, of_model: int | None) -> Any:
         """Return the tokens a reply may have."""
         return self.flow.budget(of_model)
-
-    def facts(self, language: Language) -> Tree:
-        """Describe the steps, whatever kind they are of."""
-        return self.flow.facts(language)
 
     @property
     def label_words(self) -> list[str]:
@@ -205,10 +203,9 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     template = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     settings = {name: field for source in SETTINGS[template["asks"]] for name, field in source.model_fields.items()}
     settings |= {name: FlowSpec.model_fields[name] for name in ("reading", "load") if template["asks"] == "reply"}
-    look_up, parameters = _look_up_fields(template), template.get("parameters", {})
-    template["parameters"] = {**{name: {} for name in look_up}, **parameters}
-    fields: Tree = {name: (field.annotation, field) for name, field in settings.items()} | look_up
-    fields |= {name: _field(parameter) for name, parameter in parameters.items()}
+    template.setdefault("parameters", {})
+    fields: Tree = {name: (field.annotation, field) for name, field in settings.items()}
+    fields |= {name: _field(parameter) for name, parameter in template["parameters"].items()}
     fields["kind"] = (Literal[kind], kind)
     if kind != path.stem:
         fields["name"] = (str | None, path.stem)
@@ -219,23 +216,6 @@ def _make_kind(path: Path, kind: str, _changed_ns: int) -> type[KindSpec]:
     return spec
 
 
-def _look_up_fields(template: Tree) -> Tree:
-    """Return the fields of a file's look-ups; those of a step `retrieve: stem` stand in it from now on."""
-    fields: Tree = {}
-    if any("retrieve" in step for step in _walk(template["steps"])):
-        stated = template.get("retriever", {})
-        none = (RetrieverSpec | None, None)
-        fields["retriever"] = none if stated is None else (RetrieverSpec, RetrieverSpec(**stated))
-    for step in template["steps"]:
-        if step.get("retrieve") == "stem":
-            for name in ("query", "k", "query_language"):
-                field = copy(RetrieveStep.model_fields[name])
-                field.default = step.get(name, field.default)
-                fields[name] = (field.annotation, field)
-                step[name] = f"${name}"
-    return fields
-
-
 def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return the type and the default of a parameter, with its help."""
     stated, default = parameter["type"], parameter.get("default", ...)
@@ -243,6 +223,7 @@ def _field(parameter: Mapping[str, Any]) -> tuple[Any, Any]:
     if "most" in parameter:
         annotation = Annotated[annotation, Field(le=parameter["most"])]
     annotation = annotation | None if default is None else annotation
+    default = RetrieverSpec(**default) if isinstance(default, Mapping) else default
     return annotation, Field(default=default, description=parameter["help"])
 
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from medexam.plugins import is_own_name
-from medexam.questions import Language
 from medexam.specs.names import PROGRAMS, class_name, part_name, short_name
 from medexam.specs.optimizer import OptimizerKind
 from medexam.specs.programs.base import LookUpSpec, PositiveInt, ProgramSpec
@@ -74,10 +73,6 @@ class ModuleSpec(ProgramSpec):
         """Return the tokens a reply may have, where the model's own spec says `of_model`; 0 leaves it to a provider."""
         return self.max_tokens or (512 if of_model is None else of_model)
 
-    def facts(self, language: Language) -> dict[str, Any]:
-        """Describe what an answer depends on, with the adapter's name alone: its source stands beside it."""
-        return {**super().facts(language), "adapter": short_name(self.adapter)}
-
 
 class OwnSpec(ModuleSpec, LookUpSpec):
     """A `dspy.Module` class, or a function that returns a module, from the user's own code.
@@ -85,7 +80,6 @@ class OwnSpec(ModuleSpec, LookUpSpec):
     `passages` is one of the fields that it may take if it looks some up.
     """
 
-    by_content: ClassVar[set[str]] = ModuleSpec.by_content | {"kind"}
     kind: str
     """`package.module:Name`, `./file.py:Name` (beside the spec), or a name that an installed package adds."""
     args: dict[str, Any] = Field(default_factory=dict)

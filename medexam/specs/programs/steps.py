@@ -260,8 +260,8 @@ class AskStep(AskingStep):
         if text is not None:
             is_file = text.endswith((".txt", ".md")) and len(text.split()) == 1
             words["instructions"] = _read(text).strip() if is_file else text
-        if demos := self.demos:
-            demos = yaml.safe_load(_read(demos)) if isinstance(demos, str) else list(demos)
+        if self.demos:
+            demos = yaml.safe_load(_read(self.demos)) if isinstance(self.demos, str) else [*self.demos]
             if not isinstance(demos, list) or not all(isinstance(demo, dict) for demo in demos):
                 raise SpecError("demos: not a list of mappings with the signature's fields")
             words["demos"] = demos

@@ -4,7 +4,7 @@ something beside the question.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, Union, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
@@ -171,10 +171,6 @@ class LikelihoodSpec(WordsSpec):
         """Whether the options stand in the context, beside what is read."""
         return self.read == "label" or self.context == "stem_and_options"
 
-    def facts(self, language: Language) -> dict[str, Any]:
-        """Describe what an answer depends on, with the context that None stands for."""
-        return {**super().facts(language), "context": "stem_and_options" if self.shows_options else "stem"}
-
 
 class TaskSpec(WordsSpec):
     """Ask for an answer in words: in those of each format, in a few, or by a quotation of the text."""
@@ -205,7 +201,8 @@ class TaskSpec(WordsSpec):
 
     def budget(self, of_model: int | None) -> dict[str, int]:
         """Map each group of words to the tokens a reply may have."""
-        budgets = TASKS[self.kind][3 if self.answer_format == "guided" else 2]
+        *_, free, guided = TASKS[self.kind]
+        budgets = guided if self.answer_format == "guided" else free
         return {group: self.max_tokens or of_model or own for group, own in budgets.items()}
 
 
