@@ -87,6 +87,7 @@ def _digest(cell: CellSpec) -> str:
         fingerprint="0" * 64,
         words={},
         retriever=retrieval.retriever.model_dump(mode="json") if retrieval else None,
+        translations=retrieval.query_language if retrieval else None,
         reader={"name": str(reader.model), "revision": reader.revision} if reader else None,
         model={"name": cell.model.label},
     )

@@ -21,7 +21,7 @@ def datasets(tmp_path):
 @pytest.mark.parametrize(
     ("dataset", "program", "said"),
     [
-        ("options", "short_answer", "does not answer headqa_sample, an exam: set dataset.name to headqa_sample_open"),
+        ("options", "short_answer", "does not answer headqa_sample, an exam: set program.kind to zero_shot"),
         ("words", "zero_shot", "does not answer short_answer: set program.kind to"),
         ("words", "longest", "does not answer short_answer"),
     ],
