@@ -183,5 +183,3 @@ def _changes(axis: str, value: Any) -> Tree:
 
 def _depth(change: tuple[str, Any]) -> int:
     return change[0].count(".")
-
-
