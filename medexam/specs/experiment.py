@@ -83,7 +83,7 @@ class CellSpec(Spec):
             kinds = [kind for kind, (answered, *_) in TASKS.items() if form == answered]
             raise SpecError(
                 f"program {program.kind} does not answer {name}{'' if kinds else ', an exam'}: set program.kind to "
-                f"{' or '.join(kinds) or 'zero_shot'}, or to a module of your own"
+                f"{' or '.join(kinds) or 'zero_shot'}, or ask a data set of the form {' or '.join(asking.forms)}"
             )
 
 

@@ -25,7 +25,7 @@ def test_what_is_wrong_is_said_in_one_line(case) -> None:
         ("by_format", "by_format"),
         ({"kind": "by_format", "answer_format": "guided"}, "by_format-guided"),
         ({"kind": "by_format", "prompt": "mine/terse.yaml"}, "by_format-terse"),
-        ("retrieve_verify", "retrieve_verify-by_format-fusion"),
+        ({"kind": "retrieve_verify", "then": "by_format"}, "retrieve_verify-by_format-fusion"),
     ],
 )
 def test_labels_tell_programs_apart(program, label) -> None:
