@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -41,8 +41,6 @@ class ColumnsSpec(Spec):
     answer: str | tuple[str, ...] | None = None
     """The right answer; of several, any one is right. A column for each option: 1 where it is right, else 0.
     `answers` is the same field."""
-    right_mark: str | None = None
-    """What stands before or after the text of a right option, such as "*", if no column holds the answer."""
     answer_as: AnswerAs | None = None
     """How the right answer is written; with `letter`, `ACD` means three letters. None: the one way that fits all
     rows; if several fit and differ, that is an error."""
@@ -107,29 +105,12 @@ def _stated(field: str, value: Any) -> Any:
 class KeySpec(Spec):
     """The right answers of a table, where they stand apart from its questions."""
 
-    path: Path | None = None
+    path: Path
     """A table, or a text with a letter or a number and a letter for each question."""
     on: str | tuple[str, ...] | None = None
     """The column that both tables have; two, if the key calls it otherwise. None: the rows are in the same order."""
     answer: str | None = None
     """The key's column with the answers; None: `answer`, or the only one beside `on`."""
-    given: tuple[str, ...] | None = None
-    """The answers themselves, one for each row, instead of a file."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _list_is_given(cls, tree: Any) -> Any:
-        """Take `answers: [B, D]` and `answers: BD` for `answers: {given: [B, D]}`."""
-        tree = {"given": tree} if isinstance(tree, (str, list, tuple)) else tree
-        if not isinstance(tree, Mapping) or not isinstance(given := tree.get("given"), (str, list, tuple)):
-            return tree
-        return {**tree, "given": [str(answer) for answer in given if str(answer).strip(" ,;")]}
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.path is None) == (self.given is None):
-            raise ValueError("a key is a path or a list of answers: give one of the two")
-        return self
 
 
 class HubSpec(Spec):

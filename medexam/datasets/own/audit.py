@@ -23,13 +23,15 @@ _SUSPECT = re.compile(r"[<!\[({@\\ÃÂâ\ufffd&:✓✔✅☑√]|\.[A-Za-z]|['\"
 _PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "abbild")
 """What every odd text has, and every text that speaks of a picture: one look that decides for most rows."""
 _SPEAKS = r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?PICTURE\b|\bPICTURE\W+(?:below|above|shown|attached|adjunta|\d)"
+_CUE = r"(?:^|\W)(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001
+"""What says which option is right, at the end of a text."""
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
 _SHORT = 30
 """Characters of a context that may be none."""
 _NUMBER = re.compile(r"\s*-?\d+(?:[.,]\d+)?\s*%?\s*")
-_COUNTING = re.compile(r"\s*(\D{0,20}?)(\d{1,9})\s*")
+_COUNTING = re.compile(r"\s*([A-Za-z _-]{0,20}?)(\d{1,9})\s*")
 """A number; and what numbers a row, perhaps behind a word."""
 _COUNTED = 0.99
 """The share of rows that have the usual number of options where no row is doubtful."""
@@ -216,7 +218,9 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     firsts = [(*value, None)[0] if isinstance(value, list) else value for value in cells]
     if (column and all(isinstance(first, Mapping) for first in firsts)) or len(odd) <= (1 - _COUNTED) * len(rows):
         fewest = min(map(len, options.values()))
-        odd = [number for number, texts in options.items() if len(texts) > fewest and texts[-1].casefold() in _NOTHING]
+        empty = [number for number, texts in options.items() if texts[-1].casefold() in _NOTHING]
+        always = len(empty) == len(rows) and options[empty[0]][-1].casefold() != "none"
+        odd = [number for number in empty if len(options[number]) > fewest or always]
     if odd:
         yield "options", f"{len(odd):,} rows have not {usual} options, such as row {odd[0]}: {show(odd[0])}"
     first, second = ({texts[place] for texts in options.values()} for place in (0, 1))
@@ -248,7 +252,7 @@ def _doubts(draft: Proposal, rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     if telling > 2 and 2 * telling >= len(some):
         yield "signs", f"{telling:,} of {len(some):,} questions begin or end in what the right option is called"
     elif sign is not None:
-        yield "signs", f"only right options have {sign!r}; right_mark: {sign!r} takes it away"
+        yield "signs", f"only right options have {sign!r}"
 
 
 def _tells_in_stem(row: Row) -> bool:
@@ -268,6 +272,12 @@ def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
         match = pattern(name, "(?m){}").search(text) if _SUSPECT.search(text) else None
         if match is not None:
             yield match[0]
+    names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
+    yield from (text for text in (row.question.stem, *options) if text.count('"') % 2 and '"' in (text[0], text[-1]))
+    for text in (row.question.stem, options[-1]):
+        cue = pattern("cue", _CUE).search(text) if ":" in text or "：" in text else None  # noqa: RUF001
+        if cue is not None and cue[1].strip("()[]. ").casefold() in names:
+            yield cue[0].strip()
     if options[0][0] in "([{" and options[-1][-1] in ")]}" and not {*")]}"} & {*options[0]}:
         yield options[0]
     if context and len(context) < _SHORT and len(context.split()) <= _BY_CHANCE:

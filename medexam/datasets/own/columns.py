@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from medexam.datasets.locating import find_own_file
 from medexam.datasets.own.documents import SPLITS, Cells
+from medexam.datasets.own.names import find_named
 from medexam.datasets.own.tables import CellError, SourceTable, open_text, read_file, read_own_table, value_of
 from medexam.datasets.rows import RowFault, parse_whole_number
 from medexam.errors import DatasetError
@@ -193,42 +194,36 @@ def read_questions(spec: DatasetSpec) -> SourceTable:
 def add_key(table: SourceTable, key: KeySpec) -> SourceTable:
     """Add a column `KEYED` to the table, empty where the key has no answer; raise `DatasetError` if it does not fit.
 
-    A column that both have joins them, whether it is stated or not; rows are joined in order only without one.
+    A column that names the same rows in both joins them, whether it is stated or not; else the order of rows does.
     """
-    source = "dataset.answers" if key.path is None else str(key.path)
-    column, other = (key.on, key.on) if key.on is None or isinstance(key.on, str) else (key.on[0], key.on[-1])
-    names, answers = _read_key(key, other)
-    if column is None:
-        column, other = _find_shared(table, names)
-    check_columns(columns_in(column), table, "answers.on")
+    stated = columns_in(key.on)
+    names, answers = _read_key(key, stated[-1] if stated else None)
+    check_columns(stated[:1], table, "answers.on")
+    column, other = (stated[0], stated[-1]) if stated else _find_shared(table, names)
     advice = "name the column that both have with answers: {on: ...}"
     if column is None and len(answers) != len(table.rows):
         raise DatasetError(
-            f"{source}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: {advice}"
+            f"{key.path}: holds {len(answers):,} answers, and {table.source} {len(table.rows):,} rows: {advice}"
         )
     if column is not None:
-        rows, keys = _names(table, column), names.get(other or "", names.get("", ()))
+        rows, keys = _names(table, column), names.get(other, names.get("", ()))
         by_name = dict(zip(keys, answers, strict=False))
-        twice = next((name for name, times in Counter(filter(None, rows)).items() if times > 1), None)
-        if twice is not None:
-            raise DatasetError(f"{table.source}: several rows have {column} {twice!r}: make it unique")
-        twice = next((name for name, answer in zip(keys, answers, strict=False) if by_name[name] != answer), None)
-        if twice is not None:
-            raise DatasetError(f"{source}: has two answers for {column} {twice!r}: make it unique")
+        if twice := [name for name, times in Counter(filter(None, rows)).items() if times > 1]:
+            raise DatasetError(f"{table.source}: several rows have {column} {twice[0]!r}: make it unique")
+        if twice := [name for name, answer in zip(keys, answers, strict=False) if by_name[name] != answer]:
+            raise DatasetError(f"{key.path}: has two answers for {column} {twice[0]!r}: make it unique")
         if by_name.keys().isdisjoint(filter(None, rows)):
-            example = f" (such as {keys[0]!r})" if keys else ""
-            raise DatasetError(
-                f"{source}: none of its {column}{example} is in {table.source} (such as {rows[0]!r}): {advice}"
-            )
+            examples = f"(such as {[*keys, ''][0]!r}) is in {table.source} (such as {rows[0]!r})"
+            raise DatasetError(f"{key.path}: none of its {column} {examples}: {advice}")
         answers = [by_name.get(name) if name else None for name in rows]
     keyed = (row.with_cells({KEYED: answer}) for row, answer in zip(table.rows, answers, strict=True))
     return replace(table, columns=(*table.columns, KEYED), rows=tuple(keyed))
 
 
-def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str | None]:
+def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tuple[str | None, str]:
     """Find a column of the table and one of the key that name the same rows, each once, those of one name first.
 
-    Raises `DatasetError` if a key is in another order or counts otherwise, and nothing names each row of both.
+    Raises `DatasetError` if a column of the key names each of its rows, and these are not 1, 2, 3 and so on.
     """
     for column in sorted(table.columns, key=lambda column: column not in names):
         rows = _names(table, column)
@@ -237,12 +232,13 @@ def _find_shared(table: SourceTable, names: Mapping[str, Sequence[str]]) -> tupl
                 return column, other
     ordinals = [str(number) for number in range(1, len(table.rows) + 1)]
     for name, keys in names.items():
-        if [*keys] != (_names(table, name) if name in table.columns else ordinals if name == "" else [*keys]):
+        in_order = _names(table, name) if name in table.columns else ordinals if len({*keys}) == len(keys) else keys
+        if [*keys] != [*in_order]:
             raise DatasetError(
                 f"{table.source}: the key has {name or 'numbers'} in another order, and no column of the table holds "
                 "all of them: name the column that joins them with answers: {on: ...}"
             )
-    return None, None
+    return None, ""
 
 
 def _names(table: SourceTable, column: str) -> list[str]:
@@ -253,8 +249,6 @@ def _names(table: SourceTable, column: str) -> list[str]:
 
 def _read_key(key: KeySpec, on: str | None) -> tuple[Mapping[str, Sequence[str]], Sequence[Any]]:
     """Read a key: what may join it to the table, by column, "" for the numbers in a text; and its answers in order."""
-    if key.path is None:
-        return {}, list(key.given or ())
     path = find_own_file(key.path)
     if path.suffix.lower() in (".txt", ".key", ""):
         try:
@@ -271,9 +265,8 @@ def _read_key(key: KeySpec, on: str | None) -> tuple[Mapping[str, Sequence[str]]
         return {}, re.findall(r"[A-Za-z0-9]", text)
     keys = read_file(path)
     others = [column for column in keys.columns if column != on]
-    called = [column for column in others if column.lower() in ("answer", "key", "correct")]
-    repeated = [column for column in others if len({*_names(keys, column)}) < len(keys.rows)]
-    candidates = [key.answer] if key.answer is not None else others if len(others) == 1 else called or repeated
+    called = find_named("answer", others)
+    candidates = [key.answer] if key.answer is not None else others if len(others) == 1 else called
     if len(candidates) != 1 or not {candidates[0], on or candidates[0]} <= {*keys.columns}:
         raise DatasetError(
             f"{path}: its columns are {', '.join(keys.columns)}; say which with answers: {{path: {path.name}, on: ..., "

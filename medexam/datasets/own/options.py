@@ -7,11 +7,10 @@ import datetime
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from medexam.datasets.own.names import ALPHABETS, in_order, pattern, plain_name, shift, word_lists
@@ -22,15 +21,13 @@ from medexam.specs.columns import ColumnsSpec
 
 _END = r"[)\].:）．、：]"  # noqa: RUF001 - full-width marks of Chinese and Japanese
 _LABEL = rf"[(\[]?((?:[^\W\d_]|\d{{1,2}})(?={_END})|[①-⑳]){_END}?+"
-_SIGN = r"([*✓✔√=+]?)"
-_AT_LINES = re.compile(rf"(?m)^[ \t]*{_SIGN}[ \t]*{_LABEL}[ \t]*")
-_IN_LINES = re.compile(rf"(?:^|(?<=\s))(){_LABEL}[ \t]+")
-_BARE = re.compile(r"(?m)^[ \t]*()([A-Z])[ \t]+")
-_OWN_LABEL = re.compile(rf"\s*{_SIGN}\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
+_AT_LINES = re.compile(rf"(?m)^[ \t]*{_LABEL}[ \t]*")
+_IN_LINES = re.compile(rf"(?:^|(?<=\s)){_LABEL}[ \t]+")
+_BARE = re.compile(r"(?m)^[ \t]*([A-Z])[ \t]+")
+_OWN_LABEL = re.compile(rf"\s*(?:{_LABEL}(?!\d)|([A-Za-z\d])\s[-–](?=\s))\s*(?=\S)")  # noqa: RUF001
 """A label before an option, which may stand close to it, as in `(A)text`."""
-_CUE = r"\s+[(\[]?(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001 - a full-width colon
 _LEAD = r"\n[^\n]{0,20}{}\s*[:：]\s*\Z"  # noqa: RUF001
-"""What asks for the answer behind the last option; and what stands before the first, on a line of its own."""
+"""What stands before the first option, on a line of its own."""
 _FIRST = frozenset({"1", *(letters[0] for letters in ALPHABETS), *(letters[0].upper() for letters in ALPHABETS)})
 _NONE = frozenset(("", "nan", "NaN", "NAN", "N/A", "n/a", "#N/A", "<NA>", "\\N", "NULL"))
 """What a cell without an option may say. `NA` and `None` do not: noradrenaline, and an option."""
@@ -68,8 +65,6 @@ class ReadOptions:
     """What the source calls each, such as its letter; None if it only orders them."""
     column: str = ""
     """Where they stand, for messages; empty at the end of the stem."""
-    right: tuple[bool, ...] | None = None
-    """Which of them a sign marks as right; None if none is looked for."""
     answer: Any = None
 
 
@@ -84,47 +79,41 @@ def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...]
     """
     for form in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
         marks = list(form.finditer(text))
-        runs = list(_runs(marks))
+        runs = [run for place in range(len(marks)) if len(run := _run_from(marks[place:])) > 1]
         if not runs:
             continue
-        run = max(runs, key=lambda run: (not plain(run[0][2]).isdigit(), len(run), run[0].start()))
+        run = max(runs, key=lambda run: (not plain(run[0][1]).isdigit(), len(run), run[0].start()))
         _check_gaps(marks, run, at_lines=form is not _IN_LINES)
-        ends = [after.start() for _, after in pairwise(run)] + [len(text)]
-        texts = [mark[1] + text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
-        cue = pattern("cue", _CUE).search(texts[-1])
-        if cue is not None and cue[1]:
-            raise CellError("", f"holds the answer after its options, {cue[0].strip()!r:.40}")
-        texts[-1] = texts[-1] if cue is None else texts[-1][: cue.start()]
+        ends = [after.start() for after in run[1:]] + [len(text)]
+        texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
         separators = {text[-1:] for text in texts[:-1]}
         if len(separators) == 1 and separators <= {*",;|/"}:
             texts = [text.rstrip(" ,;|/") for text in texts]
         stem = pattern("lead", _LEAD).sub("", text[: run[0].start()]).strip()
-        return stem, tuple(texts), tuple(plain(mark[2]) for mark in run)
+        return stem, tuple(texts), tuple(plain(mark[1]) for mark in run)
     return None
 
 
-def _runs(marks: Sequence[re.Match[str]]) -> Iterator[list[re.Match[str]]]:
-    """Find from each A, a or 1 the marks that count on from it; those of two marks or more."""
-    for place, first in enumerate(marks):
-        run = [first] if plain(first[2]) in _FIRST else []
-        for mark in marks[place + 1 :] if run else ():
-            if plain(mark[2]) == shift(plain(run[-1][2]), 1):
-                run.append(mark)
-        if len(run) > 1:
-            yield run
+def _run_from(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """List the marks that count on from the first, if that is an A, a or 1."""
+    run = [mark for mark in marks[:1] if plain(mark[1]) in _FIRST]
+    for mark in marks[1:] if run else ():
+        if plain(mark[1]) == shift(plain(run[-1][1]), 1):
+            run.append(mark)
+    return run
 
 
 def _check_gaps(marks: Sequence[re.Match[str]], run: Sequence[re.Match[str]], *, at_lines: bool) -> None:
     """Raise `CellError` if one of the next letters stands somewhere, with the same sign behind it."""
-    first, end = plain(run[0][2]), run[0][0].strip()[-1]
+    first, end = plain(run[0][1]), run[0][0].strip()[-1]
     # Within a line, a letter or a number before a full stop is often the end of a sentence.
     if not at_lines and (end == "." or first.isdigit()):
         return
     following = (shift(first, len(run)), shift(first, len(run) + 1))
     for mark in marks:
-        is_next = plain(mark[2]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
+        is_next = plain(mark[1]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
         if is_next and (at_lines or mark.start() >= run[0].start()):
-            letters = ", ".join(each[2] for each in [*run, mark])
+            letters = ", ".join(each[1] for each in [*run, mark])
             raise CellError("", f"holds options with the letters {letters}, which are not in order")
 
 
@@ -215,8 +204,8 @@ def _option_text(value: Any, column: str) -> str:
 
 
 def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec) -> list[ReadOptions | CellError]:
-    """Strip signs at right options, and labels that run through the rows; raise `OpenFieldError` if some have none."""
-    settled = try_each(lambda row: _without_sign(row, spec.right_mark), options)
+    """Strip labels that run through the rows; raise `OpenFieldError` if some have none."""
+    settled = list(options)
     labels = [own_labels(row.texts) for row in settled if isinstance(row, ReadOptions) and row.texts]
     runs = [each for each in labels if is_run(each)]
     bare_count = sum(not any(each) for each in labels)
@@ -225,8 +214,7 @@ def settle_options(options: Iterable[ReadOptions | CellError], spec: ColumnsSpec
             facts = f"the options of {len(runs):,} rows begin with letters or numbers in order"
             raise OpenFieldError("", f"{facts}, and those of {bare_count:,} do not", "marks", "labels or text")
         are_ordered = all([*each] == in_order(each) for each in runs)
-        # A sign may stand before a label, or behind it.
-        settled = try_each(lambda row: _without_sign(_without_labels(row, are_ordered), spec.right_mark), settled)
+        settled = try_each(lambda row: _without_labels(row, are_ordered), settled)
     return try_each(lambda row: _check(row, shuffled=spec.shuffled), settled)
 
 
@@ -237,7 +225,7 @@ def own_labels(texts: Sequence[str]) -> tuple[str, ...]:
     bare = tuple(text.partition(" ")[0] for text in texts) if len(texts) >= _FEW and not any(matches) else ()
     if len(rests - {""}) == len(texts) and is_run(bare) and "".join(bare).isalpha() and [*bare] == in_order(bare):
         return bare
-    return tuple(plain(match[match.lastindex or 2]) if match else "" for match in matches)
+    return tuple(plain(match[match.lastindex or 1]) if match else "" for match in matches)
 
 
 def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
@@ -250,26 +238,13 @@ def _without_labels(row: ReadOptions, are_ordered: bool) -> ReadOptions:
     if row.labels is not None and [*labels] != in_order(labels):
         keys = ", ".join(row.labels)
         raise CellError(row.column, f"has options that begin with {letters}, but their keys are {keys}")
-    # The first group is the sign at a right option.
-    cut = (_OWN_LABEL.subn(r"\1", text, count=1) for text in row.texts)
+    cut = (_OWN_LABEL.subn("", text, count=1) for text in row.texts)
     texts = tuple(text if count else text.partition(" ")[2].strip() for text, count in cut)
     return replace(row, texts=texts, labels=row.labels or labels)
 
 
-def _without_sign(row: ReadOptions, mark: str | None) -> ReadOptions:
-    """Find the right options by a sign before or behind them, and strip it; behind an option, a plus is a charge."""
-    if not mark:
-        return row
-    right = [text.startswith(mark) or (mark not in "+=" and text.endswith(mark)) for text in row.texts]
-    texts = tuple(
-        text.removeprefix(mark).removesuffix(mark).strip() if is_right else text
-        for text, is_right in zip(row.texts, right, strict=True)
-    )
-    return replace(row, texts=texts, right=tuple(map(max, row.right or right, right)))
-
-
 def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
-    """Check that each option has a text, and that the stem neither repeats the options nor ends in the answer."""
+    """Check that each option has a text, and that the stem does not repeat the options."""
     if len(row.texts) < 2:
         raise CellError(row.column, f"a question needs at least two options, this one has {len(row.texts)}")
     if "" in row.texts:
@@ -282,10 +257,6 @@ def _check(row: ReadOptions, *, shuffled: bool) -> ReadOptions:
             inside = split_marked(row.stem)
             if inside is not None and inside[0] and inside[1] == row.texts:
                 row = replace(row, stem=inside[0])
-    cue = pattern("cue", _CUE).search(row.stem)
-    names = (*(row.labels or "abcdefghij"[: len(row.texts)]), *row.texts)
-    if cue is not None and cue[1].strip("()[]. ").casefold() in {name.casefold().rstrip(".") for name in names}:
-        raise CellError("", f"ends in its answer, {cue[0].strip()!r:.40}")
     if shuffled:
         order = sorted(row.texts, key=lambda text: hashlib.sha256(f"{row.stem}\0{text}".encode()).digest())
         return replace(row, texts=tuple(order), labels=None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from medexam.datasets.own.answers import WAYS, items_of
+from medexam.datasets.own.answers import WAYS
 from medexam.datasets.own.audit import audit
 from medexam.datasets.own.columns import KEYED, STANDARD, add_key, columns_in, describe_bad
 from medexam.datasets.own.documents import SPLITS
@@ -20,7 +20,7 @@ from medexam.datasets.own.proposal import Proposal
 from medexam.datasets.own.questions import NO_PICTURE, parse_choice, parse_words
 from medexam.datasets.own.tables import CellError, SourceTable, TableRow, read_file, value_of
 from medexam.datasets.own.texts import unpack
-from medexam.datasets.rows import Row, RowFault, parse_whole_number
+from medexam.datasets.rows import Row, parse_whole_number
 from medexam.errors import DatasetError
 from medexam.questions import Language
 from medexam.specs.columns import ColumnsSpec, KeySpec
@@ -28,16 +28,12 @@ from medexam.specs.dataset import OwnKind
 
 _MOST, _HALF = 0.9, 0.5
 """The share of rows that show what a column is, the others being bad; and the share that it may be."""
-_BETWEEN = ("\n", "|", ";", " / ", ",")
-"""What stands between the options of one cell that have no letters."""
-_MARK = re.compile(r"\s*(?:option|choice|[(\[]?(?:[^\W\d_]|[ivx]{1,4}|\d{1,2})(?:\.0)?[)\].]?)\s*", re.IGNORECASE)
-"""A letter or a number alone."""
 _ENOUGH_ROWS, _FEW_ANSWERS = 10, 5
 """Rows of which only a few different answers are strange, and how many are few."""
 _SLIPS = 0.2
 """The share of questions with several right answers below which these may be slips."""
-_FEW_WORDS, _TOPIC_WORDS = 5, 6
-"""Words of a context on average, at least; and of a topic, at most."""
+_FEW_WORDS, _PASSAGE_WORDS, _TOPIC_WORDS = 5, 30, 6
+"""Words of a context on average, at least, and of one that may be a source; and of a topic, at most."""
 _ASKS = re.compile(r"[?:？؟：]\s*\Z")  # noqa: RUF001
 _NUMBERED = re.compile(r"[^\w?]*(?:[A-Za-z]*[^\w?]*_*\d{1,4}|[A-Za-z])[^\w?]*")
 """What questions end in, and what numbers them."""
@@ -73,20 +69,18 @@ def propose(path: Path, kind: OwnKind | None = None, answers: KeySpec | None = N
     stem = _find_stem(draft)
     if stem is None:
         draft.ask("stem", f"which column holds the question: {', '.join(draft.names)}")
-        draft.ask("answer", "which column holds the right answer")
     else:
         draft.columns["stem"] = stem
         if draft.kind == "choice":
-            _propose_choice(draft, is_stated=kind is not None)
-        if draft.kind != "choice":
-            answer_columns = [name for name in find_named("answer", draft.names) if draft.sample.filled(name)]
-            if answer_columns and KEYED not in draft.names:
-                draft.columns["answer"] = answer_columns[0]
-            elif KEYED not in draft.names:
-                _ask_answer(draft)
-            if draft.kind == "spans" and not find_named("context", draft.names):
-                draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
+            _propose_choice(draft)
+        elif KEYED not in draft.names:
+            filled = list(filter(draft.sample.filled, find_named("answer", draft.names)))
+            draft.columns |= {"answer": filled[0]} if filled else {}
+        if draft.kind == "spans" and not find_named("context", draft.names):
+            draft.ask("context", f"which column holds the text: {', '.join(draft.names)}")
         _propose_others(draft)
+    if not {"answer", "choices", "options"} & draft.columns.keys() and KEYED not in draft.names:
+        _ask_answer(draft)
     names = (name for field in ("stem", "options", "context") for name in draft.read_from(field))
     language = find_language(str(value) for name in names for value in draft.sample.filled(name))
     note = "en, since the texts do not tell" if language is None else f"{language}, for which prompts are in English"
@@ -104,9 +98,9 @@ def _share(is_so: Callable[[Any], object], values: Sequence[Any]) -> float:
     return sum(bool(is_so(value)) for value in values) / len(values) if values else 0.0
 
 
-def _share_read(draft: Proposal, stem: str, columns: Any = None, **settings: Any) -> float:
+def _share_read(draft: Proposal, stem: str, columns: Any = None) -> float:
     """Return the share of the rows that have options in `columns`, or behind the text in the column `stem`."""
-    spec = ColumnsSpec(**settings)
+    spec = ColumnsSpec()
 
     def read(row: TableRow) -> bool:
         try:
@@ -134,8 +128,8 @@ def _find_stem(draft: Proposal) -> str | None:
     return asking[0] if len(asking) == 1 else None
 
 
-def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
-    """Put options and answer, or another kind if questions are answered in words and no kind `is_stated`."""
+def _propose_choice(draft: Proposal) -> None:
+    """Put options and answer; ask for options if there seem to be none."""
     answer_columns = [KEYED] if KEYED in draft.table.columns else find_named("answer", draft.names)
     likely: list[_Fit] = []
     for options, is_certain in _find_sources(draft):
@@ -146,7 +140,7 @@ def _propose_choice(draft: Proposal, *, is_stated: bool) -> None:
         if is_certain or not answer_columns:
             likely = likely or fits or [_Fit(options, {}, 0)]
     if not likely:
-        _propose_fixed(draft, is_stated=is_stated)
+        _ask_options(draft, answer_columns)
         return
     if "options" in draft.table.columns:
         draft.columns["options"] = None
@@ -181,16 +175,10 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """Find where the options may stand, the likeliest first, and whether a name says so; else an answer has to fit."""
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
     candidates = find_named("options", columns)
-    single: dict[str, Mapping[str, Any]] = {name: {} for name in columns if _share_read(draft, "", name) >= _MOST}
-    for name in (name for name in candidates if name not in single):
-        # Texts without letters are only taken apart in a column that is called as options are.
-        for between in _BETWEEN if all(isinstance(value, str) for value in filled(name)) else ():
-            counts = [len(text.split(between)) for text in filled(name)]
-            if min(counts, default=0) > 1 and (between in "\n|" or (len({*counts}) == 1 and counts[0] > 2)):
-                single.setdefault(name, {"between": between})
+    single = [name for name in columns if _share_read(draft, "", name) >= _MOST]
     groups = [group for group in find_groups(columns) if _share_read(draft, "", group.columns) >= _HALF]
     for name in filter(single.__contains__, candidates):
-        yield {"options": name, **single[name]}, plain_name(name) not in word_lists("within")["weak"]
+        yield {"options": name}, plain_name(name) not in word_lists("within")["weak"]
     yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
     wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns) if column not in wrong]
@@ -198,9 +186,9 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
         yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}, True
     if _share_read(draft, stem) >= _MOST:
         yield {}, True
-    for name, how in single.items():
+    for name in single:
         if name not in candidates and not any(rank(field, name) for field in ("context", "wrong", "image")):
-            yield {"options": name, **how}, False
+            yield {"options": name}, False
     if stem.isdigit():
         # Without a header, one reading of all cells has to fit: options behind the stem, and the answer behind them.
         behind = draft.names[draft.names.index(stem) + 1 :]
@@ -255,42 +243,32 @@ def _fit(draft: Proposal, columns: Mapping[str, Any], table: SourceTable | None 
 
 def _ask_answer(draft: Proposal, reason: str = "") -> None:
     names = ", ".join(draft.unused()) or "none is left"
-    key = "or set dataset.answers: {path: key.csv, on: id}, or columns.right_mark, the sign at a right option"
+    key = "or set dataset.answers: {path: key.csv, on: id}"
     draft.ask("answer", f"which column holds the right answer: {reason}{names}; {key}")
 
 
-def _propose_fixed(draft: Proposal, *, is_stated: bool) -> None:
-    """Take answers in words for another kind; ask for options if they look as if these were missing."""
-    answer_columns = [name for name in (KEYED, *find_named("answer", draft.names)) if draft.sample.filled(name)]
+def _ask_options(draft: Proposal, answer_columns: Sequence[str]) -> None:
+    """Ask for the options of questions with answers, or whether all have those that occur."""
+    answer_columns = list(filter(draft.sample.filled, answer_columns))
     if not answer_columns:
-        _ask_answer(draft)
         return
     values = draft.sample.filled(answer_columns[0])
     answers = list(dict.fromkeys(" ".join(str(value).split()) for value in values))
-    others = [name for name in draft.unused() if name != answer_columns[0]]
-    sources = [columns_in(each.get("options"))[0] for each, _ in _find_sources(draft) if each]
-    lists = list(dict.fromkeys([*find_named("options", others), *sources]))
-    lists = [name for name in lists if name != answer_columns[0] or len(answer_columns) > 1]
-    # Letters or numbers alone, however they are listed, are no words.
-    are_words = (
-        _share(lambda value: all(_MARK.fullmatch(str(item).strip()) for item in items_of(value)), values) < _HALF
-    )
-    if are_words and len(answers) <= min(_FEW_ANSWERS, len(values) // 2):
-        draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; or set kind: short_answer")
-    elif are_words and not lists and not is_stated:
-        contexts = [draft.sample.filled(column) for column in find_named("context", draft.names)[:1]]
-        are_spans = [*map(len, contexts)] == [len(values)] and all(
-            isinstance(answer, Mapping) or (isinstance(answer, str) and answer in str(context))
-            for context, answer in zip(contexts[0], values, strict=True)
-        )
-        draft.kind = "spans" if are_spans else "short_answer"
+    others = ", ".join(name for name in draft.unused() if name != answer_columns[0]) or "none is left"
+    words = "or set kind: short_answer or spans"
+    if (
+        len(answers) <= min(_FEW_ANSWERS, len(values) // 2)
+        and max(map(len, answers)) > 1
+        and not find_named("options", draft.unused())
+    ):
+        draft.ask("choices", f"[{', '.join(answers)}] if every question has these options; {words}")
     else:
-        reason = f"answers such as {answers[0]} are those of a choice"
-        reason = f"{', '.join(lists)} looks like options" if lists else reason
+        example = f"if answers such as {answers[0]:.40} are words"
         draft.ask(
-            "options", f"{reason}: which column holds the options: {', '.join(others)}; or set kind: short_answer"
+            "options",
+            f"which column holds the options: {others}; `between` says what stands between them; {words}, {example}",
         )
-    if draft.kind == "choice" and answer_columns[0] != KEYED:
+    if answer_columns[0] != KEYED:
         draft.columns["answer"] = answer_columns[0]
 
 
@@ -301,9 +279,8 @@ def _propose_others(draft: Proposal) -> None:
         fields = ["context", "subject", "id", "split", *(["start"] if draft.kind == "spans" else [])]
     for name in fields:
         for column in filter(draft.sample.filled, find_named(name, draft.unused())):
-            is_checked = draft.kind == "choice" or name in ("id", "split")
-            wrong = _check(draft, name, column) if is_checked else None
-            if wrong is None:
+            wrong = _check(draft, name, column) if draft.kind == "choice" or name in ("id", "split") else ""
+            if not wrong:
                 draft.columns.setdefault(name, column)
                 break
             draft.notes.append(f"{name}: not column {column}, which {wrong}")
@@ -311,51 +288,59 @@ def _propose_others(draft: Proposal) -> None:
                 draft.columns[name] = None
 
 
-def _check(draft: Proposal, field: str, column: str) -> str | None:
-    """Return why a column of a field's name is not read as that field; None if it is."""
+def _check(draft: Proposal, field: str, column: str) -> str:
+    """Return why a column of a field's name is not read as that field; empty if it is."""
     values = (draft.table if field in ("id", "year", "split") else draft.sample).filled(column)
     texts = [" ".join(map(str, columns_in(value))) or str(value) for value in values]
     words = sum(len(text.split()) if text.isascii() else len(text) for text in texts) / len(texts)
-    plain = {text.strip().casefold() for text in texts}
     rows = sum(not isinstance(row.record, str) for row in draft.table.rows)
-    yes = {"true", "1", "yes", "1.0"}
+    bad: list[object] = []
     if field == "context":
-        few = f"holds a few words, such as {texts[0]!r:.40}" if words < _FEW_WORDS else None
-        return _check_context(draft, column) or few
-    if field == "image" and any(isinstance(value, (list, tuple)) for value in values):
-        return "holds lists of pictures"
-    if field == "image" and plain <= {*NO_PICTURE, *yes} and plain & yes:
-        return "only says whether there is a picture"
-    if field == "subject" and words > _TOPIC_WORDS:
-        return f"holds sentences, such as {texts[0]!r:.40}"
-    if field == "id" and len({*texts}) != rows:
+        is_source = plain_name(column) in word_lists("within")["source"] and len({*texts}) == len(texts)
+        bad = texts if words < (_PASSAGE_WORDS if is_source else _FEW_WORDS) else []
+        if tells := _tells_answer(draft, column):
+            return tells
+    elif field == "image":
+        flags = {*NO_PICTURE, "true", "1", "yes", "1.0"}
+        bad = [value for value in values if isinstance(value, (list, tuple))]
+        bad = bad or (texts if {text.strip().casefold() for text in texts} <= flags else [])
+        bad = [] if {text.strip().casefold() for text in texts} <= {*NO_PICTURE} else bad
+    elif field == "subject":
+        bad = texts if words > _TOPIC_WORDS else []
+    elif field == "id" and len({*texts}) != rows:
         return f"is empty or repeated in {rows - len({*texts}):,} rows"
-    bad = [value for value in values if field == "year" and parse_whole_number(value) is None]
-    bad += [text for text in texts if field == "split" and text.strip().lower() not in SPLITS]
-    return f"holds {bad[0]!r:.40}, no {field}" if bad else None
+    elif field == "year":
+        bad = [value for value in values if parse_whole_number(value) is None]
+    elif field == "split":
+        bad = [text for text in texts if text.strip().lower() not in SPLITS]
+    return f"holds {bad[0]!r:.40}, no {field}" if bad else ""
 
 
-def _check_context(draft: Proposal, column: str) -> str | None:
-    """Return why a context is not shown, if it tells the right answer; ask if it may."""
+def _tells_answer(draft: Proposal, column: str) -> str:
+    """Return why a context is not shown, if it tells the right answer in nearly all rows; ask if it may."""
     try:
         rows = () if draft.open else parse_choice(draft.sample, draft.spec(draft.columns))[0].rows
     except DatasetError:
-        return None
-    texts = {row.number: str(cell).casefold() for row in draft.sample.rows if (cell := value_of(row.record, column))}
+        return ""
+    texts = {row.number: str(cell) for row in draft.sample.rows if (cell := value_of(row.record, column)) is not None}
     says = only = 0
     for row in rows:
         text, options = texts.get(row.question.number, ""), row.question.options
         right = {option.text.casefold() for option in options if option.number in (row.gold, *row.others)}
-        behind = [match[1] for match in pattern("says", _SAYS).finditer(text)]
-        says += text in right or any(each.startswith(tuple(right)) or re.match(r"[a-j\d]\b", each) for each in behind)
-        only += {option.text.casefold() for option in options if option.text.casefold() in text} == right
+        behind = [match[1] for match in pattern("says", _SAYS).finditer(text.casefold())]
+        says += text.casefold() in right or any(
+            each.startswith(tuple(right)) or re.match(r"[a-j\d]\b", each) for each in behind
+        )
+        letters = {letter for letter in re.findall(r"\b[A-J]\b", text) if ord(letter) - 64 <= len(options)}
+        only += {option.text.casefold() for option in options if option.text.casefold() in text.casefold()} == right
+        only += letters == {chr(64 + number) for number in (row.gold, *row.others) if number}
     if rows and says >= _MOST * len(texts):
         draft.agreeing.append(column)
         return f"tells the right answer in {says:,} of {len(texts):,} rows"
     if says or (only > 1 and 2 * only >= len(texts)):
         draft.ask("context", f"{column} if it is to be shown: it tells the right answer in {says or only:,} rows")
         draft.agreeing.append(column)
-    return None
+    return ""
 
 
 def _read(draft: Proposal) -> None:
@@ -367,7 +352,6 @@ def _read(draft: Proposal) -> None:
         return
     spec = draft.spec({name: column for name, column in columns.items() if f"columns.{name}" not in draft.open})
     answer = ", ".join(draft.read_from("answer")) or "the key"
-    faults: Sequence[RowFault]
     try:
         if draft.kind == "choice":
             reading, way = parse_choice(table, spec)
@@ -393,13 +377,13 @@ def _count(draft: Proposal, rows: Sequence[Row], answer: str) -> None:
     """Note how many options questions have and which are right; ask where that is strange."""
     counts = Counter(len(row.question.options) for row in rows).most_common()
     golds = Counter(row.gold for row in rows)
-    by_count = ", ".join(f"{n:,}{'' if place else ' rows'} of {options}" for place, (options, n) in enumerate(counts))
-    by_gold = ", ".join(f"option {number} {n:,} times" for number, n in sorted(golds.items(), key=str))
-    draft.notes += [f"{by_count} options", f"right: {by_gold}"]
+    draft.notes.append(", ".join(f"{n:,} rows of {options} options" for options, n in counts))
+    draft.notes.append(
+        f"right: {', '.join(f'option {n} {times:,} times' for n, times in sorted(golds.items(), key=str))}"
+    )
     several = sum(bool(row.others) for row in rows)
     whole = sum(1 < len(row.question.options) == len(row.others) + 1 for row in rows)
-    facts = f"{several:,} of {len(rows):,} questions have several right answers"
-    facts += f", and {whole:,} of these name all options" if whole else ""
+    facts = f"{several:,} of {len(rows):,} questions have several right answers, {whole:,} of them all options"
     if several >= _SLIPS * len(rows) > 0 == whole:
         draft.columns["several"] = "any"
         draft.notes.append(f"{facts}: one of them is enough, and `several: all` leaves these questions out")

@@ -34,8 +34,7 @@ def read_choice_questions(spec: DatasetSpec) -> Reading:
 
 def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     """Parse the questions of a table, and name the way of their answers; raise `DatasetError` for unclear columns."""
-    by_sign = bool(spec.columns.right_mark) and spec.columns.answer is None
-    columns = Columns(spec.columns, table, ("stem",) if by_sign else ("stem", "answer"))
+    columns = Columns(spec.columns, table, ("stem", "answer"))
 
     def read(row: TableRow) -> ReadOptions:
         if isinstance(row.record, str):
@@ -43,9 +42,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
         return read_options(columns.needed_text(row.record, "stem"), columns.by_field.get("options"), row, spec.columns)
 
     def answer(options: ReadOptions) -> ReadOptions:
-        value = [*(options.right or ())] if by_sign else columns.value(options.row.record, "answer")
-        if by_sign and True not in value:
-            raise CellError(options.column, f"marks no option with {spec.columns.right_mark!r}")
+        value = columns.value(options.row.record, "answer")
         if value is None or value == []:
             raise CellError(columns.shown("answer"), "is empty")
         options.answer = value
@@ -63,9 +60,8 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
         return Row(question, None) if unasked else Row(question, numbers[0], numbers[1:])
 
     answered = try_each(answer, settle_options(try_each(read, table.rows), spec.columns))
-    how = spec.columns.model_copy(update={"answer_as": "one_hot"}) if by_sign else spec.columns
     options = [each for each in answered if isinstance(each, ReadOptions)]
-    way, numbers = read_answer_column(options, how, columns.shown("answer")) if options else ("", ())
+    way, numbers = read_answer_column(options, spec.columns, columns.shown("answer")) if options else ("", ())
     golds = iter(numbers)
     rows, faults = split_faults(table, try_each(make, answered))
     return Reading(table.source, table.folder, "own", rows, faults, notes=table.notes), way

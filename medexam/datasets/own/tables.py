@@ -226,15 +226,30 @@ def _read_text(path: Path) -> RawTable:
         return _read_json(path)
     delimiter = "\t" if ".tsv" in path.suffixes else _find_delimiter(sample)
     stream.seek(0)
-    table = _make_grid(f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab"), cut_lines(stream, delimiter))
+    form = f'CSV, delimiter "{delimiter}"'.replace('"\t"', "tab")
+    quoting = csv.QUOTE_NONE if '"' in sample and _has_stray_marks(stream, delimiter) else csv.QUOTE_MINIMAL
+    stream.seek(0)
+    table = _make_grid(form, cut_lines(stream, delimiter, quoting))
     if is_plain and len(table.columns) < 2:
         raise UnreadableError("holds no table")
     return table
 
 
-def cut_lines(stream: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _has_stray_marks(stream: TextIO, delimiter: str) -> bool:
+    """Return whether quotation marks join or tear rows, though all lines without them have the same number of cells."""
+    widths = Counter(len(cells) for _, cells in cut_lines(stream, delimiter, csv.QUOTE_NONE))
+    stream.seek(0)
+    try:
+        return len(widths) == 1 and min(widths) > 1 and sum(1 for _ in cut_lines(stream, delimiter)) < widths.total()
+    except UnreadableError:
+        return True
+
+
+def cut_lines(
+    stream: Iterable[str], delimiter: str, quoting: Any = csv.QUOTE_MINIMAL
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the line at which each row ends, and its cells; no rows that are empty."""
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    reader = csv.reader(stream, delimiter=delimiter, strict=True, quoting=quoting)
     try:
         with inputs.long_cells():
             yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))

@@ -1,7 +1,7 @@
 """Cleans the texts of other people's files: one Unicode form, no HTML, no number that is none.
 
 What is shown to a model is what a reader of the source sees: entities are decoded, tags become line breaks or nothing,
-and raised or lowered signs stay such where Unicode has them.
+and what is raised stands behind `^`.
 """
 
 import ast
@@ -16,20 +16,14 @@ from medexam.inputs import parse_json
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))
 _COUNTED = frozenset({"start", "answer_start"})
 """Fields that count the characters of a text."""
-_TAG = re.compile(
-    r"<(/?)(?:(br|hr|p|div|li|ul|ol|tr|table|blockquote|section|article|h[1-6])|(wbr|span|font|center|b|i|u|s|em|strong"
-    r"|small|big|mark|code|pre|a|thead|tbody|td|th))(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>",
-    re.IGNORECASE,
-)
-"""A tag that breaks the line, or one within a line."""
+_BREAKS = re.compile(r"br|hr|p|div|li|ul|ol|tr|table|blockquote|section|article|h[1-6]")
+_WITHIN = re.compile(r"wbr|span|font|center|b|i|u|s|em|strong|small|big|mark|code|pre|a|thead|tbody|td|th|sub")
+"""Tags that break the line, and those within a line."""
+_TAG = re.compile(r"<(/?)([a-z]+\d?)(?:\s+[\w:-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>]+))*\s*/?>", re.IGNORECASE)
 _UNSEEN_PARTS = re.compile(r"<!--.*?-->|<(style|script)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_MOVED = re.compile(r"<(su[bp])>([^<>]*)</\1>", re.IGNORECASE)
+_RAISED = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _LINE_ENDS = re.compile(r"[ \t\r]*\n\s*")
-_SIGNS = {
-    "sup": str.maketrans("0123456789+-−=()abcdefghijklmnoprstuvwxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"),  # noqa: RUF001
-    "sub": str.maketrans("0123456789+-−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"),  # noqa: RUF001
-}
 
 
 def clean_row(cells: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
@@ -92,25 +86,15 @@ def _without_html(text: str) -> str:
     lower = text.lower()
 
     def replace(tag: re.Match[str]) -> str:
-        if tag[2]:
+        name = tag[2].lower()
+        if _BREAKS.fullmatch(name):
             return "\n"
-        name = tag[3].lower()
         # A letter between signs, as in a <b>, is a tag only if it is closed.
-        if name != "wbr" and not (f"</{name}>" in lower and f"<{name}" in lower):
+        if not _WITHIN.fullmatch(name) or (name != "wbr" and not (f"</{name}>" in lower and f"<{name}" in lower)):
             return tag[0]
         return " " if tag[1] and name in ("td", "th") else ""
 
-    plain_text = _MOVED.sub(_moved, _TAG.sub(replace, _UNSEEN_PARTS.sub("", text)))
+    plain_text = _TAG.sub(replace, _RAISED.sub(r"^(\1)", _UNSEEN_PARTS.sub("", text)))
     if plain_text.count("\n") > text.count("\n"):
         plain_text = _LINE_ENDS.sub("\n", plain_text).strip()
     return normalise(_ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), plain_text))
-
-
-def _moved(match: re.Match[str]) -> str:
-    """Write what stands above or below the line in Unicode's signs for it; a power that has none behind `^`."""
-    name, content = match[1].lower(), html.unescape(match[2]).strip()
-    if all(ord(character) in _SIGNS[name] for character in content):
-        return content.translate(_SIGNS[name])
-    if name == "sub" or not any(map(str.isalnum, content)):
-        return content
-    return f"^{content}" if len(content) == 1 else f"^({content})"

@@ -150,11 +150,6 @@ def test_a_key_that_does_not_name_one_row_is_refused(load, tmp_path, rows, key, 
         load(rows, columns={"options": list(LETTERS)}, answers={"path": tmp_path / "key.csv", "on": "id"})
 
 
-@pytest.mark.parametrize("answers", [[LETTERS[g] for g in GOLDS], "".join(LETTERS[g] for g in GOLDS)])
-def test_a_list_of_letters_is_a_key(load, answers) -> None:
-    assert _said(load(_rows(), columns={"options": list(LETTERS)}, answers=answers)) == TRUE
-
-
 def test_null_switches_a_column_off(load) -> None:
     constants = {"id": "1", "year": "first", "split": "b"}
     rows = [{**constants, **row} for row in _rows(answer=lambda n: LETTERS[GOLDS[n]])]
