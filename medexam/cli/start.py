@@ -92,9 +92,7 @@ def init(
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="A server's base address, such as http://127.0.0.1:8000/v1.")
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="choice, the default, short_answer or spans.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="choice, the default, short_answer or spans.")] = None,
     answers: Annotated[
         Path | None, typer.Option(metavar="KEY", help="The right answers, if they are in another file.")
     ] = None,
