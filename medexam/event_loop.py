@@ -10,6 +10,7 @@ import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -73,18 +74,12 @@ class BackgroundLoop:
 
     def stop(self) -> None:
         """Close what is open, end every task and the thread."""
-        if self.loop.is_closed():
+        if not self._thread.is_alive():
             return
-        future = asyncio.run_coroutine_threadsafe(self._wind_down(), self.loop)
-        try:
-            future.result(_STOP_S)
-        except TimeoutError:
-            future.cancel()
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._wind_down(), self.loop).result(_STOP_S)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_STOP_S)
-        # A loop that still runs would raise; its thread is a daemon and ends with the process.
-        if not self._thread.is_alive():
-            self.loop.close()
 
     async def _wind_down(self) -> None:
         # Clients first: cancelled tasks could cut off connections that are being closed.

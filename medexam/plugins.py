@@ -12,7 +12,6 @@ import importlib.util
 import logging
 import re
 import sys
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, entry_points, version
 from pathlib import Path
@@ -123,16 +122,6 @@ def load_added(group: str) -> dict[str, Any]:
 def _warn(text: str) -> None:
     """Write a warning, once."""
     _log.warning("medexam: warning: %s", text)
-
-
-def find_broken_parts() -> Iterator[tuple[str, str]]:
-    """Yield each part of an installed package that cannot be loaded, and why; all others are imported."""
-    for group in sorted(group for group in entry_points().groups if group.startswith("medexam.")):
-        for name in added_names(group):
-            try:
-                load_object(name, group)
-            except SpecError as error:
-                yield f"{name} of {group}", str(error)
 
 
 def read_first_line(name: str, group: str) -> str | None:

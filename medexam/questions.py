@@ -10,7 +10,7 @@ from dataclasses import dataclass as plain_dataclass
 from dataclasses import field, replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass
@@ -231,18 +231,7 @@ class AnswerKey(dict[str, Gold]):
         raise DatasetError(f"the answer key holds no answer for question {key}")
 
 
-class Item(Protocol):
-    """One question of any benchmark."""
-
-    @property
-    def key(self) -> str:
-        """Stable and unique."""
-
-    @property
-    def language(self) -> Language:
-        """The language it is shown in."""
-
-
+Item = Question | Task
 ItemT = TypeVar("ItemT", bound=Item)
 I_co = TypeVar("I_co", bound=Item, covariant=True)
 G_co = TypeVar("G_co", bound=Mapping[str, Any], covariant=True)

@@ -47,11 +47,6 @@ _BORDER = re.compile("\\n\\s*|(?<=[.!?\u2026])[\"'\u00bb\u201d)]*\\s+")
 _LONGEST_LINE = 2000
 """Characters of a message; a list of all ways out has some hundred."""
 _FIRST = re.compile(r"\w")
-_NEGATED = re.compile(
-    r"\b(not|except|false|incorrect|incorrectly|untrue|wrong|least|never|no|excepto|salvo|menos|fals[ao]|incorrect[ao]"
-    r"|erronea|nunca|non|ne|pas|sauf|fausse|incorrecte|tranne|eccetto|errata|scorretta|не|кроме|неверн\w*|неправильн\w*)\b"
-    r"|誤|ない|不|错|除"
-)
 
 
 def nearest(word: str, names: Iterable[str], *, most: int = 2, similarity: float = 0.6) -> str:
@@ -168,13 +163,6 @@ def _escape(match: re.Match[str]) -> str:
 def option_letters(options: Sequence[str]) -> list[str]:
     """Return the letter that each option stands behind: `A` to `Z`, then the characters that follow `Z` in ASCII."""
     return [chr(ord("A") + place) for place in range(len(options))]
-
-
-def is_negated(stem: str) -> bool:
-    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
-    spans = split_sentences(stem)
-    start, end = spans[-1] if spans else (0, len(stem))
-    return _NEGATED.search(plain_letters(stem[start:end])) is not None
 
 
 def plain_letters(text: str) -> str:

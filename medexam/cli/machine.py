@@ -6,7 +6,6 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from medexam.datasets.locating import find_files
-from medexam.plugins import find_broken_parts
 from medexam.serve.launch.memory import find_gpus
 from medexam.specs.catalogue import CATALOGUE
 
@@ -41,7 +40,6 @@ def machine_rows() -> Iterator[tuple[str, str, str]]:
         missing = find_spec(module) is None
         how = f": pip install 'medexam[{extra}]'" if missing else ""
         yield f"extra {extra}", "missing" if missing else "installed", f"{purpose}{how}"
-    yield from ((f"part {part}", "cannot be loaded", reason) for part, reason in find_broken_parts())
 
 
 def _version(package: str) -> str | None:

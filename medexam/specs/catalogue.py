@@ -12,8 +12,8 @@ from typing import Literal, get_args
 
 from pydantic import TypeAdapter
 
-from medexam.errors import DatasetError, SpecError
-from medexam.plugins import added_names, load_added, load_object
+from medexam.errors import DatasetError
+from medexam.plugins import load_added
 from medexam.questions import Language, Scoring
 from medexam.specs.names import BENCHMARKS
 from medexam.specs.strict_yaml import parse_yaml
@@ -89,35 +89,23 @@ def _read_shipped() -> Iterator[DatasetInfo]:
 _SHIPPED = {entry.name: entry for entry in _read_shipped()}
 
 
-class _Catalogue(Mapping[str, DatasetInfo]):
-    """The data sets of this package, then those of installed ones, each loaded when it is first looked up.
+@cache
+def _read_added() -> dict[str, DatasetInfo]:
+    parts = load_added(BENCHMARKS)
+    return {name: replace(part, name=name) for name, part in parts.items() if isinstance(part, DatasetInfo)}
 
-    A part that cannot be imported, or is a benchmark that loads questions of its own, is not in it.
-    """
+
+class _Catalogue(Mapping[str, DatasetInfo]):
+    """The data sets of this package, then those of installed ones, which are loaded when one is first looked up."""
 
     def __getitem__(self, name: str) -> DatasetInfo:
-        if (info := _SHIPPED.get(name) or _load_added(name)) is None:
-            raise KeyError(name)
-        return info
+        return _SHIPPED.get(name) or _read_added()[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from _SHIPPED
-        yield from (name for name in added_names(BENCHMARKS) if name not in _SHIPPED and _load_added(name))
+        yield from {**_SHIPPED, **_read_added()}
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-@cache
-def _load_added(name: str) -> DatasetInfo | None:
-    """Load what an installed package adds by `name`, which its entry point says; None if that is no data set."""
-    if name not in added_names(BENCHMARKS):
-        return None
-    try:
-        part = load_object(name, BENCHMARKS)
-    except SpecError:
-        return None
-    return replace(part, name=name) if isinstance(part, DatasetInfo) else None
+        return len({**_SHIPPED, **_read_added()})
 
 
 CATALOGUE: Mapping[str, DatasetInfo] = _Catalogue()

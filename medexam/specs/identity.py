@@ -89,18 +89,18 @@ def differing_keys(first: Mapping[str, Any], second: Mapping[str, Any], prefix: 
     """List dotted keys at which two identities differ, in alphabetical order; `prompts` only if nothing else does."""
     keys: list[str] = []
     for key in sorted({*first, *second}):
-        a, b = (_by_place(identity.get(key)) for identity in (first, second))
+        # A list of mappings, such as steps, is a mapping of their places.
+        a, b = (
+            {str(place): entry for place, entry in enumerate(value)}
+            if isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value)
+            else value
+            for value in (first.get(key), second.get(key))
+        )
         if isinstance(a, Mapping) and isinstance(b, Mapping):
             keys += differing_keys(a, b, f"{prefix}{key}.")
         elif a != b:
             keys.append(f"{prefix}{key}")
     return keys if prefix or len(keys) < 2 else [key for key in keys if key != "prompts"]
-
-
-def _by_place(value: Any) -> Any:
-    """Return a list of mappings, such as steps, as a mapping of their places."""
-    is_list = isinstance(value, list | tuple) and all(isinstance(entry, Mapping) for entry in value)
-    return {str(place): entry for place, entry in enumerate(value)} if is_list else value
 
 
 def distinct_labels(labels: Sequence[str], cells: Sequence[CellSpec]) -> list[str]:

@@ -10,7 +10,6 @@ another data set, program or engine than the spec. A text stands for a part: `pr
 import copy
 import itertools
 import logging
-import math
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -29,8 +28,6 @@ Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
 SHORT_FORMS: Mapping[str, str] = MappingProxyType({"program": "kind", "dataset": "name", "model": "engine"})
 """Part of a spec -> the field that a text in its place means, of a model if it is an engine."""
-MOST_CELLS = 10_000
-"""More are a mistake: each is a run."""
 CELLS = "cells"
 """The axis of the matrix whose values change several keys together."""
 
@@ -43,8 +40,6 @@ def build_cells(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> tu
     """
     tree = merge(document, overrides)
     experiment = validate(ExperimentSpec, tree)
-    if (count := math.prod(map(len, experiment.matrix.values()))) > MOST_CELLS:
-        raise SpecError(f"matrix: it has {count:,} cells, over {MOST_CELLS:,}; make shorter lists, or several specs")
     cells: list[CellSpec] = []
     for values in itertools.product(*experiment.matrix.values()):
         cell = copy.deepcopy({key: value for key, value in tree.items() if key in CellSpec.model_fields})

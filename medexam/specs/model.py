@@ -28,8 +28,6 @@ Thinking = Literal["on", "off"] | Annotated[int, Field(ge=1)]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SAMPLING = ("temperature", "top_p", "top_k", "min_p", "stop", "max_tokens", "seed", "reasoning_effort", "thinking")
 """The fields that say how a model is sampled; the others say which one it is and how it is reached."""
-REQUEST_SETTINGS = ("min_p", "reasoning_effort", "thinking", "extra_body")
-"""Fields that not every engine can pass on; one that cannot refuses them by name."""
 _HTTP = ("vllm", "litellm", "added")
 _TAKEN_BY = {
     "args": ("own",),
@@ -143,24 +141,21 @@ class ModelSpec(Spec):
         yield engine == "litellm" and not self.name, "engine 'litellm' needs a name, such as openai/gpt-4o-mini"
         yield engine == "litellm" and len(endpoints) > 1, "engine 'litellm' takes one endpoint at most"
         yield engine == "scripted" and not self.path, "engine 'scripted' needs a path to the YAML file with its replies"
-        registries = [endpoint for endpoint in endpoints if endpoint.startswith(REGISTRY)]
         advice = "endpoints has a registry and addresses: give the registry alone, which names the servers"
-        yield registries and len(endpoints) > 1, advice
-        with_key = any(mark in endpoint for endpoint in endpoints for mark in "@?#" if endpoint not in registries)
+        yield len(endpoints) > 1 and any(endpoint.startswith(REGISTRY) for endpoint in endpoints), advice
+        with_key = not self.registry and any(mark in endpoint for endpoint in endpoints for mark in "@?#")
         yield with_key, f"endpoints are addresses without user, password or query: {INSTEAD}"
         is_name = variable is None or (re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) and not looks_secret(variable))
         yield not is_name, "api_key_env is not the name of an environment variable: write the name there, never the key"
-        yield variable and self.api_key_file, "api_key_env or api_key_file, not both"
         is_unset = self.max_tokens == 0 or self.temperature is None
         yield is_unset and not is_live_name(engine), "only a dspy.LM of a script leaves max_tokens and temperature open"
         draws = (self.top_p, self.top_k, self.min_p) != (None, None, None)
         advice = "top_p, top_k and min_p change nothing at temperature 0: set a temperature, or leave them out"
         yield not self.temperature and draws, advice
-        if engine == "embedded":
-            advice = "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
-            yield isinstance(self.thinking, int), advice
-            is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))
-            yield is_path, "name means a model of the hub: for a folder or file write path alone"
+        advice = "engine 'embedded' limits no thinking within a reply: set thinking to on or off, and max_tokens"
+        yield engine == "embedded" and isinstance(self.thinking, int), advice
+        is_path = self.name and (self.path or self.name.startswith(("/", "./", "../", "~")))
+        yield engine == "embedded" and is_path, "name is a model of the hub: for a folder or file write path alone"
         advice = "looks like a key, and specs are stored: name its variable in api_key_env, or its file in api_key_file"
         for path, value in walk(self.extra_body):
             yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
@@ -173,8 +168,8 @@ class ModelSpec(Spec):
 
     @property
     def request_settings(self) -> dict[str, Any]:
-        """Those of `REQUEST_SETTINGS` that are given, by name."""
-        values = {name: getattr(self, name) for name in REQUEST_SETTINGS}
+        """The settings that are given and that not every engine can pass on, by name; one that cannot refuses them."""
+        values = self.model_dump(include={"min_p", "reasoning_effort", "thinking", "extra_body"})
         return {name: value for name, value in values.items() if value not in (None, {})}
 
     @property
@@ -184,7 +179,7 @@ class ModelSpec(Spec):
 
     def ask_engine(self, trait: str, *arguments: Any) -> Any:
         """Return what the class of an engine that an installed package adds says of itself; None if it says nothing."""
-        if self.engine in get_args(EngineName) or (self.is_own and not self.engine.startswith(f"{ENGINES}:")):
+        if not self.engine.startswith(f"{ENGINES}:") and (self.is_own or self.engine in get_args(EngineName)):
             return None
         value = getattr(load_object(self.engine, ENGINES), trait, None)
         return value(*arguments) if callable(value) else value
@@ -202,10 +197,9 @@ class ModelSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables: the model's own, without its folder or organisation."""
-        if self.path is not None and self.engine != "scripted":
-            return self.path.name
-        if self.name is not None and self.engine != "scripted":
-            return self.name.rsplit("/", 1)[-1]
+        named = self.name if self.path is None else self.path
+        if named is not None and self.engine != "scripted":
+            return Path(named).name
         if self.profile is not None:
             return Path(self.profile).name.removesuffix(".yaml").removesuffix(".yml")
         return {"embedded": "SmolLM2-135M-Instruct", "scripted": "scripted"}.get(
@@ -229,14 +223,9 @@ def read_model(text: str) -> dict[str, Any]:
         return {"engine": "embedded", "path": text}
     if text.endswith((".yaml", ".yml")) or text in profiles:
         return {"engine": "vllm", "profile": text}
-    scheme, _, place = text.partition(":")
-    is_address = scheme in ("http", "https")
-    if "/" in text and not is_address:
-        if Path(text).is_dir():
-            raise SpecError(f"model {text}: write the folder as ./{text}")
+    if "/" in text and not text.startswith(("http:", "https:")) and not Path(text).is_dir():
         return {"engine": "litellm", "name": text}
-    near = nearest(text, [*engines, *profiles])
-    near = f"{scheme}://{place.lstrip('/')}" if is_address else f"./{text}" if Path(text).exists() else near
+    near = f"./{text}" if Path(text).exists() else nearest(text, [*engines, *profiles])
     raise SpecError(
         f"model {text!r} is not known: {f'did you mean {near}? ' if near else ''}"
         "give PROVIDER/MODEL such as openai/gpt-4o-mini, an address such as http://127.0.0.1:8000/v1, ./FOLDER, "

@@ -44,19 +44,15 @@ class RetrieverSpec(Spec):
 
     @model_validator(mode="after")
     def _settings_fit(self) -> Self:
-        if not self.is_own and self.args:
-            raise ValueError(f"args belongs to a class of your own, not to {self.kind}: leave it out")
         of_shipped = {"index", "encoder", "revision", "language", "rerank"}
-        if self.is_own and (others := self.model_dump(include=of_shipped, exclude_defaults=True)):
+        others = self.model_dump(include=of_shipped if self.is_own else {"args"}, exclude_defaults=True)
+        if others:
             raise ValueError(
-                f"{', '.join(sorted(others))}: your own retriever, or one of a package, takes only args and corpus: "
-                "leave it out, or set it in args"
+                f"{', '.join(sorted(others))}: a retriever of your own, or of a package, takes only args and corpus, "
+                "and no other takes args: leave it out"
             )
         if self.chunk_overlap >= (self.chunk_tokens or 1):
-            raise ValueError(
-                f"chunk_overlap is {self.chunk_overlap} and chunk_tokens {self.chunk_tokens}: give chunk_tokens, and a "
-                "smaller overlap"
-            )
+            raise ValueError(f"chunk_overlap is {self.chunk_overlap}: give chunk_tokens, and a smaller overlap")
         return self
 
     @property
@@ -82,11 +78,6 @@ class RetrieverSpec(Spec):
     @property
     def label(self) -> str:
         """Short name for tables and folders."""
-        words: list[str] = [short_name(self.kind)]
-        if self.encoder is not None:
-            words.append(Path(self.encoder).name)
-        if self.chunk_tokens is not None:
-            words.append(f"chunks{self.chunk_tokens}")
-        if self.rerank is not None:
-            words.append("reranked")
-        return "-".join(words)
+        encoder = [] if self.encoder is None else [Path(self.encoder).name]
+        chunks = [] if self.chunk_tokens is None else [f"chunks{self.chunk_tokens}"]
+        return "-".join([short_name(self.kind), *encoder, *chunks, *([] if self.rerank is None else ["reranked"])])

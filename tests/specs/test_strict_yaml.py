@@ -40,13 +40,6 @@ def test_aliases_and_merged_mappings_of_a_usual_size_are_read() -> None:
     assert parse_yaml("", "x") is None
 
 
-def test_a_matrix_of_a_million_cells_is_refused_with_its_count() -> None:
-    axes = ("dataset.seed", "dataset.limit", "model.max_tokens")
-    matrix = {axis: list(range(1, 101)) for axis in axes}
-    with pytest.raises(SpecError, match="matrix: it has 1,000,000 cells, over 10,000"):
-        build_cells({"name": "x", "matrix": matrix}, {})
-
-
 def test_an_error_repeats_no_more_than_a_line_of_a_value() -> None:
     with pytest.raises(SpecError) as caught:
         build_cells({"name": "x" * 10_000}, {})

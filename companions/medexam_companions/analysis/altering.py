@@ -22,7 +22,7 @@ from medexam.datasets import Altered, Row, draw_lot, load_exam_set
 from medexam.errors import DatasetError
 from medexam.questions import Language, Option, Question
 from medexam.specs import DatasetSpec
-from medexam.text import is_negated, plain_letters
+from medexam.text import plain_letters, split_sentences
 
 _FEWEST_WORDS = 8
 """A question of fewer words has no second half that is its own."""
@@ -91,7 +91,7 @@ def options_replaced(rows: Sequence[Row], language: Language, *, seed: int = 17)
     for row in rows:
         question, pool = row.question, pools[row.question.exam.discipline]
         texts = {option.number: option.text for option in question.options if option.number in {row.gold, *row.others}}
-        if not pool or is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
+        if not pool or _is_negated(question.stem) or any(refers_to_options(text) for text in texts.values()):
             continue
         own_forms = {_alike(option.text) for option in question.options}
         if (new_texts := _draw_others(question, texts, own_forms, pool, seed)) is not None:
@@ -125,6 +125,12 @@ def paraphrased(rows: Sequence[Row], language: Language, *, table: Path) -> Alte
         texts = {numbers[option.number]: option.text for option in other.options}
         altered[key] = _with_options(_with_stem(row, other.stem, alone=False), texts)
     return _split(altered, "the file has no paraphrase of them")
+
+
+def _is_negated(stem: str) -> bool:
+    """Return whether the last sentence of a stem may ask for what is wrong, as `Which is NOT true?` does."""
+    (start, _) = (split_sentences(stem) or [(0, 0)])[-1]
+    return re.search(_data()["negated"], plain_letters(stem[start:]), re.VERBOSE) is not None
 
 
 def refers_to_options(text: str) -> bool:
