@@ -9,9 +9,8 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from pydantic_core import from_json
 
@@ -31,13 +30,13 @@ class UnreadableError(ValueError):
 
 
 @contextmanager
-def open_unpacked(path: Path) -> Iterator[BufferedIOBase]:
+def open_unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Open a file's bytes, unpacked if gzip packed them; raise `OSError`, and `UnreadableError` where it is damaged."""
     with path.open("rb") as stream:
         is_packed = stream.read(2) == b"\x1f\x8b"
         stream.seek(0)
         try:
-            yield gzip.GzipFile(fileobj=stream) if is_packed else stream
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if is_packed else stream
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise UnreadableError(f"is not a complete archive: {first_line(error)}") from None
 

@@ -32,7 +32,7 @@ class Spec(FrozenModel):
             return read(values)
         tree = {cls.other_names.get(name, name): value for name, value in values.items()}
         if len(tree) < len(values):
-            raise ValueError("two keys mean the same field: leave one of them out")
+            raise ValueError("two keys are the same field: leave one of them out")
         names = {field.alias or name for name, field in cls.model_fields.items()}
         for name in tree:
             if cls.model_config["extra"] == "forbid" and name not in names and name not in cls.model_fields:

@@ -22,7 +22,7 @@ from medexam.specs.experiment import CellSpec, ExperimentSpec
 from medexam.specs.model import SAMPLING, ModelSpec, read_model
 from medexam.specs.programs.kinds import find_kind
 from medexam.specs.programs.steps import as_program
-from medexam.specs.validation import find_fields, takes_one, validate
+from medexam.specs.validation import takes_one, validate
 
 Tree = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -60,11 +60,11 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     """Return the document that says by itself what `document` says under `overrides`; raises as `build_cells` does."""
     tree: Tree = {"program": "zero_shot", **copy.deepcopy(dict(document))}
     axes = tree.pop("matrix", None) or {}
+    if any(path.split(".")[0] == "matrix" for path in overrides):
+        raise SpecError("--set matrix: give the key itself a list, such as --set dataset.language=[en, es]")
     if not isinstance(axes, Mapping):
         raise SpecError(f"matrix: expected a mapping of dotted keys to lists, found {axes!r}")
     tree, axes = ({path: _spell_out(path, value) for path, value in part.items()} for part in (tree, axes))
-    for path in sorted(_paths(axes)):
-        find_fields(CellSpec, path, source="matrix")
     if tree.get("dataset", {}) == {} and "dataset" not in {*overrides, *_paths(axes)}:
         tree["dataset"] = {"name": SAMPLE.name}
     changes = {path: value for item in overrides.items() for path, value in _flatten(*item, tree, _paths(axes))}
@@ -72,10 +72,7 @@ def merge(document: Mapping[str, Any], overrides: Mapping[str, Any]) -> Tree:
     parts = {path: changes.pop(path) for path in SHORT_FORMS if isinstance(changes.get(path), list)}
     axes = parts | {path: values for path, values in axes.items() if path not in parts}
     for path, value in sorted(changes.items(), key=_depth):
-        part = path.split(".")[0]
-        fields = find_fields(ExperimentSpec if part == "optimizer" else CellSpec, path)
-        is_axis = isinstance(value, list) and part in SHORT_FORMS and bool(fields)
-        if is_axis and all(takes_one(field.annotation) for field in fields):
+        if isinstance(value, list) and path.split(".")[0] in SHORT_FORMS and takes_one(CellSpec, path):
             axes[path] = value
             continue
         axes.pop(path, None)

@@ -47,10 +47,8 @@ class RetrieverSpec(Spec):
         of_shipped = {"index", "encoder", "revision", "language", "rerank"}
         others = self.model_dump(include=of_shipped if self.is_own else {"args"}, exclude_defaults=True)
         if others:
-            raise ValueError(
-                f"{', '.join(sorted(others))}: a retriever of your own, or of a package, takes only args and corpus, "
-                "and no other takes args: leave it out"
-            )
+            own = "takes only args and corpus" if self.is_own else "alone takes args"
+            raise ValueError(f"{', '.join(sorted(others))}: a retriever of your own {own}: leave it out")
         if self.chunk_overlap >= (self.chunk_tokens or 1):
             raise ValueError(f"chunk_overlap is {self.chunk_overlap}: give chunk_tokens, and a smaller overlap")
         return self

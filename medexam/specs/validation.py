@@ -80,27 +80,18 @@ def walk(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from walk(child, f"{path}.{name}" if path else str(name))
 
 
-def find_fields(model: type[BaseModel], path: str, *, source: str = "spec") -> list[FieldInfo]:
-    """Find the fields at a dotted path, none inside a mapping of any keys; raise `SpecError`, naming the nearest key,
-    unless the path exists.
-    """
+def takes_one(model: type[BaseModel], path: str) -> bool:
+    """Return whether the field at a dotted path holds one value, and no list, mapping or anything at all."""
+
+    def is_one(annotation: Any) -> bool:
+        several = annotation is Any or get_origin(annotation) in (tuple, list, dict, set, frozenset)
+        return not several and all(map(is_one, get_args(annotation)))
+
     models, fields = [model], list[FieldInfo]()
     for key in path.split("."):
         fields = [candidate.model_fields[key] for candidate in models if key in candidate.model_fields]
-        if not fields:
-            names = {name for candidate in models for name in candidate.model_fields}
-            raise SpecError(f"{source}: {path!r} does not exist: {_advise(key, names, find_places(model, key))}")
         models = [inner for field in fields for inner in _models(field)]
-        if not models and any(get_origin(field.annotation) is dict for field in fields):
-            return []
-    return fields
-
-
-def takes_one(annotation: Any) -> bool:
-    """Return whether a field's type holds one value, and no list, mapping or anything at all."""
-    if annotation is Any or get_origin(annotation) in (tuple, list, dict, set, frozenset):
-        return False
-    return all(map(takes_one, get_args(annotation)))
+    return bool(fields) and all(is_one(field.annotation) for field in fields)
 
 
 def find_places(model: type[BaseModel], key: str) -> list[str]:

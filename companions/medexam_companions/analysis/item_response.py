@@ -133,7 +133,7 @@ def find_item_response(compared: ComparisonScope) -> ComparisonSection:
         raise SpecError("--item-response needs three runs or more: name others, or leave it out")
     right, keys = compared.scored.first, list(compared.scored.keys)
     answers = [[run[key].answer for key in keys] for run in compared.predictions]
-    chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}  # type: ignore[attr-defined]
+    chances: dict[str, float] = {question.key: 1 / len(question.options) for question in compared.items}
     fit = fit_items(right)
     part = ItemResponse(
         fit=fit,

@@ -137,7 +137,7 @@ def unpack(gguf: Path, folder: Path) -> None:
     config_class = getattr(transformers, "GgufConfig", None)
     options = {"quantization_config": config_class(dequantize=True)} if config_class else {}
     # The progress bar of the GGUF reader ignores transformers' settings, hence the redirection.
-    with quiet_transformers(), redirect_stderr(io.StringIO())():
+    with quiet_transformers(), redirect_stderr(io.StringIO()):
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
             gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16, **options
         )
