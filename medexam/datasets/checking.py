@@ -10,13 +10,12 @@ from pathlib import Path
 
 from pydantic import Field, computed_field
 
-from medexam.datasets.fingerprints import fingerprint_expected, fingerprint_shown
 from medexam.datasets.loading import find_unsound, load_rows
 from medexam.datasets.locating import find_languages
 from medexam.datasets.own.columns import read_questions
 from medexam.datasets.own.questions import parse_words, read_choice_questions
 from medexam.datasets.rows import Reading
-from medexam.datasets.symbols import as_published, find_private
+from medexam.datasets.symbols import find_private
 from medexam.frozen_model import FrozenModel
 from medexam.questions import Language
 from medexam.specs import DatasetSpec
@@ -39,12 +38,6 @@ class LanguageCheck(FrozenModel):
     language: Language
     source: str
     version: str
-    fingerprint: str
-    """SHA-256 of the readable questions, in hexadecimal."""
-    published_fingerprint: str
-    """The same of the questions as they stand in the files; another one if characters were corrected."""
-    golds_fingerprint: str
-    """SHA-256 of what their golds are, in hexadecimal."""
     questions: int
     """Readable questions, those without an official answer included."""
     by_discipline: dict[str, dict[int, int]]
@@ -112,9 +105,6 @@ def check_own_set(spec: DatasetSpec) -> CheckReport:
             language=spec.language,
             source=table.source,
             version="own",
-            fingerprint=fingerprint_shown(rows),
-            published_fingerprint=fingerprint_shown(rows),
-            golds_fingerprint=fingerprint_expected(rows, ()),
             questions=len(rows),
             by_discipline={group: {0: n} for group, n in Counter(row.task.group for row in rows).items()},
             errors=tuple(Anomaly(kind="unreadable", place=fault.place, detail=fault.detail) for fault in faults),
@@ -137,9 +127,6 @@ def _check_reading(reading: Reading, language: Language, unanswered: str) -> Lan
         language=language,
         source=reading.source,
         version=reading.version,
-        fingerprint=fingerprint_shown(reading.rows),
-        published_fingerprint=fingerprint_shown(as_published(reading)),
-        golds_fingerprint=fingerprint_expected(reading.rows),
         exams=len({question.exam for question in questions}),
         questions=len(questions),
         without_official_answer=sum(row.gold is None for row in reading.rows),
@@ -203,9 +190,3 @@ def _find_notes(reading: Reading, unanswered: str) -> Iterator[Anomaly]:
         for keys in groups:
             if len(keys) > 1:
                 yield Anomaly(kind=kind, place=keys[0], detail=f"the same as {', '.join(keys[1:])}")
-    pictures = {row.question.image for row in reading.rows if row.question.image is not None}
-    named = sorted(pictures - {"embedded"})
-    missing = [image for image in named if not (reading.folder / image).exists()]
-    if missing and sum(row.question.image is not None for row in reading.rows) > reading.pictures_inside:
-        detail = f"{len(missing)} of {len(named)} picture files are not here, such as {missing[0]}"
-        yield Anomaly(kind="pictures_not_here", place=str(reading.folder), detail=detail)

@@ -86,18 +86,6 @@ def read_record_files(paths: Sequence[Path], origins: list[str]) -> Iterator[Pla
             raise DatasetError(f"{path}: is neither a .parquet nor a .jsonl file; exams are read from these")
 
 
-def count_pictures(path: Path) -> int:
-    """Count how many rows of a Parquet file hold a picture's bytes, by the file's own statistics."""
-    picture_count = 0
-    with open_parquet(path) as file:
-        for group in range(file.metadata.num_row_groups):
-            parts = file.metadata.row_group(group)
-            for column in map(parts.column, range(parts.num_columns)):
-                if column.path_in_schema == "image.bytes" and column.statistics is not None:
-                    picture_count += column.num_values - (column.statistics.null_count or 0)
-    return picture_count
-
-
 def _read_json_lines(path: Path) -> Iterator[Placed]:
     errors: list[str] = []
     lines = 0

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from medexam.datasets.exam_table import FIELDS, Placed, count_pictures, parse_image, read_record_files
+from medexam.datasets.exam_table import FIELDS, Placed, parse_image, read_record_files
 from medexam.datasets.locating import SHIPPED
 from medexam.datasets.rows import Reading, Row, RowError, RowFault, parse_exam, parse_whole_number
 from medexam.errors import DatasetError
@@ -124,8 +124,7 @@ def _parse(
             above, _, number_text = row.question.key.rpartition("/")
             key = f"{above}/{exam.name}/{number_text}"
             rows[n] = Row(row.question.model_copy(update={"key": key}), row.gold)
-    inside = sum(count_pictures(path) for path in files if path.suffix == ".parquet")
-    return Reading(source, files[0].parent, version, tuple(rows), tuple(faults), inside)
+    return Reading(source, files[0].parent, version, tuple(rows), tuple(faults))
 
 
 def _parse_gold(record: Mapping[str, object], version: str) -> int | None:

@@ -59,8 +59,6 @@ class Reading:
     version: str
     rows: tuple[Row, ...]
     faults: tuple[RowFault, ...] = ()
-    pictures_inside: int = 0
-    """How many pictures the files hold themselves, as bytes."""
     published: Mapping[str, Question] = field(default_factory=dict)
     """Key -> question as the file has it, for those of which characters were corrected."""
     notes: tuple[str, ...] = ()

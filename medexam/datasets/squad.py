@@ -1,7 +1,7 @@
 """Reads extractive questions in the form of SQuAD: contexts, questions, and answers with their place in the context.
 
 It knows SQuAD's nested JSON and the hub's rows as JSON, JSON Lines or Parquet, with either kind of `answers`. An answer
-that does not stand where its offset says is kept and named; what to do about it is for the caller.
+that does not stand where its offset says is kept; what to do about it is for the caller.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,6 @@ from medexam.datasets.own.tables import read_file
 from medexam.datasets.rows import parse_whole_number
 from medexam.errors import DatasetError
 
-_SHOWN = 40
-"""Characters of a text that an anomaly quotes."""
-
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
@@ -23,7 +20,7 @@ class SpanAnswer:
 
     text: str
     start: int
-    """The offset that the file states, in characters from 0; see `SpanItem.anomalies`."""
+    """The offset that the file states, in characters from 0; see `SpanItem.is_misplaced`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +33,13 @@ class SpanItem:
     question: str
     answers: tuple[SpanAnswer, ...]
     """Empty where the file says that the context holds no answer."""
-    anomalies: tuple[str, ...] = ()
-    """A line for each answer that does not stand at its offset, saying what stands there."""
     variant: str | None = None
     """How the question is posed, if the file says it by `variant` or at the end of its ids, such as `17/CQ#E`."""
+
+    @property
+    def is_misplaced(self) -> bool:
+        """Whether an answer does not stand at its offset."""
+        return any(each.start < 0 or not self.context.startswith(each.text, each.start) for each in self.answers)
 
     @property
     def references(self) -> tuple[str, ...]:
@@ -80,11 +80,8 @@ def _parse_row(row: Cells) -> SpanItem:
         if not isinstance(value, str):
             raise ValueError(f"{name} of {key!r} is {value!r:.60}, not text")
     answers = tuple(_parse_answers(row.get("answers")))
-    anomalies = (_judge(number, answer, str(context)) for number, answer in enumerate(answers, start=1))
     name, variant = _name_variant(str(key), row.get("variant"))
-    return SpanItem(
-        name, str(context), str(question), answers, tuple(anomaly for anomaly in anomalies if anomaly), variant
-    )
+    return SpanItem(name, str(context), str(question), answers, variant)
 
 
 def _name_variant(key: str, stated: object) -> tuple[str, str | None]:
@@ -120,14 +117,3 @@ def _parse_answers(answers: object) -> Iterator[SpanAnswer]:
                 f"an answer has text {text!r:.60} and answer_start {stated!r:.60}, not a text and an offset"
             )
         yield SpanAnswer(text, start)
-
-
-def _judge(number: int, answer: SpanAnswer, context: str) -> str | None:
-    """Return what is wrong with the place of an answer; None if it stands there."""
-    start, text = answer.start, answer.text
-    if start >= 0 and context.startswith(text, start):
-        return None
-    passage = context[start : start + len(text)] if start >= 0 else ""
-    place = context.find(text)
-    finding = f"it stands at {place}" if place >= 0 else "the context does not contain it"
-    return f"answer {number} is {text[:_SHOWN]!r}, but at {start} the context reads {passage[:_SHOWN]!r}: {finding}"

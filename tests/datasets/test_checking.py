@@ -34,9 +34,7 @@ SAME = [{"aid": n, "atext": "same"} for n in (1, 2)]
 
 
 @pytest.mark.parametrize(*read_table("checked_questions"))
-def test_errors_fail_a_check_and_notes_do_not(document, first, write_json, tmp_path, change, errors, notes) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/here.png").touch()
+def test_errors_fail_a_check_and_notes_do_not(document, first, write_json, change, errors, notes) -> None:
     first |= change
     report = check_exam_set("headqa_v1", ["en"], write_json(document))
     (checked,) = report.languages
@@ -51,15 +49,6 @@ def test_a_repeated_question_is_a_note(document, first, write_json) -> None:
     assert report.passed
     assert _kinds(report.languages[0].notes) == ["repeated_question", "repeated_stem"]
     assert "biology/235" in report.languages[0].notes[0].detail
-
-
-def test_a_picture_that_is_there_is_not_noted(document, first, write_json, tmp_path) -> None:
-    first["image"] = "./data/a.png"
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data/a.png").touch()
-    checked = check_exam_set("headqa_v1", ["en"], write_json(document)).languages[0]
-    assert checked.notes == ()
-    assert checked.with_images == 1
 
 
 def test_a_check_goes_on_past_unreadable_exams_and_lists_them_all(document, write_json) -> None:

@@ -57,23 +57,23 @@ def test_every_layout_reads_alike(tmp_path, content, name) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "start", "anomaly"),
+    ("text", "start", "misplaced"),
     [
-        (ANSWER, START, None),
-        (ANSWER, str(START), None),
-        (ANSWER, float(START), None),
-        ("", 0, None),
-        ("biopsia", START, f"at {START} the context reads 'se conf': it stands at {START + 16}"),
-        ("biopsia", -9, f"at -9 the context reads '': it stands at {START + 16}"),
-        ("biopsia", 900, f"at 900 the context reads '': it stands at {START + 16}"),
-        ("tos", 0, "at 0 the context reads 'La ': the context does not contain it"),
-        ("Serología", 3, "at 3 the context reads 'serología': the context does not contain it"),
+        (ANSWER, START, False),
+        (ANSWER, str(START), False),
+        (ANSWER, float(START), False),
+        ("", 0, False),
+        ("biopsia", START, True),
+        ("biopsia", -9, True),
+        ("biopsia", 900, True),
+        ("tos", 0, True),
+        ("Serología", 3, True),
     ],
 )
 @pytest.mark.parametrize("scalar", [False, True])
-def test_an_answer_that_does_not_stand_at_its_offset_is_named(tmp_path, text, start, anomaly, scalar) -> None:
+def test_an_answer_that_does_not_stand_at_its_offset_is_told(tmp_path, text, start, misplaced, scalar) -> None:
     answers = {"text": text, "answer_start": start} if scalar else {"text": [text], "answer_start": [start]}
     (item,) = read_squad(write_rows(tmp_path / "spans.json", [{**ROWS[1], "id": 7, "answers": answers}]))
-    assert item.anomalies == ((f"answer 1 is {text!r}, but {anomaly}",) if anomaly else ())
+    assert item.is_misplaced == misplaced
     assert item.answers == (SpanAnswer(text, int(start)),)
     assert item.key == "7"

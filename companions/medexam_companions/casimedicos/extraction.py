@@ -50,7 +50,7 @@ def read_casimedicos_tasks(path: Path, spec: DatasetSpec) -> TaskReading:
 
 def _read_spans(path: Path, spec: DatasetSpec) -> TaskReading:
     items = read_squad(path)
-    misplaced = sum(bool(item.anomalies) for item in items)
+    misplaced = sum(item.is_misplaced for item in items)
     notes = [f"{misplaced} of {len(items)} answers are not where the file says"] if misplaced else []
     return TaskReading(
         source=str(path),

@@ -9,7 +9,7 @@ from medexam.datasets.exam_table import parse_image
 from medexam.datasets.own.answers import read_answer_column
 from medexam.datasets.own.columns import Columns, read_questions, reading_notes
 from medexam.datasets.own.options import ReadOptions, read_options, settle_options
-from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow, split_faults, try_each
+from medexam.datasets.own.tables import CellError, Record, SourceTable, TableRow, try_each
 from medexam.datasets.own.texts import unpack
 from medexam.datasets.rows import Reading, Row, RowFault, TaskReading, TaskRow, parse_whole_number
 from medexam.errors import DatasetError
@@ -63,7 +63,7 @@ def parse_choice(table: SourceTable, spec: DatasetSpec) -> tuple[Reading, str]:
     options = [each for each in answered if isinstance(each, ReadOptions)]
     way, numbers = read_answer_column(options, spec.columns, columns.shown("answer")) if options else ("", ())
     golds = iter(numbers)
-    rows, faults = split_faults(table, try_each(make, answered))
+    rows, faults = table.split_faults(try_each(make, answered))
     return Reading(table.source, table.folder, "own", rows, faults, notes=table.notes), way
 
 
@@ -115,7 +115,7 @@ def parse_words(table: SourceTable, spec: DatasetSpec) -> tuple[tuple[TaskRow, .
         task = Task(key=key, group=group, language=spec.language, question=stem, context=context)
         return TaskRow(task, TaskGold(answers=answers), columns.split(row.record))
 
-    return split_faults(table, try_each(read, table.rows))
+    return table.split_faults(try_each(read, table.rows))
 
 
 def _answers(columns: Columns, record: Record, context: str, *, placed: bool) -> Iterator[str]:

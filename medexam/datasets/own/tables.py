@@ -67,12 +67,7 @@ class TableRow(NamedTuple):
 
     def with_cells(self, cells: Mapping[str, Any]) -> "TableRow":
         """Add cells to the row, unless something is wrong with it."""
-        return self if isinstance(self.record, str) else TableRow(self.number, self.place, {**self.record, **cells})
-
-    def fault(self, error: CellError) -> RowFault:
-        """Describe what is wrong with a column of the row, or with the row itself."""
-        column, detail = error.args
-        return RowFault(f"{self.place}, column {column}" if column else self.place, detail)
+        return self if isinstance(self.record, str) else self._replace(record={**self.record, **cells})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +89,14 @@ class SourceTable:
         """List the values of a column that are there."""
         return [value for row in self.rows if (value := value_of(row.record, column)) is not None]
 
+    def split_faults(self, results: Sequence[T | CellError]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
+        """Split what became of each row into results, and what is wrong with the other rows."""
+        wrong = [
+            (row.place, *each.args) for row, each in zip(self.rows, results, strict=True) if isinstance(each, CellError)
+        ]
+        faults = (RowFault(f"{place}, column {column}" if column else place, detail) for place, column, detail in wrong)
+        return tuple(each for each in results if not isinstance(each, CellError)), tuple(faults)
+
 
 def try_each(change: Callable[[Any], T], rows: Iterable[Any]) -> list[T | CellError]:
     """List what `change` makes of each row, or the `CellError` that it raises; what is wrong already stays so."""
@@ -105,12 +108,6 @@ def try_each(change: Callable[[Any], T], rows: Iterable[Any]) -> list[T | CellEr
             # Its traceback would keep the row.
             changed.append(error.with_traceback(None))
     return changed
-
-
-def split_faults(table: "SourceTable", results: Sequence[T | CellError]) -> tuple[tuple[T, ...], tuple[RowFault, ...]]:
-    """Split what became of each row of a table into results, and what is wrong with the other rows."""
-    faults = [row.fault(each) for row, each in zip(table.rows, results, strict=True) if isinstance(each, CellError)]
-    return tuple(each for each in results if not isinstance(each, CellError)), tuple(faults)
 
 
 def value_of(record: Cells, column: str) -> Any:
@@ -191,7 +188,6 @@ def _read_json(path: Path) -> RawTable:
     """Read a document, or a record on each line."""
 
     def parse(text: str) -> Any:
-        """Parse a list or an object; return a text that says what is wrong if it is none."""
         try:
             value = inputs.parse_json(text)
         except UnreadableError as error:
@@ -349,25 +345,27 @@ def _read_excel(path: Path) -> RawTable:
 
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
-        visible = [sheet for sheet in book.worksheets if sheet.title not in hidden]
-        sheets = {sheet.title: [[*map(show, row)] for row in sheet.iter_rows()] for sheet in visible}
+        visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+        hidden = [f"sheet {sheet.title} is hidden" for sheet in book.worksheets if sheet not in visible]
+        sheets = {
+            sheet.title: [(n, [*map(show, row)]) for n, row in enumerate(sheet.iter_rows(), 1)] for sheet in visible
+        }
         book.close()
     except Exception as error:  # openpyxl raises whatever a damaged part of the file leads to
         reason = inputs.first_line(error)
         raise UnreadableError(f"is not a complete Excel file ({reason}): save it again, or as CSV") from None
-    lines = {
-        name: [(n, row) for n, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
+    sheets = {
+        name: [(n, cells) for n, cells in rows if any(cell is not None for cell in cells)]
         for name, rows in sheets.items()
     }
-    filled = [name for name in lines if lines[name]]
+    filled = [name for name in sheets if sheets[name]]
     if len(filled) != 1:
         names = ", ".join(filled) or "none"
         raise UnreadableError(f"has {len(filled)} filled sheets ({names}): keep one, or save it as CSV")
-    form = "; ".join([f"Excel, sheet {filled[0]}", *(f"sheet {title} is hidden" for title in hidden)])
-    places, cells = zip(*lines[filled[0]], strict=True)
-    columns = [column for column in zip_longest(*cells) if any(cell is not None for cell in column)]
-    return _make_grid(form, zip(places, map(list, zip(*columns, strict=True)), strict=True))
+    places, rows = zip(*sheets[filled[0]], strict=True)
+    columns = [column for column in zip_longest(*rows) if any(cell is not None for cell in column)]
+    lines = zip(places, zip(*columns, strict=True), strict=True)
+    return _make_grid("; ".join([f"Excel, sheet {filled[0]}", *hidden]), lines)
 
 
 _READERS: Mapping[str, Callable[[Path], RawTable]] = {
@@ -398,9 +396,8 @@ def _open_hub(hub: HubSpec) -> tuple[str, RawTable]:
         records = [dict(record) for record in part]
     except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
         raise DatasetError(
-            f"cannot read {hub.id} from the Hugging Face hub ({inputs.first_line(error)}): check id, config, split and "
-            "revision, the network, HF_HUB_OFFLINE and HF_ENDPOINT; or download a file of it elsewhere (`hf download "
-            f"--repo-type dataset {hub.id}`) and set dataset.path to it"
+            f"cannot read {hub.id} from the Hugging Face hub ({inputs.first_line(error)}): check id, config, split, "
+            f"revision and the network; or `hf download --repo-type dataset {hub.id}` and set dataset.path"
         ) from None
     source = " ".join(filter(None, [hub.id, hub.config, hub.split])) + (f"@{hub.revision}" if hub.revision else "")
     return source, RawTable("hub", (), ((f"row {number}", record) for number, record in enumerate(records, start=1)))

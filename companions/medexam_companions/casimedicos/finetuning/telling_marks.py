@@ -27,7 +27,7 @@ def without_marks(item: SpanItem) -> SpanItem:
     ends = [(answer.start, answer.start + len(answer.text)) for answer in item.answers]
     marks = [
         (start, end)
-        for start, end in ([] if item.anomalies else (match.span() for match in _MARK.finditer(item.context)))
+        for start, end in ([] if item.is_misplaced else (match.span() for match in _MARK.finditer(item.context)))
         if not any(start <= first and last <= end for first, last in ends)
     ]
 
