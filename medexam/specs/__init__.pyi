@@ -3,7 +3,6 @@ from .catalogue import BUILT as BUILT
 from .catalogue import CATALOGUE as CATALOGUE
 from .catalogue import TERMS as TERMS
 from .catalogue import DatasetInfo as DatasetInfo
-from .catalogue import Form as Form
 from .catalogue import check_language as check_language
 from .dataset import DatasetSpec as DatasetSpec
 from .experiment import CellSpec as CellSpec
@@ -18,11 +17,7 @@ from .matrix import build_cells as build_cells
 from .model import ModelSpec as ModelSpec
 from .programs.base import ProgramSpec as ProgramSpec
 from .programs.base import RetrievingSpec as RetrievingSpec
-from .programs.controls import ImportedSpec as ImportedSpec
-from .programs.needs import Asking as Asking
 from .programs.needs import EngineNeeds as EngineNeeds
-from .programs.needs import Query as Query
-from .programs.needs import ReaderSettings as ReaderSettings
 from .retriever import RetrieverSpec as RetrieverSpec
 from .schema import spec_schema as spec_schema
 from .strict_yaml import parse_yaml as parse_yaml

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from medexam.model_calls import Reading
 from medexam.questions import Language
 from medexam.specs.base import Spec
 from medexam.specs.names import short_name
-from medexam.specs.programs.needs import Asking, Query, RetrievalSettings
+from medexam.specs.programs.needs import Asking, Query, ReaderSettings, RetrievalSettings
 from medexam.specs.retriever import RetrieverSpec
 
 if TYPE_CHECKING:
@@ -126,8 +126,10 @@ def describe(value: Any) -> Any:
 
 
 class LookUpSpec(ProgramSpec):
-    """Base of the programs that may look up passages for each question."""
+    """Base of the programs that may look up passages for each question, and have a local model read them."""
 
+    finds: ClassVar[str] = ""
+    """What a local model, the field `reader`, finds in a text, as its entry point is called; empty: none reads."""
     retriever: RetrieverSpec | None = None
     """None looks up no passages."""
     k: PositiveInt = 2
@@ -139,13 +141,15 @@ class LookUpSpec(ProgramSpec):
 
     @property
     def asking(self) -> Asking:
-        """What it takes: its passages; none without a retriever."""
-        if self.retriever is None:
-            return super().asking
-        return replace(
-            super().asking,
-            retrieval=RetrievalSettings(self.retriever, self.k, self.query, self.query_language),
-        )
+        """What it takes: its passages, none without a retriever, and the model that reads them."""
+        asking, spec = super().asking, cast("Any", self)
+        if self.retriever is not None:
+            retrieval = RetrievalSettings(self.retriever, self.k, self.query, self.query_language)
+            asking = replace(asking, retrieval=retrieval)
+        if self.finds:
+            tokens = getattr(self, "answer_tokens", None)
+            asking = replace(asking, local_reader=ReaderSettings(self.finds, spec.reader, spec.revision, tokens))
+        return asking
 
 
 class RetrievingSpec(LookUpSpec):

@@ -131,15 +131,10 @@ class FlowSpec(ModuleSpec):
 
     @property
     def answering(self) -> ProgramSpec | None:
-        """What is asked last for the answer, in words that ship; None where another program answers."""
-        *_, last = [None, *(part for part in self.parts.values() if self._answers(part))]
-        return last.program if last is not None and getattr(last.step, "words", None) is not None else None
-
-    @staticmethod
-    def _answers(part: StepPart) -> bool:
-        """Return whether a step writes `answer`; to abstain writes none."""
-        step = part.step
-        return not (step.rename or step.add or part.program.kind == "abstain") and "answer" in step.outputs
+        """The words that ship in which it is asked for the answer; None where other programs answer."""
+        steps = [(part.step, part.program) for part in self.parts.values() if getattr(part.step, "words", None)]
+        answering = [words for step, words in steps if "answer" in step.outputs and not (step.rename or step.add)]
+        return answering[-1] if answering else None
 
     @cached_property
     def fields_at(self) -> Mapping[str, Mapping[str, str]]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, PlainValidator, ValidationInfo, WithJsonSchema, create_model, model_validator
 
@@ -30,8 +30,8 @@ from medexam.specs.programs.controls import CONTROLS, ImportedSpec
 from medexam.specs.programs.flows import FlowSpec
 from medexam.specs.programs.needs import Asking
 from medexam.specs.programs.own import ModuleSpec, OwnSpec
-from medexam.specs.programs.steps import STEPS, AskStep
-from medexam.specs.programs.words import WORDS, LikelihoodSpec, Orders, ReplySpec, TaskSpec
+from medexam.specs.programs.steps import STEPS
+from medexam.specs.programs.words import LikelihoodSpec, Orders, ReplySpec, TaskSpec
 from medexam.specs.retriever import RetrieverSpec
 from medexam.specs.strict_yaml import parse_yaml
 from medexam.specs.validation import Added, PlacedError, unknown_kind
@@ -70,8 +70,6 @@ SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
     "module": (ModuleSpec,),
 }
 """What a file asks -> the classes whose fields a spec may set."""
-_FIELDS = {kind: words.model_fields for words in WORDS for kind in get_args(words.model_fields["kind"].annotation)}
-"""Kind of words -> their fields."""
 
 
 class KindSpec(ProgramSpec):
@@ -112,18 +110,17 @@ class KindSpec(ProgramSpec):
                 continue
             if name in FlowSpec.model_fields:
                 settings[name] = _plain(value)
+                continue
+            *others, answering = [
+                step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]
+            ] or [{}]
+            if others or not answering:
+                raise ValueError(f"{name} changes the one step that writes `answer`, and there is none")
+            if name in VoteSpec.model_fields and self.template["asks"] == "reply":
+                answering[name] = _plain(value)
             else:
-                answering = [step for step in steps if "answer" in str(step.get("ask", "")).partition("->")[2]]
-                if len(answering) != 1:
-                    raise ValueError(f"{name} changes the one step that writes `answer`, and there is none")
-                (step,) = answering
-                words = step["words"] if isinstance(step.get("words"), dict) else {"kind": step.get("words")}
-                if name in _FIELDS.get(str(words["kind"]), ()):
-                    step["words"] = {**words, name: _plain(value)}
-                elif name in AskStep.model_fields:
-                    step[name] = _plain(value)
-                else:
-                    raise ValueError(f"{name} is no setting of {words['kind']}, which asks the question: leave it out")
+                words = answering.get("words")
+                answering["words"] = {**(words if isinstance(words, dict) else {"kind": words}), name: _plain(value)}
         return {"name": self.name or self.kind, **settings, "steps": steps}
 
     @cached_property

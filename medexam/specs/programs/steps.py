@@ -17,11 +17,8 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    SerializerFunctionWrapHandler,
     StringConstraints,
     Tag,
-    field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -31,7 +28,7 @@ from medexam.specs.base import Spec
 from medexam.specs.names import PROGRAMS, part_of, short_name
 from medexam.specs.programs.base import PositiveInt, ProgramSpec
 from medexam.specs.programs.needs import AnswerFormat, Query
-from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, Orders, ReplySpec
+from medexam.specs.programs.words import SIDE_WORDS, AnyWords, AsideSpec, CiteSpec, Orders, ReplySpec
 
 if TYPE_CHECKING:
     AnyProgram = ProgramSpec
@@ -85,11 +82,6 @@ def read_signature(text: str) -> SignatureText:
     return signature
 
 
-def _check_signature(text: str) -> str:
-    _ = read_signature(text)
-    return text
-
-
 class Limit(Spec):
     """A condition on a number."""
 
@@ -119,10 +111,6 @@ class StepSpec(Spec):
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=True, serialize_by_alias=True)
     step: ClassVar[str]
     """The field that tells the step from the others."""
-
-    @model_serializer(mode="wrap")
-    def _leave_none_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if value is not None}
 
     @property
     def branches(self) -> "Mapping[str, Steps]":
@@ -173,7 +161,7 @@ class AskStep(AskingStep):
     """Ask a DSPy signature."""
 
     step: ClassVar[str] = "ask"
-    ask: Annotated[str, AfterValidator(_check_signature)]
+    ask: Annotated[str, AfterValidator(lambda text: read_signature(text) and text)]
     """Such as `question, options, passages -> answer: int`: what is read among the fields, and what is written."""
     by: Annotated[str, part_of(PROGRAMS, By)] = "predict"
     """`predict`, `chain_of_thought` (reason first), `react` (with the retriever as a tool), `likelihood` (take the
@@ -191,7 +179,7 @@ class AskStep(AskingStep):
     words: AnyWords | None = None
     """Ask in the words of a kind that ships, such as `zero_shot` or `{kind: few_shot, examples: mine.yaml}`, or of what
     is asked beside the question, such as `helps`; None: in DSPy's words."""
-    cite: AsideSpec | None = None
+    cite: CiteSpec | None = None
     """Number the passages and have the reply name the one that supports its answer, such as `{Answer: 3} [2]`, with
     `words`: `{}`, or words; None names none."""
 
@@ -240,11 +228,6 @@ class AskStep(AskingStep):
         if refusal := next((words for words, applies in refusals.items() if applies), None):
             raise ValueError(refusal)
         return self
-
-    @field_validator("cite", mode="before")
-    @classmethod
-    def _cites(cls, cite: Any) -> Any:
-        return {"group": "cite", **cite} if isinstance(cite, Mapping) else cite
 
     def read_words(self, language: Language) -> dict[str, Any]:
         """Read `instructions`, a text, and `demos`, a list of mappings; what the step does not say is left out.

@@ -245,6 +245,12 @@ class AsideSpec(WordsSpec):
         return self.max_tokens or (16 if self.output_type == "bool" else 96)
 
 
+class CiteSpec(AsideSpec):
+    """The words that ask for the passage behind an answer."""
+
+    group: str = "cite"
+
+
 WORDS = (ReplySpec, LikelihoodSpec, TaskSpec, AsideSpec)
 if TYPE_CHECKING:
     AnyWords = WordsSpec

@@ -5,11 +5,11 @@ The reading solvers of Vilares and Gómez-Rodríguez (2019).
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from medexam.specs import Asking, Form, Query, ReaderSettings, RetrievingSpec
+from medexam.specs import RetrievingSpec
 
 _Count = Annotated[int, Field(ge=1)]
 
@@ -18,18 +18,10 @@ class ReadingSpec(RetrievingSpec):
     """Base of the programs that have a local model read passages."""
 
     builder: ClassVar[str] = "medexam_companions.casimedicos.readers.programs:build_reading"
-    finds: ClassVar[str]
-    """What the model finds in a text, as its entry point is called."""
     reader: str | Path
     """A folder or a hub id of a transformers model with its weights as safetensors."""
     revision: str | None = None
     """Revision of a hub reader; None takes the newest."""
-
-    @property
-    def asking(self) -> Asking:
-        """What it takes: passages, and the local model that reads them."""
-        reader = ReaderSettings(self.finds, self.reader, self.revision, getattr(self, "answer_tokens", None))
-        return replace(super().asking, local_reader=reader)
 
 
 class SpanReaderSpec(ReadingSpec):
@@ -48,11 +40,10 @@ class SpanReaderSpec(ReadingSpec):
     """`given` reads the text that a task brings along, and looks nothing up."""
 
     @property
-    def asking(self) -> Asking:
+    def asking(self) -> Any:
         """What it takes; where it reads the text of a task it looks nothing up, and answers with the span itself."""
-        asking = super().asking
-        forms: tuple[Form, ...] = ("explanations", "spans")
-        return replace(asking, forms=forms, retrieval=None) if self.context == "given" else asking
+        forms: Any = ("explanations", "spans")
+        return replace(super().asking, forms=forms, retrieval=None) if self.context == "given" else super().asking
 
     @property
     def label_words(self) -> list[str]:
@@ -68,6 +59,6 @@ class EntailmentSpec(ReadingSpec):
 
     finds: ClassVar[str] = "entailment"
     kind: Literal["entailment"] = "entailment"
-    query: Query = "per_option"
+    query: Literal["stem", "stem_and_options", "per_option"] = "per_option"
     """What is looked up; `per_option` looks up the stem with each option, and each option is judged by its own
     passages; else all are judged by the same."""

@@ -31,7 +31,7 @@ from medexam.fingerprints import hash_files
 from medexam.gc_pause import gc_seldom
 from medexam.measures import find_benchmark
 from medexam.predictions import Reason
-from medexam.specs import CellSpec, DatasetSpec, ImportedSpec, build_identity, digest
+from medexam.specs import CellSpec, DatasetSpec, build_identity, digest
 from medexam.text import count_of
 from medexam_companions.harnesses.imports.answers import is_expected, read_choices, read_words
 from medexam_companions.harnesses.imports.matching import Matcher, MatchReport
@@ -90,14 +90,15 @@ class Importer:
         with gc_seldom():
             for results in read_results(path, measure):
                 hashes = hash_files([*([] if path.is_dir() else [path]), *results.companions])
-                program = ImportedSpec(
-                    harness=results.harness,
-                    task=results.task,
-                    measure=results.measure,
-                    answered_by=results.model,
-                    sha256=hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest(),
-                    file=path.name,
-                )
+                program: Any = {
+                    "kind": "imported",
+                    "harness": results.harness,
+                    "task": results.task,
+                    "measure": results.measure,
+                    "answered_by": results.model,
+                    "sha256": hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest(),
+                    "file": path.name,
+                }
                 cell = CellSpec(name=NAME, dataset=self._dataset, program=program)
                 is_doubtful = measure is None and results.harness == "table" and results.measure == "answer"
                 yield self._import(path, results, cell, say, may_be_key=is_doubtful)
