@@ -108,7 +108,7 @@ def _imported(record: RunRecord, import_record: Mapping[str, Any]) -> dict[str, 
     file = f"file {Path(import_record['file']).name}, SHA-256 {program['sha256'][:_DIGITS]}"
     return {
         "harness": str(program["harness"]),
-        "model": str(program["answered_by"] or NOT_TOLD),
+        "model": str(program.get("answered_by") or NOT_TOLD),
         "program": f"{program['task']}, {file}",
         "answer": str(program["measure"]),
         **(import_record.get("protocol") or {}),
