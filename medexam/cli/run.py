@@ -238,7 +238,7 @@ def _plan(
         document, keys = apply_flags(document, flags)
         return document, keys | changes
 
-    entries = read_entries(specs, change, only_look=only_look, tell=print_notice)
+    entries = read_entries(specs, change, tell=print_notice)
     if settings.save is not None and len(entries) > 1:
         raise SpecError("--save writes one spec: give one SPEC, not a suite, or leave --save out")
     planned = plan_entries(

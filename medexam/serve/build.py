@@ -31,14 +31,14 @@ async def build_engine(spec: ModelSpec, needs: EngineNeeds = NO_NEEDS, *, prefer
         return ScriptedEngine.from_file(spec.path)
     if spec.engine == "embedded":
         return await asyncio.to_thread(_load_embedded, spec, needs)
-    if spec.engine == "vllm":
-        from medexam.serve.engines.connect import connect_vllm
+    if spec.engine == "litellm" and not spec.endpoints:
+        from medexam.serve.engines.provider import connect_provider
 
-        return await background_loop().run_async(connect_vllm(spec, needs, prefer_host))
-    if spec.engine == "litellm":
-        from medexam.serve.engines.litellm_probe import connect_litellm
+        return await background_loop().run_async(connect_provider(spec, needs))
+    if spec.engine in ("vllm", "litellm"):
+        from medexam.serve.engines.connect import connect_servers
 
-        return await background_loop().run_async(connect_litellm(spec, needs))
+        return await background_loop().run_async(connect_servers(spec, needs, prefer_host))
     building = spec.ask_engine("from_spec", spec, needs)
     return await (asyncio.to_thread(_build_own, spec, needs) if building is None else building)
 

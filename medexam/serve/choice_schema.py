@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
+from medexam.model_calls import Generation
+
 SchemaForm = Literal["json_schema", "json_object", "json_object with value"]
 """OpenAI's own form, that of llama.cpp's Python server with the schema beside it, and that of TGI with a `value`."""
 SCHEMA_FORMS: tuple[SchemaForm, ...] = get_args(SchemaForm)
@@ -32,6 +34,12 @@ def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
     if form == "json_schema":
         return {"response_format": {"type": form, "json_schema": {"name": "choice", "schema": schema, "strict": True}}}
     return {"response_format": {"type": "json_object", "value" if form.endswith("value") else "schema": schema}}
+
+
+def read_choice(reply: Generation, choices: Sequence[str]) -> str | None:
+    """Read the choice that a reply makes, as a tool's argument or as JSON; None if it makes none."""
+    calls = [call.args for call in reply.tool_calls]
+    return parse_guided_choice(json.dumps(calls[0]) if calls else reply.words, choices)
 
 
 def parse_guided_choice(text: str | None, choices: Sequence[str]) -> str | None:

@@ -3,21 +3,18 @@
 Nothing is loaded and no question is asked. What a live engine says of itself is `EngineInfo.identity`.
 """
 
-from pathlib import Path
 from typing import Any
 
 from medexam.errors import EndpointSilentError
 from medexam.event_loop import background_loop
 from medexam.plugins import hash_source
-from medexam.serve.discovery.capabilities import is_vllm
-from medexam.serve.discovery.probe import ask_card
+from medexam.serve.discovery.probe import ask_name
 from medexam.serve.discovery.registry import find_endpoints
 from medexam.serve.engines.scripted import script_digest
 from medexam.serve.local_model.weights import find_weights, pick_device, pick_dtype
 from medexam.serve.timing import TIMING
-from medexam.specs.model import ModelSpec, read_model
+from medexam.specs.model import ModelSpec
 from medexam.specs.names import ENGINES
-from medexam.specs.validation import validate
 
 
 def with_served_name(spec: ModelSpec) -> ModelSpec:
@@ -27,41 +24,16 @@ def with_served_name(spec: ModelSpec) -> ModelSpec:
     """
     if spec.engine != "vllm" or spec.name is not None or spec.start:
         return spec
-    return spec.model_copy(update={"name": background_loop().run(_ask_server(spec))[1]})
+    return spec.model_copy(update={"name": background_loop().run(_ask_name(spec))})
 
 
-def find_server(address: str, *, api_key_env: str | None = None, api_key_file: Path | None = None) -> dict[str, Any]:
-    """Ask the server at `address#MODEL`, or `address` alone, what it is; return the fields of a `model` that ask it.
-
-    vLLM is asked by its own engine, every other server in OpenAI's API, by the name that it gives its model. Raises
-    `EngineError` if nothing answers, or if it serves several models and none is named.
-    """
-    spec = validate(ModelSpec, {**read_model(address), "api_key_env": api_key_env, "api_key_file": api_key_file})
-    return background_loop().run(look_at_server(spec))[0]
-
-
-async def look_at_server(spec: ModelSpec) -> tuple[dict[str, Any], str | None]:
-    """Ask the server of a spec what it is, on the background loop; return as `find_server` does, and its version.
-
-    Engine `litellm` takes no `ca_bundle`, so a server that needs one is asked by engine `vllm`.
-    """
-    endpoint, name, version = await _ask_server(spec)
-    fields = {"engine": "litellm", "name": f"openai/{name}"}
-    if is_vllm(version) or spec.ca_bundle is not None:
-        fields = {"engine": "vllm", "name": spec.name} if spec.name else {"engine": "vllm"}
-    return {**fields, "endpoints": [endpoint]}, version
-
-
-async def _ask_server(spec: ModelSpec) -> tuple[str, str, str | None]:
-    """Ask the first server that answers; return its address, its name of the model, and its version.
-
-    Whether the others serve the same is seen when they are asked.
-    """
+async def _ask_name(spec: ModelSpec) -> str:
+    """Ask the first server that answers; whether the others serve the same is seen when they are asked."""
     endpoints, _ = await find_endpoints(spec)
     timeout_s, faults = min(TIMING.probe_silence_s, spec.timeout_s), list[EndpointSilentError]()
     for endpoint in endpoints:
         try:
-            return endpoint.base, *await ask_card(endpoint, spec.name, timeout_s=timeout_s, wait_s=spec.wait_s)
+            return await ask_name(endpoint, timeout_s=timeout_s, wait_s=spec.wait_s)
         except EndpointSilentError as error:
             faults.append(error)
     raise faults[0]

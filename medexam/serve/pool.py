@@ -6,28 +6,24 @@ It knows addresses, failures and counts; what is said to a server is its callers
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Generic, TypeVar
-
-import httpx
 
 from medexam.errors import (
     CallError,
-    CallTimeoutError,
     ConfigurationError,
     EndpointSilentError,
     EngineError,
     InvalidRequestError,
     MedExamError,
-    RateLimitError,
     TransportError,
 )
 from medexam.serve.asking import is_too_long
-from medexam.serve.network.connections import MOST_CONNECTIONS, open_client, open_model_client
+from medexam.serve.engines.litellm_calls import call_litellm
+from medexam.serve.network.connections import open_client, open_model_client
 from medexam.serve.network.endpoints import Endpoint
+from medexam.serve.network.http_calls import find_words
 from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.timing import TIMING
 
@@ -35,69 +31,29 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_LEAST = 16
-"""Requests that are in flight at a server however much it refuses."""
-_SETTLED_S = 0.25
-"""A server that is full refuses many requests at once, which count as one refusal."""
-_OVERLOADED = 503
 _GATEWAY = (502, 504)
 """What a gateway answers when the server behind it is gone."""
 _LONGEST_COOLDOWN = 12
 """After n failures in a row a server is left alone n times as long, up to this factor."""
+_STREAM: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _GATHER_S = 0.002
 """What a prompt waits for others while the servers are not busy."""
 
 _log = logging.getLogger(__name__)
 
 
-class Limit:
-    """How many requests may be in flight at each server: half as many when one refuses, more with each answer.
-
-    Until the first refusal each answer adds one, and then each round of answers does.
-    """
-
-    def __init__(self, initial: int) -> None:
-        self.servers = 1
-        self._each, self._step = float(initial), 1.0
-        self._refused_at = 0.0
-        self._in_flight = 0
-
-    @property
-    def value(self) -> int:
-        """How many may be in flight now; without servers, as many requests may wait as for one."""
-        return int(self._each * max(self.servers, 1))
-
-    @contextmanager
-    def track(self) -> Iterator[None]:
-        """Count a request as in flight; it counts as answered unless an exception ends the block."""
-        self._in_flight += 1
-        # A limit that is not reached does not hold anything down; a higher one would change nothing.
-        is_full = self._in_flight >= self.value
-        try:
-            yield
-        finally:
-            self._in_flight -= 1
-        if is_full:
-            self._each = min(self._each + self._step / max(self.servers, 1), MOST_CONNECTIONS)
-
-    def note_fault(self, fault: CallError) -> None:
-        """Halve the limit if a server has too much to do."""
-        now = time.monotonic()
-        is_busy = isinstance(fault, RateLimitError | CallTimeoutError) or fault.status == _OVERLOADED
-        if is_busy and now - self._refused_at >= _SETTLED_S:
-            self._refused_at, self._each = now, max(self._each / 2, _LEAST)
-            self._step = 1 / self._each
-
-
-@dataclass
+@dataclass(eq=False)
 class Server:
-    """One server as this process sees it."""
+    """A server, or a provider, as this process sees it."""
 
-    endpoint: Endpoint
-    client: Any
-    """An `AsyncOpenAI`, which litellm uses instead of one of its own."""
-    http: httpx.AsyncClient
-    """The connections of `client`."""
+    model: str
+    """The model as the server, or litellm of a provider's, names it."""
+    connection: dict[str, Any]
+    """The fields by which litellm reaches it."""
+    endpoint: Endpoint | None = None
+    """Where it is; None for a provider."""
+    http: Any = None
+    """The connections to `endpoint`."""
     outstanding: int = 0
     """Prompts that it was sent and has not answered."""
     failures: int = 0
@@ -106,13 +62,48 @@ class Server:
     """End of its cooldown, on the monotonic clock."""
     unverified: bool = False
     """Its connection was lost, so another model may answer at its address now."""
+    streams: bool = False
+    """Replies to dialogues are asked for as streams, since it gives no others."""
     check_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while one call verifies it, so that the others do not verify it too."""
 
-    @property
-    def connection(self) -> dict[str, Any]:
-        """The fields by which litellm reaches it."""
-        return {"api_base": self.endpoint.base, "api_key": self.endpoint.key, "client": self.client}
+    @classmethod
+    def at(cls, endpoint: Endpoint, model: str, timeout_s: float) -> "Server":
+        """Open the connections to a server."""
+        http = open_client(endpoint, timeout_s)
+        client = open_model_client(endpoint, http)
+        connection = {"api_base": endpoint.base, "api_key": endpoint.key, "client": client}
+        return cls(model, {**connection, "_skip_responses_api_bridge": True}, endpoint, http)
+
+    async def chat(self, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Ask for the reply to a dialogue, and return its object; by a stream where the server gives no other."""
+        if self.endpoint is None:
+            # With tools litellm would import a package for tools of another kind.
+            tools = {"_skip_mcp_handler": True} if fields.get("tools") else {}
+            call = {**fields, **tools, **self.connection}
+            return await call_litellm("acompletion", self.model, timeout_s=timeout_s, own=False, **call)
+        body = {name: value for name, value in fields.items() if name != "messages"}
+        call = {"messages": fields["messages"], "extra_body": body, "timeout_s": timeout_s, **self.connection}
+        try:
+            stream = _STREAM if self.streams else {}
+            return await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **stream)
+        except InvalidRequestError as fault:
+            if self.streams or not find_words("streams_alone", fault.message):
+                raise
+        reply = await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **_STREAM)
+        self.streams = True
+        return reply
+
+    async def complete(self, prompt: Any, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Ask for completions of one or several prompts, and return the reply's object."""
+        call = {"prompt": prompt, "extra_body": dict(fields), "timeout_s": timeout_s, **self.connection}
+        call.pop("_skip_responses_api_bridge", None)
+        return await call_litellm("atext_completion", f"text-completion-openai/{self.model}", own=True, **call)
+
+    async def close(self) -> None:
+        """Close the connections; litellm closes those that it opened itself."""
+        if (client := self.connection.get("client")) is not None:
+            await client.close()
 
     def is_ready(self) -> bool:
         """Return whether it may be asked; after its cooldown one that failed is asked one thing, until it answers."""
@@ -124,7 +115,8 @@ class Server:
         What fails during a cooldown failed with the rest: a server that dies loses all its calls at once, and would
         otherwise be left alone for a minute after a restart of seconds.
         """
-        self.unverified = self.unverified or isinstance(fault, TransportError) or fault.status in _GATEWAY
+        lost = isinstance(fault, TransportError) or fault.status in _GATEWAY
+        self.unverified = self.unverified or (lost and self.endpoint is not None)
         now = time.monotonic()
         if not self.failures or now >= self.retry_at:
             self.failures += 1
@@ -136,60 +128,49 @@ class ServerPool:
 
     def __init__(
         self,
-        endpoints: Iterable[Endpoint],
+        servers: Iterable[Server],
         timeout_s: float,
         *,
-        initial: int,
-        wait_s: float,
-        find: Callable[[], Iterable[Endpoint]],
-        check: Callable[[Endpoint], Awaitable[None]],
-        admit: Callable[[Endpoint], Awaitable[None]],
+        wait_s: float = 0.0,
+        find: Callable[[], Iterable[Endpoint]] = tuple,
+        check: Callable[[Server], Awaitable[None]],
+        admit: Callable[[Endpoint], Awaitable[Server]] | None = None,
     ) -> None:
-        """Begin with these servers, and `initial` requests in flight at each.
+        """Begin with these servers.
 
         `timeout_s` is what one request may take, waiting in the server's queue included, and `wait_s` what a call waits
         for a server if all are gone. `find` lists the servers there are; it is asked again after a fault. `check`
-        raises `EngineError` unless the model at an address is the one that was asked first, and `EndpointSilentError`
-        while nothing answers there; `admit` does so unless a new server can replace the others.
+        raises `EngineError` unless the model at a server is the one that was asked first, and `EndpointSilentError`
+        while nothing answers there. `admit` opens a new server and raises so unless it can replace the others; None:
+        the servers stay as they are.
         """
         self.timeout_s, self._wait_s, self._find = timeout_s, wait_s, find
         self.check, self._admit = check, admit
-        self.servers: dict[str, Server] = {}
+        self.opened = list(servers)
+        """All that ever took part, in their order."""
+        self.servers: dict[str, Server] = {_base(server): server for server in self.opened}
         """Address -> server."""
-        self.limit = Limit(initial)
-        """How many requests may be in flight; the caller tracks its requests with it."""
         self.background: asyncio.Task[None] | None = None
         """Work that ends with the pool, such as watching a server of one's own."""
-        self.clients: dict[str, list[Any]] = {}
-        """Address of each that ever took part, in their order -> its clients: one that left and came back has two."""
         self._rejected: set[str] = set()
         """Addresses of servers that serve something else."""
         self._next_look = 0.0
         """When it may be found out again which servers there are, on the monotonic clock; infinite while it is."""
-        for endpoint in endpoints:
-            self._add(endpoint)
 
-    def _add(self, endpoint: Endpoint) -> None:
-        http = open_client(endpoint, self.timeout_s)
-        server = Server(endpoint, open_model_client(endpoint, http), http)
-        self.servers[endpoint.base] = server
-        self.clients.setdefault(endpoint.base, []).append(server.client)
-        self.limit.servers = len(self.servers)
-
-    def _remove(self, base: str) -> None:
-        """Ask a server nothing more; it may still answer what it was asked."""
-        self.servers.pop(base, None)
-        self.limit.servers = len(self.servers)
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Those of all that ever took part, in their order, each once."""
+        return tuple(dict.fromkeys(filter(None, map(_base, self.opened))))
 
     async def look_again(self) -> None:
         """Find out after a fault which servers there are: add new ones, and remove those that are listed no more."""
-        if time.monotonic() < self._next_look:
+        if self._admit is None or time.monotonic() < self._next_look:
             return
         self._next_look = float("inf")
         try:
             listed = {endpoint.base: endpoint for endpoint in await asyncio.to_thread(self._find)}
             for base in self.servers.keys() - listed.keys():
-                self._remove(base)
+                del self.servers[base]
                 if not self.servers:
                     _log.warning(
                         "medexam: warning: the last server has left the registry; waiting %.0f s for another",
@@ -197,14 +178,15 @@ class ServerPool:
                     )
             # One that left the registry may come back as another, so it is probed again then.
             self._rejected &= listed.keys()
-            new = [listed[base] for base in listed if base not in self._rejected and base not in self.servers]
-            faults = await asyncio.gather(*map(self._admit, new), return_exceptions=True)
-            for endpoint, fault in zip(new, faults, strict=True):
-                if not isinstance(fault, BaseException):
-                    self._add(endpoint)
-                elif not isinstance(fault, EndpointSilentError):
-                    self._rejected.add(endpoint.base)
-                    _log.warning("medexam: warning: %s stays out of this run: %s", endpoint.base, fault)
+            new = [base for base in listed if base not in self._rejected and base not in self.servers]
+            outcomes = await asyncio.gather(*(self._admit(listed[base]) for base in new), return_exceptions=True)
+            for base, outcome in zip(new, outcomes, strict=True):
+                if isinstance(outcome, Server):
+                    self.servers[base] = outcome
+                    self.opened.append(outcome)
+                elif not isinstance(outcome, EndpointSilentError):
+                    self._rejected.add(base)
+                    _log.warning("medexam: warning: %s stays out of this run: %s", base, outcome)
         except MedExamError as error:
             # A file that cannot be read now says nothing of the servers, which may well run on.
             _log.warning("medexam: warning: %s; the known servers are kept", error)
@@ -240,10 +222,10 @@ class ServerPool:
             try:
                 reply = await send(server)
                 # Only now: a reply of another model, started at the same address, must not count as this one's.
-                await self._verify(server)
+                if server.unverified:
+                    await self._verify(server)
             except CURABLE as fault:
                 server.record_failure(fault)
-                self.limit.note_fault(fault)
                 await self.look_again()
                 raise
             finally:
@@ -261,33 +243,35 @@ class ServerPool:
         if self.background is not None:
             self.background.cancel()
             await asyncio.gather(self.background, return_exceptions=True)
-        for client in chain.from_iterable(self.clients.values()):
-            await client.close()
+        for server in self.opened:
+            await server.close()
 
     async def _verify(self, server: Server) -> None:
         """Find out whether a server that replies after a loss is the same; raises `TransportError` if it is silent.
 
         One that serves another model now is removed; if it was the last, `ConfigurationError` ends the run.
         """
-        if not server.unverified:
-            return
-        base = server.endpoint.base
         async with server.check_lock:
             # Calls that waited for the lock find that the first one of them has verified it.
             if not server.unverified:
                 return
+            base = _base(server)
             try:
-                await self.check(server.endpoint)
+                await self.check(server)
             except EndpointSilentError as error:
                 raise TransportError(str(error)) from error
             except EngineError as error:
                 self._rejected.add(base)
-                self._remove(base)
+                self.servers.pop(base, None)
                 if not self.servers:
                     raise ConfigurationError(f"{base} serves another model since it is back: {error}") from error
                 _log.warning("medexam: warning: %s leaves this run: %s", base, error)
                 raise TransportError(str(error)) from error
             server.unverified = False
+
+
+def _base(server: Server) -> str:
+    return server.endpoint.base if server.endpoint else ""
 
 
 class Batcher(Generic[Item, Result]):
@@ -300,13 +284,13 @@ class Batcher(Generic[Item, Result]):
     def __init__(
         self,
         send: Callable[[str, list[Item]], Awaitable[Sequence[Result]]],
-        most: Callable[[], int],
+        most: int,
         busy_at: Callable[[], int],
     ) -> None:
         """Set up the batches; `send` returns one result per item, in order.
 
-        `most` returns the most items of a batch, and `busy_at` the number in flight that keep the servers busy. A batch
-        that is refused is halved until the culprit is alone, so that one bad item does not spoil the others.
+        `most`: the most items of a batch; `busy_at` returns how many in flight keep the servers busy. A batch that is
+        refused is halved until the culprit is alone, so that one bad item does not spoil the others.
         """
         self._send, self._most, self._busy_at = send, most, busy_at
         self._pending: dict[str, list[tuple[Item, asyncio.Future[Result]]]] = {}
@@ -319,7 +303,7 @@ class Batcher(Generic[Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         group = self._pending.setdefault(key, [])
         group.append((item, future))
-        if len(group) >= self._most():
+        if len(group) >= self._most:
             self._dispatch(key)
         else:
             self._start_timer()

@@ -161,6 +161,12 @@ class ModelSpec(Spec):
             yield _SECRET_NAME.search(path.rpartition(".")[2]) or looks_secret(value), f"extra_body.{path} {advice}"
 
     @property
+    def served_name(self) -> str | None:
+        """The name that its servers know it by; `engine: litellm` writes a provider before it."""
+        name = self.name
+        return name.partition("/")[2] or name if name and self.engine == "litellm" else name
+
+    @property
     def registry(self) -> Path | None:
         """The registry file that `endpoints` names; None where it names none."""
         first = self.endpoints[0] if self.endpoints else ""

@@ -104,9 +104,7 @@ def examine_server(name: str) -> tuple[dict[str, Any], dict[str, str]]:
 def server_row(name: str, record: dict[str, Any]) -> str:
     """The entry of a server, in Markdown."""
     cells = {
-        "guided": record["guided_by"]
-        if record["spec"]["engine"] == "vllm"
-        else f"engine litellm: {record['guided_by']}",
+        "guided": record["guided_by"],
         "likelihood": ", ".join(record.get("reads", ())) or "no",
         "samples": "one request" if str(record.get("server_version")).startswith("vllm") else "a request each",
         "seeds": "sent",

@@ -19,8 +19,6 @@ from medexam.experiments.store.run_folder import default_runs_dir
 from medexam.specs import load_document
 from medexam.specs.base import Spec
 from medexam.specs.loading import SpecSource, load_entries
-from medexam.specs.matrix import listed, sampling_of
-from medexam.specs.model import ADDRESSES, read_model
 from medexam.text import one_line
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ def read_entries(
     specs: SpecSource | Sequence[SpecSource],
     change: Callable[[Document], tuple[Document, Document]],
     *,
-    only_look: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> list[tuple[Document, Document]]:
     """Read a spec, a suite or several of them.
@@ -52,7 +49,7 @@ def read_entries(
     entries = []
     for entry, settings in load_entries(sources, partial(_read_spec, tell=tell)):
         document, changes = change(entry)
-        entries.append(_ask_addresses(document, {**settings, **changes}, only_look=only_look))
+        entries.append((document, {**settings, **changes}))
     if not entries:
         raise SpecError("no spec is given: give one or more")
     return entries
@@ -88,40 +85,6 @@ def _read_spec(spec: SpecSource, tell: Callable[[str], None] | None) -> dict[str
     return {"name": name, "dataset": yaml.safe_load("\n".join(proposal.lines(path.absolute())))}
 
 
-def _ask_addresses(document: Document, overrides: Document, *, only_look: bool) -> tuple[Document, Document]:
-    """Return both with each address that stands for a model as the fields of a model, by what answers there.
-
-    With `only_look`, a server that is not there is taken to be vLLM; else it raises `EngineError`.
-    """
-
-    def is_address(value: Any) -> bool:
-        return isinstance(value, str) and value.startswith(ADDRESSES)
-
-    def find(address: str) -> dict[str, Any]:
-        from medexam.serve.naming import find_server
-
-        try:
-            return find_server(address, **keys)
-        except EngineError:
-            if not only_look:
-                raise
-            # The plan itself warns that the server is not there.
-            return read_model(address)
-
-    tree, changes = dict(document), dict(overrides)
-    part = changes if "model" in changes else tree
-    models = listed(part.get("model"))
-    if not any(map(is_address, models)):
-        return tree, changes
-    keys = {name: changes.get(f"model.{name}") for name in ("api_key_env", "api_key_file")}
-    sampling = sampling_of(tree.get("model"))
-    if "model" in tree:
-        tree["model"] = sampling
-    filled = [{**sampling, **find(one)} if is_address(one) else one for one in models]
-    part["model"] = filled if isinstance(part["model"], list) else filled[0]
-    return tree, changes
-
-
 def plan_entries(
     entries: Sequence[tuple[Document, Document]], limit: int | None = None, *, runs_dir: Path | None, **settings: Any
 ) -> Plan:
@@ -149,8 +112,7 @@ def plan_spec(
     specs: SpecSource | Sequence[SpecSource], overrides: Mapping[str, Any], limit: int | None = None, **settings: Any
 ) -> Plan:
     """Plan a spec or several under the same overrides, as `plan_entries` does."""
-    only_look = bool(settings.get("only_look"))
-    entries = read_entries(specs, lambda document: (document, overrides), only_look=only_look)
+    entries = read_entries(specs, lambda document: (document, overrides))
     return plan_entries(entries, limit, **settings)
 
 

@@ -13,9 +13,9 @@ from medexam.experiments.store.environment import list_prices
 from medexam.programs.own import OwnProgram
 from medexam.programs.stored_calls import look
 from medexam.questions import Question, Task
-from medexam.serve.discovery.capabilities import HostedCapabilities
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.engines.provider_tables import nearest_model, read_tables
+from medexam.serve.engines.provider import read_tables
 from medexam.serve.request_settings import thinking_room
 from medexam.signatures.answer_format import answer_opening, render_answer
 from medexam.specs import ModelSpec
@@ -134,7 +134,7 @@ def _look(planned: PlannedCell, question: Question | Task) -> tuple[list[dict[st
     return messages, []
 
 
-def read_records(cells: Sequence[PlannedCell]) -> dict[str, HostedCapabilities]:
+def read_records(cells: Sequence[PlannedCell]) -> dict[str, Capabilities]:
     """Read what the tables say of each model that a provider bills, by name; raises `EngineError` for no provider."""
     models = [planned.cell.model for planned in cells if planned.asks_model and planned.cell.model.is_billed]
     return {name: read_tables(name) for name in dict.fromkeys(model.name for model in models) if name is not None}
@@ -185,8 +185,6 @@ def describe_records(cells: Sequence[PlannedCell]) -> list[str]:
         traits = record.describe()
         if (request := record.missing_key) is not None:
             lines.append(f"{request}.")
-        if (near := nearest_model(name)) is not None:
-            lines.append(f"{name} is not in litellm's list of models: did you mean {near}?")
         described = (f"{trait}: {traits[trait]}" for trait in ("guided", "seeds", "thinking", "price"))
         lines.append(f"{name}, by litellm's tables: {'; '.join(described)}.")
     return lines
@@ -238,7 +236,7 @@ def _longest_reply(planned: PlannedCell, model: ModelSpec) -> int:
     reply_tokens = max(budget.values()) if isinstance(budget, Mapping) else budget or 0
     if model.endpoints or not model.is_billed or not reply_tokens:
         return reply_tokens
-    return reply_tokens + thinking_room(model, thinks=read_tables(str(model.name)).thinks)
+    return reply_tokens + thinking_room(model, thinks=bool(read_tables(str(model.name)).thinks))
 
 
 def _dollars(usd: float) -> str:

@@ -8,22 +8,19 @@ import asyncio
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from medexam.errors import AnswerFormatError, CallError, EndpointSilentError, EngineError
+from medexam.errors import EndpointSilentError, EngineError
 from medexam.event_loop import background_loop
-from medexam.serve.discovery.capabilities import Capabilities, HostedCapabilities
+from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import probe_endpoint
 from medexam.serve.discovery.registry import Registry, local_registry, named_endpoints
 from medexam.serve.discovery.requests import UNLIMITED
-from medexam.serve.engines.litellm import LiteLLMEngine
 from medexam.serve.engines.litellm_calls import get_litellm
-from medexam.serve.engines.litellm_probe import HostedProbe, describe_refusal
-from medexam.serve.naming import look_at_server
+from medexam.serve.engines.provider import examine_provider
 from medexam.specs.catalogue import SAMPLE
 from medexam.specs.model import REGISTRY, ModelSpec
 from medexam.specs.validation import validate
@@ -40,7 +37,7 @@ class Diagnosis:
     """Why it cannot be asked; None if it can."""
     silent: bool = False
     """The fault is that nobody answers now."""
-    record: Capabilities | HostedCapabilities | None = None
+    record: Capabilities | None = None
     """What it takes, as far as it is known; None where nothing is."""
     spec: dict[str, Any] = field(default_factory=dict)
     """The `model` part of a spec that asks it."""
@@ -50,7 +47,7 @@ class Diagnosis:
         """What to change, or to know, a line each."""
         if self.record is None or self.fault is not None:
             return ()
-        return tuple(_advise(self.record) if isinstance(self.record, Capabilities) else _advise_hosted(self.record))
+        return tuple(_advise(self.record))
 
     def flatten(self) -> dict[str, Any]:
         """Return it as JSON: its record's own fields, what they mean in words, the fault and the advice."""
@@ -59,8 +56,7 @@ class Diagnosis:
         if (record := self.record) is None:
             return fields
         words: dict[str, Any] = {"guided_by": record.guided_by, "ways": record.describe()}
-        if isinstance(record, Capabilities):
-            words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
+        words |= {"print": record.identity.print, "revision": record.identity.commit, "reads": sorted(record.reads)}
         return {**record.model_dump(mode="json"), **words, **fields}
 
 
@@ -109,7 +105,9 @@ async def diagnose(targets: Sequence[ModelSpec]) -> list[Diagnosis]:
 
 def compare_servers(diagnoses: Sequence[Diagnosis]) -> list[str]:
     """Say what tells servers from the first one that can be asked, as a run would refuse them; empty where nothing."""
-    records = [one.record for one in diagnoses if one.fault is None and isinstance(one.record, Capabilities)]
+    records = [
+        one.record for one in diagnoses if one.fault is None and one.record is not None and one.record.provider is None
+    ]
     return [
         f"{other.endpoint} is another model than {records[0].endpoint}: {difference}; give a run those that are alike"
         for other in records[1:]
@@ -123,8 +121,8 @@ def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
     if not usable or (record := usable[0].record) is None:
         return None
     model, settings = dict(usable[0].spec), [f"program.answer_format={'guided' if record.guided_by else 'free'}"]
-    if isinstance(record, Capabilities):
-        model["endpoints"] = [one.place for one in usable if isinstance(one.record, Capabilities)]
+    if record.provider is None:
+        model["endpoints"] = [one.place for one in usable if one.record and one.record.provider is None]
         if not record.chat:
             settings = ["program.kind=likelihood", "program.chat_template=false"]
     elif record.fixed_temperature is not None:
@@ -135,66 +133,31 @@ def write_command(diagnoses: Sequence[Diagnosis]) -> str | None:
 
 async def _examine(target: ModelSpec) -> Diagnosis:
     place = named_endpoints(target)[0].base if target.endpoints else target.name or ""
-    key = {"api_key_env": target.api_key_env, "api_key_file": target.api_key_file, "ca_bundle": target.ca_bundle}
-    fields: Mapping[str, Any] = {"engine": target.engine, "name": target.name}
-    version = None
+    model = target.model_dump(mode="json", exclude_defaults=True)
     try:
         if target.endpoints:
-            fields, version = await look_at_server(target)
-        spec = validate(ModelSpec, {**fields, **key})
-        model = {**fields, **{name: str(value) for name, value in key.items() if value is not None}}
-        if spec.engine == "vllm":
-            capabilities = await probe_endpoint(named_endpoints(spec)[0], spec.name, pictures=True, wait_s=spec.wait_s)
-            return Diagnosis(place, record=capabilities, spec=model)
-        record, fault = await _ask_hosted(spec)
+            endpoint = named_endpoints(target)[0]
+            record = await probe_endpoint(endpoint, target.name, pictures=True, wait_s=target.wait_s)
+            return Diagnosis(place, record=record, spec=model)
+        record, fault = await examine_provider(target)
         if record.fixed_temperature is not None:
-            record, fault = await _ask_hosted(spec.model_copy(update={"temperature": record.fixed_temperature}))
-        record = record.model_copy(update={"server_version": version})
+            record, fault = await examine_provider(target.model_copy(update={"temperature": record.fixed_temperature}))
         return Diagnosis(place, record=record, fault=fault, spec=model)
     except EngineError as error:
         return Diagnosis(place, str(error), isinstance(error, EndpointSilentError))
-
-
-async def _ask_hosted(spec: ModelSpec) -> tuple[HostedCapabilities, str | None]:
-    engine, fault = LiteLLMEngine(spec), None
-    probe = HostedProbe(engine, spec)
-    try:
-        await probe.start()
-        with suppress(AnswerFormatError):
-            await probe.check_guided()
-        try:
-            await probe.check_sight()
-        except EngineError:
-            if engine.record.sees is not False:
-                raise
-        await probe.identify()
-        await probe.find_rules()
-    except EngineError as error:
-        fault = str(error)
-    except (CallError, ImportError) as error:
-        fault = describe_refusal(engine.record, error)
-    finally:
-        await engine.aclose()
-    return engine.record, fault
-
-
-def _advise_hosted(record: HostedCapabilities) -> Iterator[str]:
-    if not record.guided_by:
-        yield "no choice can be enforced: set program.answer_format to free"
-    if record.unlimited:
-        yield UNLIMITED.format("it")
-    if record.thinks and record.variables == ():
-        yield "it thinks unasked, so replies take long: model.thinking: off asks it not to"
 
 
 def _advise(record: Capabilities) -> Iterator[str]:
     if not record.chat:
         yield "for information: it has no chat template, so it reads and continues plain text alone"
     elif not record.guided_by:
-        way_out = "upgrade to vLLM 0.12 or later, or " if record.is_vllm else ""
-        yield f"no choice can be enforced: {way_out}set program.answer_format to free"
+        yield "no choice can be enforced: set program.answer_format to free"
     if record.chat and record.limit is None:
         yield UNLIMITED.format("it")
+    if record.provider is not None or (record.choice_form and not record.is_vllm):
+        if record.thinks and record.provider is None:
+            yield "it thinks unasked, so replies take long: model.thinking: off asks it not to"
+        return
     if not record.tokenizes:
         yield (
             "/tokenize is not served as vLLM does, so neither guided answers by prefill nor log-probabilities of given "

@@ -7,13 +7,16 @@ on a server that is not busy. A refusal is an answer, and what the server said i
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import httpx
 
 from medexam.errors import (
+    AuthError,
+    BillingError,
     CallError,
     EndpointSilentError,
     EndpointUnreachableError,
@@ -21,10 +24,12 @@ from medexam.errors import (
 )
 from medexam.inputs import UnreadableError, parse_json
 from medexam.model_calls import ChatMessage
+from medexam.model_identity import Behaviour
+from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, SCHEMA_TOKENS, ChoiceForm, choice_fields, read_choice
 from medexam.serve.discovery.capabilities import Capabilities, is_vllm
 from medexam.serve.discovery.requests import (
-    CHAT,
     DIALOGUE,
+    HOSTED_TOKENS,
     LIMITS,
     LOADING,
     TEXT_FIELDS,
@@ -40,11 +45,14 @@ from medexam.serve.discovery.requests import (
     shows_thinking,
     tell_of_wait,
 )
+from medexam.serve.engines.litellm_calls import read_chat
 from medexam.serve.logprobs import echo_fields, read_echo, read_label
-from medexam.serve.network.connections import certificate_fault, open_client, redirect_fault
+from medexam.serve.network.connections import certificate_fault, redirect_fault
 from medexam.serve.network.endpoints import Endpoint
 from medexam.serve.network.http_calls import MISFORMED, reply_object
 from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.pool import Server
+from medexam.serve.request_settings import THINKING_TOKENS
 from medexam.serve.timing import TIMING
 
 _SYSTEM = "Be brief."
@@ -59,6 +67,7 @@ _STRUCTURED = "structured_outputs"
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
+_OPENING: list[ChatMessage] = [{"role": "assistant", "content": "{Answer: "}]
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
 
 
@@ -88,11 +97,10 @@ async def probe_endpoint(
         ) from None
 
 
-async def ask_card(endpoint: Endpoint, name: str | None, *, timeout_s: float, wait_s: float) -> tuple[str, str | None]:
-    """Ask for the name of a model, None: of the only one, and the server's version; raises as `probe_endpoint` does."""
+async def ask_name(endpoint: Endpoint, *, timeout_s: float, wait_s: float) -> str:
+    """Ask for the name of the only model that a server serves; raises as `probe_endpoint` does."""
     async with _probing(endpoint, timeout_s, wait_s) as probe:
-        card = probe.choose_card(await probe.models(name), name)
-        return str(card["id"]), await probe.version(card)
+        return str(probe.choose_card(await probe.models(None), None)["id"])
 
 
 async def check_same(endpoint: Endpoint, capabilities: Capabilities, *, timeout_s: float | None = None) -> None:
@@ -124,8 +132,9 @@ async def _probing(
     a reply has not the form of the protocol.
     """
     timeout_s = timeout_s or TIMING.probe_silence_s
-    async with open_client(endpoint, timeout_s) as client:
-        probe = _Probe(client, endpoint, timeout_s, wait_s)
+    server = Server.at(endpoint, "", timeout_s)
+    async with server.http:
+        probe = _Probe(server, endpoint, timeout_s, wait_s)
         if wait_s > timeout_s:
             probe.notice = asyncio.get_running_loop().call_later(TIMING.notice_s, tell_of_wait, endpoint.base, wait_s)
         try:
@@ -160,11 +169,11 @@ async def _probing(
 class _Probe:
     """An open connection to one server, and what is asked over it."""
 
-    def __init__(self, client: httpx.AsyncClient, endpoint: Endpoint, timeout_s: float, wait_s: float) -> None:
+    def __init__(self, server: Server, endpoint: Endpoint, timeout_s: float, wait_s: float) -> None:
         """Ask nothing yet; a reply of the model may take `wait_s`: it may load first, or serve others."""
-        self.client, self.endpoint = client, endpoint
+        self.server, self.endpoint = server, endpoint
+        self.client: httpx.AsyncClient = server.http
         self.timeout_s, self.wait_s = timeout_s, wait_s
-        self.model = ""
         self.limit: str | None = None
         """What the server calls the most tokens of a reply to a dialogue; None: the usual name."""
         self.refusals: dict[str, str] = {}
@@ -176,13 +185,13 @@ class _Probe:
         """Ask everything."""
         cards = await self.models(name)
         card = self.choose_card(cards, name)
-        self.model = card["id"]
+        self.server.model = card["id"]
         ids = self.ids({"prompt": _LETTER, "add_special_tokens": False})
         version, letter_ids = await _together(self.version(card), ids)
         # The token of a letter that no prompt asks for; None if the server does not tokenise.
         letter, vllm = letter_ids[-1] if letter_ids else None, is_vllm(version)
         self.limit = limit = LIMITS[0] if vllm else await find_limit(self.chat)
-        system, repeats, empty, renders, allowed, echo, names_tokens, greeting, dialogue, behaviour = await _together(
+        system, repeats, empty, renders, allowed, echo, names_tokens, greeting, dialogue, shown = await _together(
             self._keeps_system(),
             self._accepts([_user(_SYSTEM), _user("Hello")]),
             self._accepts([{"role": "system", "content": ""}, _user(_SYSTEM)]),
@@ -193,36 +202,52 @@ class _Probe:
             self.chat({"messages": [_user("Say hello.")], "temperature": 0, "max_tokens": _GREETING_TOKENS}),
             *self._fixed(),
         )
+        behaviour, completes = shown
         chat = bool(system or repeats or empty or await self._accepts([_user(_SYSTEM)]))
         if not cards and not chat and behaviour is None:
             raise self._no_server("no models")
         forms = await find_native_forms(self.chat) if tools else None
 
         async def draws(fields: dict[str, Any]) -> bool:
-            if behaviour is not None:
+            if completes:
                 return bool(await self._complete(_PROMPT, **fields))
             return bool((await self.chat({"messages": [_user("Hello")], **fields})).get("choices"))
+
+        structured = await self._obeys_structured_outputs(renders)
+        thinks = shows_thinking(greeting) if chat else None
+        room = card["max_model_len"] // 2 if card.get("max_model_len") else THINKING_TOKENS
+        if thinks and not vllm:
+            room, hello = min(room, THINKING_TOKENS), {"messages": [_user("Say hello.")]}
+            while room and not await self.chat({**hello, "max_tokens": HOSTED_TOKENS + room}):
+                room //= 2
+        form, prefills = None, None
+        if chat and not structured:
+            form, prefills = await self._find_choice_form(room if thinks else 0)
 
         return Capabilities(
             endpoint=self.endpoint.base,
             server_version=version,
             models=tuple(entry["id"] for entry in cards),
-            model=self.model,
+            model=self.server.model,
             source=card.get("root") or None,
             max_context=card.get("max_model_len"),
             system_turn=system,
             repeated_turns=repeats,
             empty_system_turn=empty,
             chat=chat,
+            completes=completes,
+            choice_form=form,
+            prefills=prefills,
+            room=room,
             renders=renders,
             allowed_token_ids=allowed,
-            structured_outputs=await self._obeys_structured_outputs(renders),
+            structured_outputs=structured,
             neutral=await find_neutral(draws, vllm=vllm),
             limit=limit,
             tokenizes=letter is not None,
             echo_logprobs=echo,
             names_tokens=names_tokens,
-            thinks=shows_thinking(greeting) if chat else None,
+            thinks=thinks,
             dialogue=dialogue,
             behaviour=behaviour,
             sees=await reads_pictures(lambda body: self.chat(body, "pictures")) if pictures else None,
@@ -239,8 +264,8 @@ class _Probe:
             # A server that restarts may answer anything for a while, which does not make it another model.
             raise EndpointSilentError(str(error)) from error
         card = self.choose_card(cards, capabilities.model)
-        self.model = capabilities.model
-        dialogue, behaviour = await _together(*self._fixed())
+        self.server.model = capabilities.model
+        dialogue, (behaviour, _) = await _together(*self._fixed())
         changes = {"source": card.get("root") or None, "dialogue": dialogue, "behaviour": behaviour}
         return capabilities.model_copy(update=changes)
 
@@ -310,17 +335,37 @@ class _Probe:
 
         `feature` is asked for; if it is refused, it stands in `refusals`.
         """
-        writes = address.endswith("/completions")
+
+        async def call(timeout_s: float) -> dict[str, Any]:
+            timeout = httpx.Timeout(self.timeout_s, read=timeout_s)
+            whole = {"model": self.server.model, **body}
+            return await reply_object(self.client.post(address, json=whole, timeout=timeout), address)
+
+        return await self._insist(call, part, feature, writes=address.endswith("/completions"))
+
+    async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
+        """Ask for the reply to a dialogue as a run does, and return as `post` does."""
+        fields = rename_limit(body, self.limit)
+        return await self._insist(partial(self.server.chat, fields), "", feature, writes=True)
+
+    async def _insist(
+        self, call: Callable[[float], Awaitable[dict[str, Any]]], part: str, feature: str, *, writes: bool
+    ) -> dict[str, Any]:
         silence_s = max(self.timeout_s, self.wait_s) if writes else self.timeout_s
 
         async def attempt() -> dict[str, Any]:
             try:
-                timeout = httpx.Timeout(self.timeout_s, read=silence_s)
-                call = self.client.post(address, json={"model": self.model, **body}, timeout=timeout)
-                return await reply_object(call, address)
+                return await call(silence_s)
             except CallError as fault:
                 if isinstance(fault, CURABLE) and fault.status not in _REFUSALS:
                     raise
+                if isinstance(fault, AuthError | BillingError) and writes:
+                    raise EndpointUnreachableError(
+                        f"{self.endpoint.base} takes no request: {fault.message}; name the environment variable that "
+                        "holds the right key in model.api_key_env, or raise the account's quota"
+                    ) from fault
+                if fault.status and httpx.codes.is_redirect(fault.status):
+                    raise EndpointUnreachableError(fault.message) from fault
                 if feature:
                     message = " ".join(fault.message.split()).removeprefix(f"HTTP {fault.status}")[:600]
                     self.refusals[feature] = f"HTTP {fault.status}{': ' if message else ''}{message}"
@@ -332,10 +377,6 @@ class _Probe:
         if writes and reply and self.notice is not None:
             self.notice.cancel()
         return reply
-
-    async def chat(self, body: Mapping[str, Any], feature: str = "") -> dict[str, Any]:
-        """Post as `post` does, to where dialogues are answered."""
-        return await self.post(f"{self.endpoint.base}{CHAT}", rename_limit(body, self.limit), feature=feature)
 
     async def ids(self, body: Mapping[str, Any]) -> list[int]:
         """Tokenise a prompt or messages by `/tokenize`; empty if it refuses."""
@@ -367,9 +408,14 @@ class _Probe:
             body = {"messages": DIALOGUE, "return_token_strs": True}
             return hash_dialogue(await self.post(f"{self.endpoint.root}/tokenize", body, "tokens"))
 
-        async def behaviour() -> Any:
+        async def behaviour() -> tuple[Behaviour | None, bool]:
             calls = (self.post(f"{self.endpoint.base}/completions", TEXT_FIELDS, "choices") for _ in "12")
-            return read_behaviour(await _together(*calls))
+            if (seen := read_behaviour(await _together(*calls))) is not None:
+                return seen, True
+            fields = {"messages": DIALOGUE, "temperature": 0, "max_tokens": HOSTED_TOKENS}
+            replies = await _together(*(self.chat(fields) for _ in "12"))
+            texts = [str(first_message(reply).get("content") or "") for reply in replies if reply.get("choices")]
+            return read_behaviour([{"choices": [{"text": text}]} for text in texts]) if len(texts) > 1 else None, False
 
         return dialogue(), behaviour()
 
@@ -416,6 +462,21 @@ class _Probe:
         with suppress(LogprobsUnavailableError):
             return bool(choice) and bool(read_label(choice, None, token_ids))
         return False
+
+    async def _find_choice_form(self, room: int) -> tuple[ChoiceForm | None, bool | None]:
+        """Find the form in which an impossible choice comes back, and whether the opening words may stand before it."""
+        body = {"temperature": 0, "max_tokens": HOSTED_TOKENS + SCHEMA_TOKENS + room}
+        for form in CHOICE_FORMS:
+            for opening in (_OPENING, []):
+                messages = [_user("Say hello."), *opening]
+                reply = await self.chat({**body, "messages": messages, **choice_fields(IMPOSSIBLE, form)}, form)
+                if not reply:
+                    continue
+                with suppress(CallError):
+                    if read_choice(read_chat(reply, self.server.model)[0], IMPOSSIBLE) is not None:
+                        return form, bool(opening)
+                break
+        return None, None
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         if renders:

@@ -1,4 +1,4 @@
-"""Connects to the vLLM servers of a spec: finds them or starts one, probes each, and makes one engine of them.
+"""Connects to the servers of a spec: finds them or starts one, probes each, and makes one engine of them.
 
 What one server honours is found out by `discovery.probe`. What a spec adds to its requests is sent once, since a server
 refuses some fields with an error and ignores others; and what a chat template is told must change what it writes.
@@ -22,20 +22,21 @@ from medexam.serve.chat_messages import no_sight, no_template
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.probe import check_same, probe_endpoint
 from medexam.serve.discovery.registry import ServerFinder, find_endpoints
-from medexam.serve.discovery.requests import CHAT, DIALOGUE, rename_limit, shows_thinking
+from medexam.serve.discovery.requests import DIALOGUE, rename_limit, shows_thinking
+from medexam.serve.engines.client import ClientEngine
 from medexam.serve.engines.prompt_text import ServerRenderer, build_renderer
-from medexam.serve.engines.vllm import VLLMEngine
 from medexam.serve.network.endpoints import Endpoint
-from medexam.serve.network.http_calls import reply_object
 from medexam.serve.network.retry import CURABLE
 from medexam.serve.pool import Server, ServerPool
 from medexam.serve.request_settings import (
     CHAT_ONLY,
+    OFF_FIELDS,
     TEMPLATE,
     check_switches,
     completion_fields,
     server_fields,
     still_thinks,
+    switch_off,
     switch_variants,
     thinking_room,
 )
@@ -47,15 +48,13 @@ if TYPE_CHECKING:
     from medexam.serve.launch.own_server import OwnServer
 
 _log = logging.getLogger(__name__)
-_INITIAL = 128
-"""Requests in flight at a server at first: enough to see what it does with many, and little to lose if it refuses."""
 _TOKENS = 16
 """Tokens of the reply to the one request that has all settings."""
 _MAY_DIFFER = {"endpoint", "models", "server_version", "source", "thinks", "dialogue", "behaviour", "refusals"}
 """Fields of the records of servers that one run may ask."""
 
 
-async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None) -> VLLMEngine:
+async def connect_servers(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | None) -> ClientEngine:
     """Connect the engine of a spec, on the background loop; raises as `build_engine` does."""
     if not spec.start:
         endpoints, finder = await find_endpoints(spec, prefer_host)
@@ -75,13 +74,13 @@ async def connect_vllm(spec: ModelSpec, needs: EngineNeeds, prefer_host: str | N
 
 async def _connect(
     endpoints: Sequence[Endpoint], finder: "ServerFinder | OwnServer | None", spec: ModelSpec, needs: EngineNeeds
-) -> VLLMEngine:
+) -> ClientEngine:
     timeout_s = min(TIMING.probe_silence_s, spec.timeout_s)
     look = partial(probe_endpoint, pictures=needs.pictures, tools=needs.tools, timeout_s=timeout_s, wait_s=spec.wait_s)
 
     async def probe(endpoint: Endpoint) -> Capabilities | EndpointSilentError:
         try:
-            return await look(endpoint, spec.name)
+            return await look(endpoint, spec.served_name)
         except EndpointSilentError as fault:
             return fault
 
@@ -91,19 +90,26 @@ async def _connect(
     if not seen:
         raise silent[0]
     first = next(iter(seen.values()))
-    honoured = _agree(list(seen.values()))
-    _check_needs(needs, honoured)
+    record = _agree(list(seen.values()))
+    _check_needs(needs, record)
 
-    async def admit(endpoint: Endpoint) -> None:
+    def open_server(endpoint: Endpoint) -> Server:
+        return Server.at(endpoint, first.model, spec.timeout_s)
+
+    async def admit(endpoint: Endpoint) -> Server:
         _agree([first, await look(endpoint, first.model)])
+        return open_server(endpoint)
+
+    async def check(server: Server) -> None:
+        assert server.endpoint is not None  # noqa: S101 - all servers here have one
+        await check_same(server.endpoint, first, timeout_s=timeout_s)
 
     pool = ServerPool(
-        seen,
+        map(open_server, seen),
         spec.timeout_s,
-        initial=_INITIAL,
         wait_s=spec.wait_s if finder else 0.0,
         find=partial(finder.find, first.model) if finder else lambda: endpoints,
-        check=partial(check_same, capabilities=first, timeout_s=timeout_s),
+        check=check,
         admit=admit,
     )
     try:
@@ -112,20 +118,23 @@ async def _connect(
         remote = ServerRenderer(pool, first.model, fields.get(TEMPLATE, {}))
         renderer = await build_renderer(remote, first)
         if spec.request_settings:
-            await _check_settings(spec, needs, fields, honoured, remote, renderer is None or renderer.may_reason)
-            replies = [await _send_once(server, spec, honoured, fields) for server in pool.servers.values()]
-            if spec.thinking == "off" and any(map(shows_thinking, replies)):
-                raise still_thinks(first.model)
+            await _check_settings(spec, needs, fields, record, remote, renderer is None or renderer.may_reason)
+            for server in pool.servers.values():
+                fields = await _send_once(server, spec, record, fields)
         for fault in silent:
             _log.warning("medexam: warning: %s; the run goes without it, and looks again if another fails", fault)
         opens = renderer is not None and first.chat and is_open(await renderer.render(DIALOGUE))
-        # Half of a context is left to prompts and answers.
-        half = float("inf") if honoured.max_context is None else honoured.max_context // 2
-        room = min(thinking_room(spec, thinks=True), half) if honoured.thinks and spec.thinking != "off" else 0
-        tokenizer = renderer or (remote if first.tokenizes else None)
         thinks = None if "thinking" not in spec.request_settings else spec.thinking != "off"
-        return VLLMEngine(
-            pool, honoured, first.identity, tokenizer, fields, thinks=thinks, room=int(room), opens_thinking=opens
+        return ClientEngine(
+            pool,
+            record,
+            first.identity,
+            fields,
+            tokenizer=renderer or (remote if first.tokenizes else None),
+            thinks=thinks,
+            room=min(thinking_room(spec, thinks=True), record.room) if record.thinks and thinks is not False else 0,
+            opens_thinking=opens,
+            has_price=spec.price is not None,
         )
     except BaseException:
         await pool.close()
@@ -135,23 +144,23 @@ async def _connect(
 def _agree(records: Sequence[Capabilities]) -> Capabilities:
     """Return the record of all servers; raises `EndpointUnreachableError` unless they serve one model in one way."""
     first, *others = records
-    if any(other.model != first.model for other in others):
-        pairs = ", ".join(f"{record.endpoint} serves {record.model}" for record in records)
-        raise EndpointUnreachableError(
-            f"the {len(records)} endpoints serve different models ({pairs}); "
-            "give the servers one --served-model-name, or make each model a cell of its own"
-        )
     for other in others:
+        pair = f"{first.endpoint} and {other.endpoint}"
+        if other.model != first.model:
+            raise EndpointUnreachableError(
+                f"{pair} serve different models ({first.model}, {other.model}); give the servers one "
+                "--served-model-name, or make each model a cell of its own"
+            )
         if differences := first.identity.differences(other.identity):
             raise EndpointUnreachableError(
-                f"{first.endpoint} and {other.endpoint} serve different models under the name {first.model} "
+                f"{pair} serve different models under the name {first.model} "
                 f"({'; '.join(differences)}); serve one model at both, or make each a cell of its own"
             )
         fields, other_fields = (record.model_dump(exclude=_MAY_DIFFER) for record in (first, other))
         if differing := [name for name in fields if fields[name] != other_fields[name]]:
             raise EndpointUnreachableError(
-                f"{first.endpoint} and {other.endpoint} differ in {', '.join(differing)}: start both with the same "
-                "version of the server and the same options"
+                f"{pair} differ in {', '.join(differing)}: start both with the same version of the server and the same "
+                "options"
             )
     versions = sorted({record.server_version for record in records if record.server_version})
     thinks = any(record.thinks for record in records)
@@ -164,18 +173,16 @@ def _check_needs(needs: EngineNeeds, record: Capabilities) -> None:
         raise EngineError(f"{server} serves {no_template(record.model)}")
     if needs.pictures and not record.sees:
         raise EngineError(f"{server} serves {no_sight(record.model)}")
-    if needs.plain and record.behaviour is None:
+    if needs.plain and not record.completes:
         raise EngineError(f"{server} cannot continue plain text; serve the model with vLLM, or use the embedded engine")
-    # Answers to pictures are asked as a chat, where structured_outputs alone guide.
-    if needs.guided and not (record.structured_outputs if needs.pictures else record.guided_by):
-        refusal = record.refusals.get("structured_outputs")
-        refused = f"refused structured_outputs ({refusal})"
-        behaviour = refused if refusal else "was asked for an impossible choice and ignored it"
-        answers = "guided answers to pictures" if needs.pictures else "guided answers"
-        remedy = "upgrade the server to vLLM 0.12 or later, " if record.is_vllm else ""
+    # Answers to pictures are asked as a chat.
+    in_chat = record.structured_outputs or record.choice_form
+    if needs.guided and not (in_chat if needs.pictures else record.guided_by):
+        refusals = "; ".join(f"{name} is refused ({words})" for name, words in record.refusals.items())
         raise AnswerFormatError(
-            f"{server} {behaviour}, so {answers} cannot be enforced; {remedy}use model.engine litellm, which "
-            f"constrains by a JSON schema (name: openai/{record.model}), or set program.answer_format to free"
+            f"{server} was asked for an impossible choice, and no form of request brought it"
+            f"{f': {refusals}' if refusals else ''}; guided answers cannot be enforced there: set "
+            "program.answer_format to free, or serve the model with vLLM 0.12 or later"
         )
     if needs.closes and not record.renders:
         raise EngineError(
@@ -183,12 +190,10 @@ def _check_needs(needs: EngineNeeds, record: Capabilities) -> None:
             "leave program.answer_after_budget out, or serve the model with vLLM"
         )
     if needs.logprobs and not record.reads:
-        lack, remedy = "does not serve /tokenize, so it is unknown which tokens its log-probabilities belong to", ""
+        lack = "does not serve /tokenize, so it is unknown which tokens its log-probabilities belong to"
         if record.tokenizes:
             lack = "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
-            remedy = "upgrade the server to vLLM 0.29 or later, or " if record.is_vllm else ""
-        remedy = remedy or "serve the model with vLLM, or "
-        raise LogprobsUnavailableError(f"{server} {lack}; {remedy}use the embedded engine")
+        raise LogprobsUnavailableError(f"{server} {lack}; serve the model with vLLM 0.29 or later, or embedded")
 
 
 async def _check_settings(
@@ -204,17 +209,14 @@ async def _check_settings(
         raise EngineError(
             "model.extra_body is not sent where log-probabilities are read: give such programs a model without it"
         )
-    if remote.settings and not record.tokenizes:
-        raise EngineError(
-            f"{record.endpoint} does not tokenise, so it is unknown whether its chat template takes "
-            f"{_keys(spec)}: serve the model with vLLM, or set it in model.extra_body"
-        )
-    if needs.guided and (chat_only := sorted(fields.keys() & CHAT_ONLY)):
+    if needs.guided and record.renders and (chat_only := sorted(fields.keys() & CHAT_ONLY)):
         raise EngineError(
             f"model.extra_body.{chat_only[0]}: guided answers are asked on the completions endpoint, which "
             "does not know it: leave it out, or set program.answer_format to free"
         )
-    if remote.settings and record.chat:
+    if isinstance(spec.thinking, int) and not record.is_vllm:
+        raise EngineError(f"model.thinking: {spec.thinking}: {record.endpoint} takes on or off, as it is no vLLM")
+    if remote.settings and record.chat and record.tokenizes:
         changes = {}
         for name, variants in switch_variants(spec).items():
             first, second = [await remote.dialogue_tokens(DIALOGUE, settings) for settings in variants]
@@ -222,24 +224,45 @@ async def _check_settings(
         check_switches(spec, record.model, changes=changes, may_reason=may_reason)
 
 
-async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply to a short request with all settings; raises `EngineError` with the server's own words if it is
-    refused.
+async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fields: dict[str, Any]) -> dict[str, Any]:
+    """Send a short request with all settings, and return them, with the field under which no thought comes back if
+    there shall be none.
+
+    Raises `EngineError` with the server's own words for settings that it refuses, and for thoughts that come or stay
+    out in spite of them.
     """
-    tokens = max(_TOKENS, settings.get("min_tokens") or 0)
-    body = {"model": record.model, "temperature": 0.7, "seed": 0, "max_tokens": tokens}
-    path, body = "/completions", body | {"prompt": "Hello", **completion_fields(settings)}
-    if record.chat:
-        path, body = CHAT, rename_limit(body | {"messages": DIALOGUE, **settings}, record.limit)
-    try:
-        sending = server.http.post(f"{server.endpoint.base}{path}", json=body, timeout=60.0)
-        return await reply_object(sending, path)
-    except CallError as error:
-        if isinstance(error, CURABLE):
-            raise
-        message = " ".join(error.message.split())
-        raise EngineError(f"{server.endpoint.base} refuses {_keys(spec)}: {message[:300]}") from error
+    names = ("temperature", "seed", "top_p", "top_k")
+    own = {name: value for name in names if (value := getattr(spec, name)) is not None}
+    own["max_tokens"] = max(_TOKENS, fields.get("min_tokens") or 0)
+    pending = [switch_off(fields, off) for off in OFF_FIELDS] if spec.thinking == "off" else [fields]
+    refusal: CallError | None = None
+    answered = False
+    while pending:
+        settings, server.streams = pending.pop(0), False
+        try:
+            if not record.chat:
+                await server.complete("Hello", {**own, **completion_fields(settings)}, spec.timeout_s)
+                return settings
+            body = rename_limit({**own, **settings, "messages": DIALOGUE}, record.limit)
+            thought = shows_thinking(await server.chat(body, spec.timeout_s))
+        except CallError as fault:
+            if isinstance(fault, CURABLE):
+                raise
+            refusal = refusal or fault
+            # A field that the refusal names is tried first.
+            pending = sorted(pending, key=partial(_lacks_named, fault.message))
+            continue
+        answered = True
+        if spec.thinking == "on" and not thought and not record.tokenizes:
+            raise EngineError(f"{record.model} does not think with model.thinking: on: leave it out")
+        if not thought or spec.thinking != "off":
+            return settings
+    if answered or refusal is None:
+        raise still_thinks(record.model)
+    keys = ", ".join(f"model.{name}" for name in spec.request_settings)
+    message = " ".join(refusal.message.split())[:300]
+    raise EngineError(f"{record.endpoint} refuses {keys}: {message}") from refusal
 
 
-def _keys(spec: ModelSpec) -> str:
-    return ", ".join(f"model.{name}" for name in spec.request_settings)
+def _lacks_named(message: str, fields: dict[str, Any]) -> bool:
+    return not any(name in message for name in fields)

@@ -18,7 +18,7 @@ from medexam.model_calls import Dialogue, Generation, Sampling
 from medexam.model_identity import Behaviour, ModelIdentity
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS
-from medexam.serve.engines.hosted import check_needs
+from medexam.serve.engines.provider import check_needs
 from medexam.specs import EngineNeeds, ModelSpec
 
 IN_FLIGHT = 64

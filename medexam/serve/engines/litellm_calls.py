@@ -27,7 +27,6 @@ from medexam.errors import (
     InvalidRequestError,
     ServerError,
     TransportError,
-    UnsupportedFeatureError,
 )
 from medexam.inputs import load_json
 from medexam.model_calls import Ending, Generation, read_ending
@@ -209,17 +208,6 @@ def reading_reply() -> Iterator[None]:
         raise ServerError(f"the reply cannot be read: {error}") from error
 
 
-class OneReplyError(UnsupportedFeatureError):
-    """One reply came to each prompt, or to the first alone, where more were asked for."""
-
-
-def check_several(reply: Mapping[str, Any], prompts: int, expected: int) -> None:
-    """Raise `OneReplyError` if one reply came to each prompt, or to the first alone, and more were asked for."""
-    count = len(reply.get("choices") or ())
-    if count < expected and count in (1, prompts):
-        raise OneReplyError(f"{expected} replies were asked for and {count} came", feature="n")
-
-
 def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Generation]:
     """Read each choice of a chat reply; raises `ServerError` unless all `samples` are there and can be read.
 
@@ -227,7 +215,6 @@ def read_chat(reply: dict[str, Any], model: str, samples: int = 1) -> list[Gener
     """
     with reading_reply():
         body = writable(reply)
-        check_several(body, 1, samples)
         choices = body.get("choices") or ()
         if len(choices) != samples:
             raise ServerError(f"the reply holds {len(choices)} choices instead of {samples}")

@@ -24,7 +24,7 @@ async def test_a_choice_is_held_by_the_schema_that_the_server_takes(server: dict
 
 
 async def test_free_replies_arrive_and_opening_words_are_refused() -> None:
-    with serving(Wire()) as wire:
+    with serving(Wire(tokenize=False)) as wire:
         async with reaching(wire, engine="litellm") as engine:
             assert (await reply(engine, ask())).reply == "hello"
             with pytest.raises(UnsupportedFeatureError, match="continue given words"):

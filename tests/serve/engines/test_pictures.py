@@ -28,21 +28,19 @@ SEEN = ask(turns=TURNS, more={"pictures": (PICTURE,)})
 CHOICE = SEEN._replace(choices=("1", "2"))
 
 
-async def ask_once(wire: Wire, engine: str, dialogue: Dialogue, needs: EngineNeeds = LOOKING) -> Any:
-    async with reaching(wire, engine=engine, needs=needs) as built:
+async def ask_once(wire: Wire, dialogue: Dialogue, needs: EngineNeeds = LOOKING) -> Any:
+    async with reaching(wire, needs=needs) as built:
         return await reply(built, dialogue)
 
 
-@pytest.mark.parametrize("engine", ["vllm", "litellm"])
-async def test_a_request_is_the_one_of_the_providers_client(engine: str) -> None:
+async def test_a_request_is_the_one_of_the_providers_client() -> None:
     with serving(Wire(sight="reads")) as wire:
-        answer = await ask_once(wire, engine, SEEN)
+        answer = await ask_once(wire, SEEN)
     assert answer.reply == "hello"
     (body,) = wire.bodies(CHAT)
-    if engine == "vllm":
-        # What the client leaves to the server, which may have values of its own.
-        assert body.keys() >= NEUTRAL.keys()
-        body = {name: value for name, value in body.items() if name not in NEUTRAL}
+    # What the client leaves to the server, which may have values of its own.
+    assert body.keys() >= NEUTRAL.keys()
+    body = {name: value for name, value in body.items() if name not in NEUTRAL}
     assert body == json.loads(RECORDED.read_bytes())
     # Field by field in the client's own bytes; only the order of the fields may differ.
     messages = json.dumps(body["messages"], ensure_ascii=False, separators=(",", ":")).encode()
@@ -51,14 +49,16 @@ async def test_a_request_is_the_one_of_the_providers_client(engine: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("engine", "asked", "answer"), [("vllm", CHOICE._replace(opening="{Answer: "), "1"), ("litellm", CHOICE, "2")]
+    ("structured", "asked", "answer"),
+    [(True, CHOICE._replace(opening="{Answer: "), "1"), (False, CHOICE, "2")],
+    ids=["grammar", "schema"],
 )
-async def test_a_guided_answer_is_asked_with_the_picture(engine: str, asked: Dialogue, answer: str) -> None:
-    with serving(Wire(sight="reads")) as wire:
-        assert (await ask_once(wire, engine, asked, GUIDED)).reply == answer
+async def test_a_guided_answer_is_asked_with_the_picture(structured: bool, asked: Dialogue, answer: str) -> None:
+    with serving(Wire(sight="reads", structured=structured)) as wire:
+        assert (await ask_once(wire, asked, GUIDED)).reply == answer
         body = wire.bodies(CHAT)[-1]
     assert body["messages"][-1]["content"][0] == {"type": "image_url", "image_url": {"url": PICTURE}}
-    if engine == "vllm":
+    if structured:
         assert body["structured_outputs"] == {"regex": r"\{Answer: (1|2)"}
 
 
@@ -73,4 +73,4 @@ async def test_a_guided_answer_is_asked_with_the_picture(engine: str, asked: Dia
 )
 async def test_what_cannot_be_asked_of_a_picture_is_refused(asked: Dialogue) -> None:
     with serving(Wire(sight="reads")) as wire, pytest.raises((UnsupportedFeatureError, InvalidRequestError)):
-        await ask_once(wire, "vllm", asked)
+        await ask_once(wire, asked)

@@ -38,7 +38,7 @@ async def test_thinking_that_is_off_is_rendered_so() -> None:
 
 async def test_an_endpoint_behind_litellm_gets_the_fields_as_they_are() -> None:
     model = {"min_p": 0.2, "thinking": "off", "extra_body": {"cache_salt": "a"}, "stop": ("END",), "temperature": 0.7}
-    with serving(Wire()) as wire:
+    with serving(Wire(tokenize=False)) as wire:
         async with reaching(wire, engine="litellm", **model) as engine:
             await reply(engine, ask(**DRAWN))
     (body,) = wire.bodies(CHAT)

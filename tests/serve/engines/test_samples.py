@@ -25,32 +25,3 @@ async def test_a_server_is_asked_once_for_several_replies(wire: Wire, choices: l
         assert [bool(one.prompt_tokens) for one in several] == [True, False, False]
         if choices and wire.tokenize:
             assert several[0].reply == choices[len(f"<u>{'x' * n}\n<a>{{Answer: ") % 4]
-
-
-@pytest.mark.parametrize(
-    "wire", [Wire(several=False), Wire(several=False, tokenize=False)], ids=["completions", "chat"]
-)
-async def test_behind_a_gateway_that_drops_n_each_reply_has_a_request_and_a_seed(wire: Wire) -> None:
-    drawn = {"temperature": 0.9, "seed": 5, "samples": 3}
-    with serving(wire):
-        async with reaching(wire, temperature=0.9) as engine:
-            found = await engine.reply(ask("x", **drawn))
-            assert len(found) == 3
-            assert not engine.shares_prompts
-    bodies = [*wire.bodies(COMPLETIONS), *wire.bodies(CHAT)]
-    assert sorted((body.get("n", 1), body["seed"]) for body in bodies) == [(1, 5), (1, 6), (1, 7), (3, 5)]
-
-
-@pytest.mark.parametrize("samples", [1, 3])
-@pytest.mark.parametrize("choices", [["1", "2", "3", "4"], None], ids=["guided", "free"])
-async def test_behind_a_gateway_that_drops_lists_the_replies_are_the_same(choices, samples: int) -> None:
-    drawn = {"temperature": 0.9, "seed": 5, "samples": samples, "opening": "{Answer: " if choices else ""}
-    found = []
-    for wire in (Wire(), Wire(lists=False)):
-        with serving(wire):
-            async with reaching(wire, needs=GUIDED, temperature=0.9) as engine:
-                asked = [ask("x" * n, choices=choices, **drawn) for n in (1, 2, 3, 4, 5)]
-                replies = await asyncio.gather(*(engine.reply(dialogue) for dialogue in asked))
-                found.append([[one.reply for one in several] for several in replies])
-    assert found[0] == found[1]
-    assert {len(several) for several in found[0]} == {samples}

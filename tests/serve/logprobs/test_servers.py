@@ -49,13 +49,6 @@ async def test_every_way_reads_the_models_numbers(way: str, length: int) -> None
     assert reading.read_by == "echo"
 
 
-async def test_behind_a_gateway_that_drops_lists_each_text_is_read_by_itself() -> None:
-    with serving(Wire(lists=False)) as wire:
-        async with reaching(wire, needs=NEEDS) as engine:
-            readings = [await read(engine, PROMPT, TWINS) for _ in range(2)]
-    assert [numbers(reading) for reading in readings] == [expected(wire, PROMPT, TWINS)] * 2
-
-
 async def test_labels_are_read_at_one_place() -> None:
     with serving(Wire()) as wire:
         async with reaching(wire, needs=NEEDS) as engine:

@@ -48,13 +48,12 @@ def as_error(message: str) -> str:
     return json.dumps({"error": {"message": message}})
 
 
-@pytest.mark.parametrize("engine", ["vllm", "litellm"])
-async def test_words_say_what_a_status_does_not(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_words_say_what_a_status_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TIMING, "attempts", 1)
     cases = read_cases("refusals")
     found = []
     with serving(Refusing()) as wire:
-        async with reaching(wire, engine=engine) as built:
+        async with reaching(wire) as built:
             for case in cases:
                 wire.status, wire.said = case["status"], as_error(case["said"])
                 with pytest.raises(CallError) as caught:

@@ -233,8 +233,7 @@ def test_the_first_reply_is_waited_for(kind: type[Wire], waits: bool, run, monke
     for name, seconds in {"probe_silence_s": 1.0, "notice_s": 0.2, "poll_s": 0.2}.items():
         monkeypatch.setattr(TIMING, name, seconds)
     with serving(kind()) as wire, caplog.at_level(logging.WARNING):
-        engine, name = ("vllm", "tiny") if kind is ColdVLLM else ("litellm", "openai/tiny")
-        model: dict[str, Any] = {"engine": engine, "name": name, "endpoints": [wire.address]}
+        model: dict[str, Any] = {"engine": "vllm", "name": "tiny", "endpoints": [wire.address]}
         model |= {} if waits else {"wait_s": 0}
         code, lines, said = run(wire, "--set", f"model={json.dumps(model)}")
     assert code == (0 if waits else 2), said

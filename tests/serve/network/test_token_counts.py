@@ -48,16 +48,13 @@ class LaxWire(Wire):
         return status, reply if self.counts else {**reply, "usage": None}
 
 
-pytestmark = pytest.mark.parametrize("engine", ["vllm", "litellm"])
-
-
 @pytest.mark.parametrize("counts", [True, False])
 @pytest.mark.parametrize("field", [OLDER, NEWER])
 @pytest.mark.parametrize("refuses", [True, False])
-async def test_the_limit_that_a_server_reads_is_the_one_that_is_sent(engine, counts, field, refuses) -> None:
+async def test_the_limit_that_a_server_reads_is_the_one_that_is_sent(counts, field, refuses) -> None:
     other = NEWER if field == OLDER else OLDER
     with serving(LaxWire(limits=(field,), counts=counts, refused_fields=(other,) if refuses else ())) as wire:
-        async with reaching(wire, engine=engine) as built:
+        async with reaching(wire) as built:
             assert len((await reply(built, ASKED)).words.split()) == 8
             assert built.info().details["warnings"] == []
     (body,) = wire.bodies(CHAT)
@@ -68,9 +65,9 @@ async def test_the_limit_that_a_server_reads_is_the_one_that_is_sent(engine, cou
     ("wire", "said"),
     [(LaxWire(limits=()), "ignores max_tokens and max_completion_tokens"), (LaxWire(drops=True), None)],
 )
-async def test_what_a_server_ignores_is_told(engine: str, wire: LaxWire, said: str | None) -> None:
+async def test_what_a_server_ignores_is_told(wire: LaxWire, said: str | None) -> None:
     with serving(wire):
-        async with reaching(wire, engine=engine) as built:
+        async with reaching(wire) as built:
             await reply(built, ASKED)
             info = built.info()
     if said:
@@ -89,19 +86,19 @@ async def test_what_a_server_ignores_is_told(engine: str, wire: LaxWire, said: s
     ids=["it costs no tokens", "kept", "not counted"],
 )
 async def test_a_system_message_opens_the_users_only_if_tokens_show_that_it_is_dropped(
-    engine: str, wire: LaxWire, messages: list[dict[str, str]]
+    wire: LaxWire, messages: list[dict[str, str]]
 ) -> None:
     with serving(wire):
-        async with reaching(wire, engine=engine) as built:
+        async with reaching(wire) as built:
             await reply(built, ASKED)
     assert wire.bodies(CHAT)[-1]["messages"] == messages
 
 
 @pytest.mark.parametrize("cuts", [300, None])
-def test_a_run_says_at_how_many_tokens_a_server_cuts_prompts(engine: str, cuts: int | None, tmp_path: Path, caplog):
+def test_a_run_says_at_how_many_tokens_a_server_cuts_prompts(cuts: int | None, tmp_path: Path, caplog):
     spec = {"name": "cut", "dataset": {"name": "headqa_sample", "language": "en", "limit": 30}, "program": "zero_shot"}
     with serving(LaxWire(cuts=cuts)) as wire, caplog.at_level(logging.WARNING):
-        model = spec_of(wire, engine=engine).model_dump(mode="json", exclude_defaults=True)
+        model = spec_of(wire).model_dump(mode="json", exclude_defaults=True)
         (run,) = medexam.run({**spec, "model": model}, runs_dir=tmp_path, progress=False, track=False)
     said = "it cuts prompts there without saying so"
     report = (run.folder / "report.md").read_text(encoding="utf-8")
@@ -122,10 +119,10 @@ class Totals(Wire):
 
 
 @pytest.mark.parametrize(*read_table("missing_counts"))
-async def test_a_count_that_is_missing_follows_from_the_total(engine, prompt, completion, total, counts) -> None:
+async def test_a_count_that_is_missing_follows_from_the_total(prompt, completion, total, counts) -> None:
     usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
     with serving(Totals()) as wire:
-        async with reaching(wire, engine=engine) as built:
+        async with reaching(wire) as built:
             wire.usage = {name: count for name, count in usage.items() if count is not None}
             said = await reply(built, ASKED)
     assert [said.prompt_tokens, said.completion_tokens] == counts

@@ -1,20 +1,16 @@
-"""What a caller sees of several servers: how much is in flight, who answers for a lost one, and what is counted."""
+"""What a caller sees of servers that refuse or are lost: every question is answered."""
 
-import asyncio
 import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from engine_calls import CHAT, ask, reaching, replies, reply
+from engine_calls import CHAT, ask, reaching, replies
 from wire_server import Wire, serving
 
-import medexam
 from medexam.serve import TIMING
 
 FREE = ask()
-LEAST = 16
-"""Requests that are in flight at a server however much it refuses."""
 
 
 @dataclass
@@ -34,42 +30,15 @@ class FullWire(Wire):
         return (503, {}) if refuses else super().reply(path, body)
 
 
-async def keep_busy(engine: Any, count: int) -> tuple[list[str], int]:
-    """Ask as a run does, as much at once as the engine says; return the replies, and the least that it said."""
-    asked: set[asyncio.Task[Any]] = set()
-    done: list[Any] = []
-    least = engine.concurrency
-    while len(done) < count:
-        least = min(least, engine.concurrency)
-        while len(asked) < min(engine.concurrency, count - len(done)):
-            asked.add(asyncio.create_task(reply(engine, FREE)))
-        ended, asked = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-        done += ended
-    return [(await one).words for one in done], least
-
-
-async def test_a_server_that_refuses_is_given_less_and_every_question_is_answered(monkeypatch) -> None:
+async def test_a_server_that_refuses_for_a_while_answers_every_question(monkeypatch) -> None:
     monkeypatch.setattr(TIMING, "first_wait_s", 0.02)
     monkeypatch.setattr(TIMING, "cooldown_s", 0.02)
     with serving(FullWire()) as wire:
         async with reaching(wire) as engine:
-            first, wire.refusals = engine.concurrency, 60
-            words, least = await keep_busy(engine, 400)
-            assert words == ["hello"] * 400
-            assert LEAST <= least < first
+            wire.refusals = 60
+            answers = await replies(engine, [FREE] * 400)
+    assert [answer.words for answer in answers] == ["hello"] * 400
     assert not wire.refusals
-
-
-async def test_however_much_a_server_refuses_some_is_given_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TIMING, "attempts", 1)
-    with serving(Wire()) as wire:
-        async with reaching(wire) as engine:
-            wire.refuse[CHAT] = 429
-            for _ in range(6):
-                with pytest.raises(medexam.errors.RateLimitError):
-                    await reply(engine, FREE)
-                await asyncio.sleep(0.26)
-            assert engine.concurrency == LEAST
 
 
 async def test_a_server_whose_connection_is_lost_rests_and_no_answer_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,42 +1,51 @@
-"""The `vllm` engine: one model on one or several vLLM servers.
+"""The engine of one model behind a wire: on one or several servers, or at a provider that litellm knows.
 
-A choice is asked as the next token: the dialogue is rendered, the reply's opening words are appended, and one token is
-allowed among the choices' own. One request holds many such prompts. If a choice is no single token, or the server
-ignores `allowed_token_ids`, a grammar enforces it, which is slower. Free replies are completions of rendered text too,
-several in a request if they are short. If the model may reason, or its template cannot be seen, they are asked on the
-chat endpoint, whose parser separates reasoning from the reply. This module knows messages, tokens and choices, not what
-they mean.
+A choice is asked as the next token where the server shows it: the dialogue is rendered, the reply's opening words are
+appended, and one token is allowed among the choices' own. One request holds many such prompts. Elsewhere a grammar or a
+JSON schema enforces it. Free replies are completions of rendered text too, several in a request if they are short. If
+the model may reason, or its template cannot be seen, they are asked on the chat endpoint. This module knows messages,
+tokens and choices, not what they mean; litellm carries every request.
 """
 
-import asyncio
 import json
+import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from importlib.metadata import version
 from typing import Any
 
 from medexam.errors import (
+    CallError,
     EndpointSilentError,
-    EndpointUnreachableError,
+    EngineError,
+    FilteredError,
     LogprobsUnavailableError,
     ProviderError,
     ServerError,
     UnsupportedFeatureError,
 )
-from medexam.model_calls import ChatMessage, ContinuationRequest, Dialogue, Generation, Sampling, is_cut
+from medexam.event_loop import background_loop
+from medexam.model_calls import (
+    ChatMessage,
+    ContinuationRequest,
+    Dialogue,
+    Generation,
+    Sampling,
+    is_cut,
+    join_thinking,
+)
 from medexam.model_identity import ModelIdentity
-from medexam.serve.chat_messages import chat_fields, plain_text, put_pictures
+from medexam.serve.chat_messages import cut_at_stop, plain_text, put_pictures
+from medexam.serve.choice_schema import SCHEMA_FORMS, SCHEMA_TOKENS, choice_fields, read_choice
 from medexam.serve.contract import EngineInfo
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import LIMITS, TOOL_PARAMS, UNLIMITED, rename_limit
-from medexam.serve.engines.hosted import HostedEngine, on_background_loop
 from medexam.serve.engines.litellm_calls import (
-    OneReplyError,
-    call_litellm,
+    LIST_COST,
     check_ending,
-    check_several,
     read_chat,
     read_usage,
     reading_reply,
@@ -48,8 +57,8 @@ from medexam.serve.request_settings import CHAT_ONLY, completion_fields
 from medexam.serve.thinking import CLOSED, CLOSING, append, find_thinking, whole_reply
 from medexam.text import writable
 
-_BATCHES = 4
-"""Requests over which the prompts of a server are spread, so that it works on one while the client reads another."""
+_IN_FLIGHT, _IN_FLIGHT_HOSTED = 256, 32
+"""Requests that keep a server busy; and a provider, which limits rates."""
 _MOST_PROMPTS = 64
 """The most prompts of one request: if it fails, all of them are lost."""
 _MOST_REPLIES = 32
@@ -70,121 +79,161 @@ _PLAIN_FIELDS = (
     *("frequency_penalty", "presence_penalty"),
 )
 """Fields that mean the same on the chat and the completions endpoint, so that either can answer."""
+_MOST_USD = 1e6
+"""No call costs as much."""
+_FEWEST, _LONGER = 3, 1.25
+"""Prompts at the same most tokens, and how much longer one is than another: natural texts never count alike so."""
+
+_log = logging.getLogger(__name__)
 
 
-class VLLMEngine(HostedEngine):
-    """An engine of one model on its servers."""
+class ClientEngine:
+    """An engine on the background loop; build one there, with `medexam.serve.build_engine`."""
 
     def __init__(
         self,
         pool: ServerPool,
-        honoured: Capabilities,
+        record: Capabilities,
         identity: ModelIdentity,
-        tokenizer: Renderer | None,
         fields: Mapping[str, Any],
         *,
-        thinks: bool | None,
-        room: int,
-        opens_thinking: bool,
+        tokenizer: Renderer | None = None,
+        thinks: bool | None = None,
+        room: int = 0,
+        opens_thinking: bool = False,
+        has_price: bool = False,
     ) -> None:
-        """Ask the servers of a pool; `honoured` is what all of them do, and servers that join honour the same.
+        """Ask the servers of a pool; `record` is what all of them honour.
 
         `tokenizer` is None if the servers do not tokenise; it renders dialogues if they do. `fields` are those of every
         request to the chat endpoint. `thinks`: whether the spec has the model think, and `room` are the tokens that a
-        free reply may think beside its own budget. `opens_thinking`: the chat template leaves a block of thinking open,
-        which the reply fills.
+        reply may think beside its own budget. `opens_thinking`: the chat template leaves a block of thinking open,
+        which the reply fills. `has_price`: the spec says what tokens cost.
         """
-        super().__init__(pool.limit)
-        self.pool, self.model, self._honoured, self._identity = pool, honoured.model, honoured, identity
-        self._tokenizer, self._renderer = tokenizer, tokenizer if honoured.renders else None
+        self.pool, self.model, self._record, self._identity = pool, record.model, record, identity
+        self._tokenizer, self._renderer = tokenizer, tokenizer if record.renders else None
         self._chat_settings, self._settings = dict(fields), completion_fields(fields)
-        self._room, self._opens_thinking = room, opens_thinking
+        self._room, self._opens_thinking, self._has_price = room, opens_thinking, has_price
         reasons = self._renderer is None or (self._renderer.may_reason and thinks is not False)
         self._writes_plainly = not reasons and not fields.keys() & CHAT_ONLY
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
         self._ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = {}
         """The end of a prompt and choices -> a token of each choice; None where they are no single tokens."""
-        self._enforced, self._read = Counter[str](), Counter[str]()
+        self._enforced, self._read, self._providers = Counter[str](), Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
-        self.supports_function_calling = bool(honoured.takes_tools)
-        self.supports_response_schema = bool(honoured.takes_schema)
-        formed = ("response_format",) if honoured.takes_schema else ()
-        self.supported_params = frozenset((*_PLAIN_FIELDS, *formed, *(TOOL_PARAMS if honoured.takes_tools else ())))
-        self.shares_prompts = honoured.is_vllm
+        self.takes_seed = record.seeds
+        self.supports_function_calling = bool(record.takes_tools)
+        self.supports_response_schema = bool(record.takes_schema)
+        support = {"seed": record.seeds, "stop": record.stops, "response_format": self.supports_response_schema}
+        support |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
+        names = record.fields or (*_PLAIN_FIELDS, "response_format", *TOOL_PARAMS)
+        self.supported_params = frozenset(name for name in names if support.get(name, True))
+        self.shares_prompts = record.is_vllm
         """Whether a request may hold several prompts and bring several replies to each."""
-        batcher: Any = partial(Batcher, busy_at=lambda: pool.limit.value // 2)
-        self._choices = batcher(self._complete, partial(self._most_prompts, _MOST_PROMPTS))
-        self._replies = batcher(self._complete, partial(self._most_prompts, _MOST_REPLIES))
-        self._readings = batcher(partial(self._complete, raw=True), partial(self._most_prompts, _MOST_PROMPTS))
+        batcher: Any = partial(Batcher, busy_at=lambda: self.concurrency // 2)
+        most, most_replies = (_MOST_PROMPTS, _MOST_REPLIES) if self.shares_prompts else (1, 1)
+        self._choices, self._replies = batcher(self._complete, most), batcher(self._complete, most_replies)
+        self._readings = batcher(partial(self._complete, raw=True), most)
+        self._cut_warning: str | None = None
+        """Says that the server cuts prompts, as its counts of tokens show; None if nothing shows it."""
+        self._most, self._lengths = 0, list[int]()
+        """The most tokens of a prompt, and the characters of those that counted as many: fewest, most, how many."""
+        self._answerer = identity.name
+        """The model as the latest reply names it."""
 
-    def _most_prompts(self, most: int) -> int:
-        """Return how many prompts one request may hold."""
-        share = self.pool.limit.value // (_BATCHES * max(len(self.pool.servers), 1))
-        return min(share, most) if self.shares_prompts else 1
+    @property
+    def concurrency(self) -> int:
+        """How many requests keep the servers busy."""
+        return (_IN_FLIGHT_HOSTED if self._record.provider else _IN_FLIGHT) * max(len(self.pool.servers), 1)
 
     def info(self) -> EngineInfo:
         """Describe what really runs; `guided_by` is what enforced most choices, if any were asked."""
-        honoured = self._honoured
-        unlimited = None if honoured.limit else UNLIMITED.format(honoured.endpoint)
+        record = self._record
+        guided_by = self._enforced.most_common(1)[0][0] if self._enforced else record.guided_by
+        hosted = {
+            "litellm": version("litellm"),
+            "capabilities": record.model_dump(mode="json", exclude={"variables", "missing"}),
+        }
         return EngineInfo(
-            engine="vllm",
+            engine=self._identity.engine,
             model=self.model,
             identity=self._identity,
-            endpoints=tuple(self.pool.clients),
-            server_version=honoured.server_version,
-            max_context=honoured.max_context,
+            endpoints=self.pool.addresses,
+            server_version=record.server_version,
+            max_context=record.max_context,
             chat_template=self._renderer.template if self._renderer else None,
-            system_turn="kept" if honoured.system_turn else "merged",
-            guided_by=self._enforced.most_common(1)[0][0] if self._enforced else honoured.guided_by,
+            system_turn="kept" if record.rules.system else "merged",
+            guided_by="structured_outputs" if guided_by in SCHEMA_FORMS else guided_by,
             details={
-                "source": honoured.source,
-                "sampling": honoured.sampling,
-                "warnings": [warning for warning in (unlimited, self.cut_warning) if warning],
-                **honoured.rules.details,
+                "source": record.source,
+                "sampling": record.sampling,
+                "warnings": self._warnings(),
+                **record.rules.details,
+                **(hosted if record.provider else {}),
                 **({"open_thinking": CLOSED} if self._opens_thinking else {}),
                 **({"read_by": dict(self._read)} if self._read else {}),
+                **({"providers": dict(self._providers)} if self._providers else {}),
             },
         )
 
-    @on_background_loop
+    def _warnings(self) -> list[str]:
+        """List what a reader of the replies should know."""
+        unlimited = None if self._record.limit else UNLIMITED.format(self._record.endpoint)
+        several = None
+        if len(self._providers) > 1:
+            counts = ", ".join(f"{name}: {count:,}" for name, count in self._providers.most_common())
+            several = (
+                f"several providers replied ({counts}), which may run the model in different ways; name one in "
+                "model.extra_body, such as provider: {order: [NAME], allow_fallbacks: false}"
+            )
+        return [warning for warning in (unlimited, several, self._cut_warning) if warning]
+
     async def find_changes(self) -> list[str]:
         """Look again at each server, as the contract says; one that is silent shows no difference."""
+        return await background_loop().run_async(self._find_changes())
+
+    async def _find_changes(self) -> list[str]:
         for base, server in list(self.pool.servers.items()):
             try:
-                await self.pool.check(server.endpoint)
-            except EndpointSilentError:
+                await self.pool.check(server)
+            except (EndpointSilentError, CallError):
                 continue
-            except EndpointUnreachableError as error:
-                return [f"{base}: {error}"]
+            except EngineError as error:
+                return [f"{base}: {error}" if base else str(error)]
         return []
 
-    @on_background_loop
     async def aclose(self) -> None:
         """Close the connections."""
-        await self.pool.close()
+        await background_loop().run_async(self.pool.close())
 
-    async def answer(self, dialogue: Dialogue) -> list[Generation]:
+    async def reply(self, dialogue: Dialogue) -> list[Generation]:
         """Return the replies to one dialogue, one for each sample."""
+        return await background_loop().run_async(self._reply(dialogue))
+
+    async def _reply(self, dialogue: Dialogue) -> list[Generation]:
         try:
-            return await self._answer(dialogue)
-        except OneReplyError:
-            # A gateway that drops `n`: each reply is asked for by itself, under the seed that vLLM gives it.
-            self.shares_prompts = False
-        singles = (self._answer(dialogue.with_samples(1, number)) for number in range(dialogue.sampling.samples))
-        return [reply for (reply,) in await asyncio.gather(*singles)]
+            replies = await self._answer(dialogue)
+        except FilteredError:
+            if dialogue.continuations is not None:
+                raise
+            return [Generation("", "content_filter", self._answerer, 0, 0)] * dialogue.sampling.samples
+        self._answerer = replies[0].model
+        return replies
 
     async def _answer(self, dialogue: Dialogue) -> list[Generation]:
         sampling, opening, choices = dialogue.sampling, dialogue.opening, dialogue.choices
         if dialogue.continuations is not None:
             return [await self._score(dialogue, dialogue.continuations)]
         if dialogue.plain:
+            if not self._record.completes:
+                raise UnsupportedFeatureError(f"{self.model} cannot continue plain text", feature="plain")
             # The tokenizer writes what opens every text.
             fields = {**json.loads(self._fields(sampling)), "add_special_tokens": True}
             return await self._write(plain_text(dialogue), json.dumps(fields, sort_keys=True), sampling.max_tokens)
         if dialogue.turns is not None:
             return await self._chat(dialogue.turns, self._chat_fields(dialogue))
-        messages = self._honoured.rules.fit(dialogue.messages)
+        messages = self._record.rules.fit(dialogue.messages)
         if choices is not None and (dialogue.pictures or self._renderer is None):
             return await self._choose_in_chat(put_pictures(messages, dialogue.pictures), opening, choices, sampling)
         if choices is not None:
@@ -203,13 +252,12 @@ class VLLMEngine(HostedEngine):
         """Build the fields of a completions request as JSON; those of a choice say nothing of its length."""
         own = {name: value for name, value in self._settings.items() if not choosing or name not in _LENGTHS}
         fields = {**(sampling.drawing() if choosing else sampling.fields()), **own, **_several(sampling)}
-        return json.dumps({**self._honoured.neutral, **fields}, sort_keys=True)
+        return json.dumps({**self._record.neutral, **fields}, sort_keys=True)
 
     def _chat_fields(self, dialogue: Dialogue) -> dict[str, Any]:
         """Build the fields of a request to the chat endpoint."""
-        fields = chat_fields(dialogue) | self._settings | _several(dialogue.sampling)
-        fields = self._honoured.neutral | fields
-        return fields | {name: fields[name] + self._room for name in LIMITS if self._room and name in fields}
+        own = {**dialogue.fields, **self._settings, **_several(dialogue.sampling)}
+        return {**self._record.neutral, **dialogue.sampling.fields(), **own}
 
     async def _render(self, messages: list[ChatMessage], prefill: str, *, choosing: bool = False) -> str:
         """Render the prompt's text; `choosing`: something is chosen or read behind it, so no thought is left open.
@@ -218,7 +266,8 @@ class VLLMEngine(HostedEngine):
         """
         if self._renderer is None:
             raise UnsupportedFeatureError(
-                "the server does not render its chat template, so a reply's opening words cannot be appended exactly",
+                f"{self.model} does not show its chat template, so it cannot be made to continue given words exactly; "
+                "serve it with vLLM, or use engine embedded",
                 feature="messages",
             )
         return append(await self._renderer.render(messages), prefill, choosing=choosing)
@@ -226,19 +275,15 @@ class VLLMEngine(HostedEngine):
     async def _score(self, dialogue: Dialogue, request: ContinuationRequest) -> Generation:
         if dialogue.pictures or dialogue.turns is not None:
             raise UnsupportedFeatureError("log-probabilities are read behind texts alone", feature="messages")
-        if self._tokenizer is None:
+        if self._tokenizer is None or (request.template and self._renderer is None):
             raise LogprobsUnavailableError(
-                "the server does not tokenise, so it is unknown which tokens its log-probabilities belong to; "
-                "serve the model with vLLM, or use the embedded engine"
+                "the server does not tokenise, or not render its chat template exactly, so it is unknown which tokens "
+                "its log-probabilities belong to; serve the model with vLLM, or set program.chat_template to false"
             )
-        if request.template and self._renderer is None:
-            raise LogprobsUnavailableError(
-                "the server does not render its chat template exactly; set program.chat_template to false"
-            )
-        messages = self._honoured.rules.fit(dialogue.messages)
+        messages = self._record.rules.fit(dialogue.messages)
         rendered = await self._render(messages, dialogue.opening, choosing=True) if request.template else None
         prompt = plain_text(dialogue) if rendered is None else rendered
-        methods, alternatives = self._honoured.reads, self._honoured.echo_logprobs or 0
+        methods, alternatives = self._record.reads, self._record.echo_logprobs or 0
         submit, tokens = self._readings.submit, self._tokenizer.tokens
         reply = await read_continuations(submit, tokens, methods, prompt, request, alternatives, self.model)
         assert reply.reading is not None  # noqa: S101 - it is what was asked for
@@ -250,9 +295,9 @@ class VLLMEngine(HostedEngine):
     ) -> list[Generation]:
         """Ask for replies that are choices behind `prefill`: the next token, or else by a grammar."""
         prompt = await self._render(messages, prefill, choosing=True)
-        ids = await self._find_ids(prompt, prefill, choices) if self._honoured.guided_by == "prefill" else None
-        if ids is None:
-            self._check_grammar(choices)
+        ids = await self._find_ids(prompt, prefill, choices) if self._record.guided_by == "prefill" else None
+        if ids is None and not self._record.structured_outputs:
+            return await self._choose_in_chat(messages, prefill, choices, sampling)
         body = self._choice_body(self._fields(sampling, choosing=True), choices, ids)
         replies = await self._choices.submit(body, prompt)
         self._enforced["prefill" if ids is not None else "structured_outputs"] += 1
@@ -260,7 +305,7 @@ class VLLMEngine(HostedEngine):
         for generation, tokens in replies:
             is_told = bool(by_token and tokens)
             choice = by_token.get(tokens[0]) if is_told else None
-            one = become_choice(generation, choice) if choice else _strip(generation, "", () if is_told else choices)
+            one = _become(generation, choice) if choice else _strip(generation, "", () if is_told else choices)
             chosen.append(replace(one, finish_reason="stop"))
         return chosen
 
@@ -294,35 +339,73 @@ class VLLMEngine(HostedEngine):
     async def _choose_in_chat(
         self, messages: Sequence[Mapping[str, Any]], prefill: str, choices: tuple[str, ...], sampling: Sampling
     ) -> list[Generation]:
-        """Let the grammar write the opening words too, because nothing can be appended to an unseen prompt."""
-        self._check_grammar(choices)
-        pattern = f"{_escape(prefill)}({'|'.join(map(_escape, choices))})"
-        fields = {**json.loads(self._fields(sampling, choosing=True)), "structured_outputs": {"regex": pattern}}
-        generations = await self._chat(messages, fields)
-        self._enforced["structured_outputs"] += 1
-        return [one if one.withheld else _strip(one, prefill, choices) for one in generations]
-
-    def _check_grammar(self, choices: Sequence[str]) -> None:
-        if not self._honoured.structured_outputs:
-            refusal = self._honoured.refusals.get("structured_outputs")
-            behaviour = "ignores structured_outputs" if refusal is None else f"refuses structured_outputs: {refusal}"
+        """Let the grammar write the opening words too, because nothing can be appended to an unseen prompt; or ask for
+        JSON behind the opening words as a message.
+        """
+        record, fields = self._record, json.loads(self._fields(sampling, choosing=True))
+        if record.structured_outputs:
+            pattern = f"{_escape(prefill)}({'|'.join(map(_escape, choices))})"
+            replies = await self._chat(messages, {**fields, "structured_outputs": {"regex": pattern}}, room=0)
+            self._enforced["structured_outputs"] += 1
+            return [one if one.withheld else _strip(one, prefill, choices) for one in replies]
+        if record.choice_form is None:
             raise UnsupportedFeatureError(
-                f"the choices {list(choices)} are not single tokens, and the server {behaviour}",
+                f"the choices {list(choices)} are not single tokens, and nothing else holds {self.model} to them",
                 feature="config.extensions.choice",
             )
+        opening = prefill if record.prefills else ""
+        replies = await self._chat(*choice_call(record, messages, opening, choices, sampling, fields))
+        self._enforced[record.choice_form] += 1
+        return [one if one.withheld else _become_parsed(one, choices) for one in replies]
 
-    async def _chat(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> list[Generation]:
-        body = rename_limit({**self._chat_settings, **fields}, self._honoured.limit)
+    async def _chat(
+        self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any], room: int | None = None
+    ) -> list[Generation]:
+        body = fit_fields(self._record, {**self._chat_settings, **fields}, self._room if room is None else room)
         samples = body.get("n", 1)
 
         async def send(server: Server) -> list[Generation]:
-            call: Any = {"messages": list(messages), "extra_body": body, "timeout_s": self.pool.timeout_s}
-            raw = await call_litellm("acompletion", f"openai/{self.model}", own=True, **call, **server.connection)
-            return read_chat(raw, self.model, samples)
+            raw = await server.chat({"messages": list(messages), **body}, self.pool.timeout_s)
+            return self._count_cost(read_chat(raw, self.model, samples), raw)
 
         replies = await self.pool.call(send, weight=samples)
-        self.count_prompt(messages, replies[0].prompt_tokens)
+        self._count_prompt(messages, replies[0].prompt_tokens)
+        if not self._record.stops:
+            replies = [_cut(one, fields.get("stop")) for one in replies]
         return [await self._count_thinking(reply) for reply in replies]
+
+    def _count_cost(self, replies: list[Generation], raw: Mapping[str, Any]) -> list[Generation]:
+        """Return the replies with the provider and the cost that the first one's gateway names."""
+        provider = str(raw["provider"]) if raw.get("provider") else None
+        self._providers.update(filter(None, [provider]))
+        usage = raw.get("usage")
+        cost = usage.get("cost") if isinstance(usage, Mapping) else None
+        # Perplexity reports its parts too.
+        cost = cost.get("total_cost") if isinstance(cost, Mapping) else cost
+        cost = cost if cost is not None or self._has_price else raw.get(LIST_COST)
+        if provider is None and cost is None:
+            return replies
+        usd = float(cost) if isinstance(cost, int | float) and 0 <= cost < _MOST_USD else None
+        return [replace(replies[0], provider=provider, cost_usd=usd), *replies[1:]]
+
+    def _count_prompt(self, messages: Sequence[Mapping[str, Any]], tokens: int | None) -> None:
+        """Count a dialogue of text in; say once that prompts are cut, where longer ones count no more tokens."""
+        contents = [message.get("content") for message in messages]
+        if tokens is None or tokens < self._most or not all(isinstance(content, str) for content in contents):
+            return
+        length, earlier = sum(map(len, filter(None, contents))), self._cut_warning
+        if tokens > self._most:
+            self._most, self._lengths, self._cut_warning = tokens, [length, length, 0], None
+        shortest, longest, prompts = min(self._lengths[0], length), max(self._lengths[1], length), self._lengths[2] + 1
+        self._lengths = [shortest, longest, prompts]
+        if prompts >= _FEWEST and longest >= _LONGER * shortest:
+            self._cut_warning = (
+                f"the server counted {tokens:,} tokens for each of {prompts:,} prompts of {shortest:,} to {longest:,} "
+                "characters: it cuts prompts there without saying so; give it a larger context (Ollama: num_ctx) or "
+                "shorter prompts"
+            )
+            if earlier is None:
+                _log.warning("medexam: warning: %s", self._cut_warning)
 
     async def _count_thinking(self, generation: Generation) -> Generation:
         """Return a chat reply with its whole thinking and the tokens of it; these are not counted without a tokenizer.
@@ -366,26 +449,54 @@ class VLLMEngine(HostedEngine):
         prompt = prompts[0] if len(prompts) == 1 and not raw else [list(one) if raw else one for one in prompts]
 
         async def send(server: Server) -> list[Any]:
-            model = f"text-completion-openai/{self.model}"
-            call: Any = {"prompt": prompt, "extra_body": fields, "timeout_s": self.pool.timeout_s}
-            reply = await call_litellm("atext_completion", model, own=True, **call, **server.connection)
+            reply = await server.complete(prompt, fields, self.pool.timeout_s)
             with reading_reply():
-                check_several(reply, len(prompts), expected)
                 choices = _order_choices(reply, expected)
                 return choices if raw else _read_completions(reply, choices, self.model, len(prompts))
 
-        try:
-            completions = await self.pool.call(send, weight=expected)
-        except OneReplyError:
-            if len(prompts) == 1:
-                raise
-            # A gateway that drops all prompts but the first. Of two prompts one reply may have been lost on its way.
-            self.shares_prompts = self.shares_prompts and len(prompts) == 2
-            singles = (self._complete(body, [prompt], raw=raw) for prompt in prompts)
-            return [completion for (completion,) in await asyncio.gather(*singles)]
-        if raw:
-            return completions
-        return [completions[start : start + samples] for start in range(0, expected, samples)]
+        completions = await self.pool.call(send, weight=expected)
+        return completions if raw else [completions[at : at + samples] for at in range(0, expected, samples)]
+
+
+def fit_fields(record: Capabilities, fields: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """Return the fields of a chat request without those that the model does not take, and with room to think."""
+    support = {"seed": record.seeds, "stop": record.stops}
+    fitting = rename_limit({name: value for name, value in fields.items() if support.get(name, True)}, record.limit)
+    return fitting | {name: fitting[name] + room for name in LIMITS if fitting.get(name) is not None}
+
+
+def choice_call(
+    record: Capabilities,
+    messages: Sequence[Mapping[str, Any]],
+    opening: str,
+    choices: Sequence[str],
+    sampling: Sampling,
+    fields: Mapping[str, Any],
+) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
+    """Return the messages and fields of a chat request whose reply is JSON with one of the choices."""
+    assert record.choice_form is not None  # noqa: S101 - the caller looked
+    form = choice_fields(choices, record.choice_form)
+    if record.provider and "response_format" in form and "response_format" not in record.fields:
+        # The provider may take it all the same, in its own words.
+        form["allowed_openai_params"] = ["response_format"]
+    turns = [*messages, *([{"role": "assistant", "content": opening}] if opening.strip() else [])]
+    return turns, {**fields, "max_tokens": (sampling.max_tokens or 0) + SCHEMA_TOKENS, **form}
+
+
+def _become_parsed(generation: Generation, choices: Sequence[str]) -> Generation:
+    if (choice := read_choice(generation, choices)) is not None:
+        return _become(generation, choice)
+    raise ProviderError(f"the model replied {generation.words[:200]!r} instead of one of {list(choices)}")
+
+
+def _cut(generation: Generation, stop: str | Sequence[str] | None) -> Generation:
+    """Cut a reply at the texts at which the request ends it, where the model takes no such texts."""
+    text, stopped = cut_at_stop(generation.words, [stop] if isinstance(stop, str) else list(stop or ()))
+    if not stopped:
+        return generation
+    thinking = generation.thinking
+    reply, text_alone = (text, None) if thinking is None else (join_thinking(thinking, text), text)
+    return replace(generation, reply=reply, text=text_alone, finish_reason="stop", source=None)
 
 
 def _several(sampling: Sampling) -> dict[str, int]:
@@ -442,10 +553,10 @@ def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Gene
     choice = rest if rest in choices else next(iter(matches), None)
     if choice is None:
         raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
-    return become_choice(generation, choice)
+    return _become(generation, choice)
 
 
-def become_choice(generation: Generation, choice: str) -> Generation:
+def _become(generation: Generation, choice: str) -> Generation:
     """Return the generation with this choice as all that it says."""
     return replace(generation, reply=choice, text=None, thinking=None, tool_calls=(), source=None)
 

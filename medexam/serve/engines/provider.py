@@ -1,0 +1,392 @@
+"""A provider's model: what litellm's tables say of it, and what a handful of short requests show before the first
+question.
+
+Each request is asked under the spec's own settings. What a model refuses is left out where a run can do without it, and
+named with the way out where it cannot. litellm's own clients carry the requests.
+"""
+
+import asyncio
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from medexam.errors import (
+    AnswerFormatError,
+    AuthError,
+    BillingError,
+    CallError,
+    EndpointSilentError,
+    EndpointUnreachableError,
+    EngineError,
+    LogprobsUnavailableError,
+    ProviderError,
+    RateLimitError,
+    UnsupportedFeatureError,
+    UnsupportedModelError,
+)
+from medexam.model_calls import ChatMessage, Generation, Sampling
+from medexam.model_identity import Behaviour
+from medexam.serve.chat_messages import no_sight
+from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, read_choice
+from medexam.serve.discovery.capabilities import Capabilities
+from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, keeps_system, reads_pictures, shows_thinking
+from medexam.serve.engines.client import ClientEngine, choice_call, fit_fields
+from medexam.serve.engines.litellm_calls import get_litellm, read_chat
+from medexam.serve.network.connections import keep_reply
+from medexam.serve.network.endpoints import read_api_key
+from medexam.serve.network.retry import CURABLE, ask_again
+from medexam.serve.pool import Server, ServerPool
+from medexam.serve.request_settings import provider_fields, still_thinks, thinking_room
+from medexam.serve.timing import TIMING
+from medexam.specs import EngineNeeds, ModelSpec
+
+_THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
+"""Providers whose models think only if a request says so."""
+_REFUSALS = (500, 501)
+"""What some answer to a field that they do not take; asking again would not help."""
+_PATIENCE_S = 2.5
+"""Seconds after which a provider that answers no first request is not asked again."""
+_STOP = "[[ ##"
+"""A text at which replies of a program end, which is sent to see whether such texts are taken."""
+_HELLO: ChatMessage = {"role": "user", "content": "Say hello."}
+_DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
+"""Fields that a run can do without, as they are left out of a request that was refused."""
+_OPENING = "{Answer: "
+"""The opening behind which an impossible choice is asked."""
+_MESSAGE_CHARS = 600
+"""Characters of a fault that are shown."""
+_ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)|\. Please pass (an|one of) `api_key`")
+
+
+def read_tables(model: str) -> Capabilities:
+    """Return what litellm's tables say of a provider's model, with nothing asked.
+
+    Raises `EngineError` if litellm knows no provider for it.
+    """
+    litellm = get_litellm()
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model=model)
+    except Exception as error:
+        raise EngineError(
+            f"litellm knows no provider for {model!r}: write PROVIDER/MODEL, such as openai/gpt-4o-mini; hf:{model} is "
+            "a model of the hub in this process"
+        ) from error
+    fields = tuple(sorted(litellm.get_supported_openai_params(model=name, custom_llm_provider=provider) or ()))
+    facts: dict[str, Any] = {}
+    with suppress(Exception):  # litellm raises nothing more special for a model that its list lacks
+        facts = litellm.get_model_info(model)
+    waits_for_word = provider in _THINK_WHEN_TOLD or "anthropic" in str(facts.get("litellm_provider"))
+    variables = yaml.safe_load(Path(__file__).with_name("provider_variables.yaml").read_text(encoding="utf-8"))
+    return Capabilities(
+        model=model,
+        provider=provider,
+        probed=False,
+        system_turn=None,
+        fields=fields,
+        limit="max_completion_tokens" if "max_completion_tokens" in fields else "max_tokens",
+        seeds="seed" in fields,
+        stops="stop" in fields,
+        takes_schema="response_format" in fields and bool(litellm.supports_response_schema(model)),
+        takes_tools="tools" in fields and bool(litellm.supports_function_calling(model)),
+        thinks=bool(litellm.supports_reasoning(model)) and not waits_for_word,
+        sees=facts.get("supports_vision"),
+        prefills=facts.get("supports_assistant_prefill"),
+        prompt_usd=facts.get("input_cost_per_token") or None,
+        completion_usd=facts.get("output_cost_per_token") or None,
+        variables=tuple(variables.get(provider, (f"{provider.upper()}_API_KEY",))),
+        missing=tuple(litellm.validate_environment(model=model)["missing_keys"]),
+    )
+
+
+async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
+    """Connect the engine of a provider's model, on the background loop; raises as `build_engine` does."""
+    check_needs(spec, needs)
+    await asyncio.to_thread(get_litellm)
+    probe = ProviderProbe(spec)
+    try:
+        await probe.look(needs)
+    except BaseException as error:
+        await probe.server.close()
+        if isinstance(error, CallError | ImportError):
+            raise EngineError(_describe_refusal(probe.record, error)) from None
+        raise
+    identity = probe.record.identity.model_copy(update={"name": probe.name})
+
+    async def check(_: Server) -> None:
+        # Twice, since a hosted model may reply otherwise once.
+        differences = list[str]()
+        for _look in "12":
+            try:
+                await probe.identify()
+            except EndpointUnreachableError as error:
+                raise EndpointSilentError(str(error)) from error
+            now = probe.record.identity.model_copy(update={"name": probe.name})
+            if not (differences := identity.differences(now)):
+                return
+        raise EngineError("; ".join(differences))
+
+    pool = ServerPool([probe.server], spec.timeout_s, check=check)
+    has_price = spec.price is not None
+    return ClientEngine(pool, probe.record, identity, probe.settings, room=probe.room, has_price=has_price)
+
+
+async def examine_provider(spec: ModelSpec) -> tuple[Capabilities, str | None]:
+    """Find out everything about a provider's model, and why it cannot be asked; None if it can."""
+    probe, fault = ProviderProbe(spec), None
+    try:
+        with suppress(AnswerFormatError):
+            await probe.look(EngineNeeds(guided=True, pictures=True), insists=False)
+    except EngineError as error:
+        fault = str(error)
+    except (CallError, ImportError) as error:
+        fault = _describe_refusal(probe.record, error)
+    finally:
+        await probe.server.close()
+    return probe.record, fault
+
+
+class ProviderProbe:
+    """Asks one model, and keeps what it finds out; raises `EngineError` for a name of no provider."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        assert spec.name is not None  # noqa: S101 - the spec's own validator requires it
+        self._spec, self.record = spec, read_tables(spec.name)
+        provider = str(self.record.provider)
+        connection: dict[str, Any] = {}
+        if spec.api_key_env or spec.api_key_file:
+            connection["api_key"] = read_api_key(spec.api_key_env, file=spec.api_key_file)
+        if provider == "anthropic":
+            from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+            # litellm rewrites why a reply ended, so the replies are kept as they came.
+            hooks: dict[str, Any] = {"response": [keep_reply]}
+            connection["client"] = AsyncHTTPHandler(timeout=spec.timeout_s, event_hooks=hooks)
+        self.server = Server(spec.name, connection)
+        self.settings = provider_fields(spec, provider)
+        """Fields of every request."""
+        self.name = spec.name
+        """The model as its replies name it."""
+        self.room = thinking_room(spec, thinks=bool(self.record.thinks))
+        """Tokens that a reply may have for thinking, beside its own budget."""
+        self._temperature = 0.0
+        """The temperature of all requests but the first."""
+        # The spec's own budget may have to hold the thinking too.
+        self._budget = max(HOSTED_TOKENS, spec.max_tokens or 0) if self.record.thinks else HOSTED_TOKENS
+        # A reply that thinks takes longer, and all others are short.
+        self._silence_s = TIMING.probe_silence_s * (2 if self.record.thinks else 1)
+        self._refusal = CallError()
+        """What the latest request that was refused met."""
+
+    def _note(self, **fields: Any) -> None:
+        self.record = self.record.model_copy(update={"probed": True, **fields})
+
+    async def look(self, needs: EngineNeeds, *, insists: bool = True) -> None:
+        """Find out what a run needs; raises where it is not there, unless `insists` is False."""
+        connection = self.server.connection
+        if "api_key" not in connection and (request := self.record.missing_key) is not None:
+            raise EngineError(request)
+        await self._start()
+        if needs.guided:
+            try:
+                await self._find_choice_form()
+            except AnswerFormatError:
+                if insists:
+                    raise
+        if needs.pictures:
+            self._note(sees=await reads_pictures(self._ask))
+            if insists and not self.record.sees:
+                raise EngineError(f"engine litellm asks {no_sight(self.record.model)}")
+        await self.identify()
+        await self._find_rules()
+
+    async def _try(
+        self, fields: dict[str, Any], refusing: tuple[int, ...] = (), patience_s: float | None = None
+    ) -> Generation | None:
+        """Ask for a reply; None if the request is refused, with an HTTP status of `refusing` too.
+
+        Raises `EndpointUnreachableError` if nothing answers.
+        """
+        call = {**self.settings, **fit_fields(self.record, fields, self.room)}
+        timeout_s = min(self._spec.timeout_s, self._silence_s)
+
+        async def attempt() -> Generation:
+            try:
+                return read_chat(await self.server.chat(call, timeout_s), self.record.model)[0]
+            except CURABLE as fault:
+                if fault.status in refusing:
+                    raise ProviderError(fault.message, status=fault.status) from fault
+                raise
+
+        try:
+            return await ask_again(attempt, timeout_s=timeout_s, patience_s=patience_s or self._silence_s)
+        except CURABLE as fault:
+            way_out = "; wait and ask again, or raise the account's quota" if isinstance(fault, RateLimitError) else ""
+            message = f"{self.record.model} does not answer: {_cite(fault)}{way_out}"
+            raise EndpointUnreachableError(message) from fault
+        except (AuthError, BillingError):
+            raise
+        except (UnsupportedFeatureError, ProviderError) as error:
+            if error.status and httpx.codes.is_redirect(error.status):
+                raise EndpointUnreachableError(error.message) from error
+            self._refusal = error
+            return None
+
+    async def _ask(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ask for a reply as the chat endpoint's object, as far as probes read it; empty if it is refused."""
+        generation = await self._try(fields)
+        return {} if generation is None else _read(generation)
+
+    def _dialogue(self, **fields: Any) -> dict[str, Any]:
+        """Build the fields of a request for a short reply to the fixed dialogue."""
+        return {"messages": DIALOGUE, "temperature": self._temperature, "max_tokens": self._budget, **fields}
+
+    async def _start(self) -> None:
+        """Send the spec's settings once, and see whether the model thinks; raises `EngineError` for what it refuses."""
+        spec, record = self._spec, self.record
+        effort = "thinking" if spec.reasoning_effort is None else "reasoning_effort"
+        settings = {"top_p": "top_p"} if spec.top_p else {}
+        settings |= {"reasoning_effort": effort} if "reasoning_effort" in self.settings else {}
+        settings |= {"thinking": "thinking"} if "thinking" in self.settings else {}
+        if unsupported := [setting for field, setting in settings.items() if field not in record.fields]:
+            raise EngineError(
+                f"{record.model}: litellm cannot pass model.{' and model.'.join(unsupported)} on to "
+                f"{record.provider}: leave it out"
+            )
+        generation = await self._send_settings()
+        thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
+        if thinks and spec.thinking == "off":
+            raise still_thinks(record.model)
+        self._note(thinks=thinks or bool(record.thinks and spec.thinking != "off"))
+        self.room = thinking_room(spec, thinks=bool(self.record.thinks))
+        if spec.temperature and await self._try(self._dialogue(temperature=0.0)) is None:
+            self._temperature = spec.temperature
+            self._note(fixed_temperature=1.0 if spec.temperature == 1 else None)
+
+    async def _send_settings(self) -> Generation:
+        """Send the spec's own settings once, with a short request, and note what of them the model does not take.
+
+        Raises `EngineError` with the setting's name where it must stay.
+        """
+        spec, model = self._spec, self.record.model
+        names = ("temperature", "seed", "top_p", "top_k")
+        own = {name: value for name in names if (value := getattr(spec, name)) is not None}
+        fields = {"messages": DIALOGUE, "max_tokens": self._budget, **own, "stop": list(spec.stop) or [_STOP]}
+        if (generation := await self._try(fields, patience_s=_PATIENCE_S)) is not None:
+            return generation
+        refusal, call_fields = self._refusal, fit_fields(self.record, fields, 0)
+        if isinstance(refusal, UnsupportedModelError):
+            raise refusal
+        for dropped in _DISPENSABLE:
+            fewer = {name: value for name, value in fields.items() if name not in dropped}
+            if call_fields.keys() >= {*dropped} and (generation := await self._try(fewer)) is not None:
+                refusals = {**self.record.refusals, **dict.fromkeys(dropped, _cite(refusal))}
+                self._note(refusals=refusals, **{f"{name}s": False for name in dropped})
+                return generation
+        unseeded = {name: value for name, value in fields.items() if name not in ("seed", "stop")}
+        named_by_tables = isinstance(refusal, UnsupportedFeatureError) and "temperature" in str(refusal)
+        if spec.temperature != 1 and (named_by_tables or await self._try({**unseeded, "temperature": 1.0})):
+            self._note(fixed_temperature=1.0)
+            raise EngineError(
+                f"{model} takes no temperature of {spec.temperature:g}: set model.temperature: 1 ({_cite(refusal)})"
+            ) from refusal
+        settings = [name for name in ("top_p", "top_k") if name in own] + [*spec.request_settings]
+        if not settings:
+            raise refusal
+        keys = ", ".join(f"model.{name}" for name in settings)
+        raise EngineError(f"{model} refuses {keys}: {_cite(refusal)}") from refusal
+
+    async def _find_choice_form(self) -> None:
+        """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back."""
+        verdicts = list[str]()
+        sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
+        for form in CHOICE_FORMS:
+            record = self.record.model_copy(update={"choice_form": form})
+            for opening in ["", *([_OPENING] if record.prefills is not False else [])][::-1]:
+                messages, fields = choice_call(record, [_HELLO], opening, IMPOSSIBLE, sampling, sampling.drawing())
+                generation = await self._try({"messages": messages, **fields}, _REFUSALS)
+                if generation is not None:
+                    break
+            if generation is not None and read_choice(generation, IMPOSSIBLE) is not None:
+                self._note(choice_form=form, prefills=bool(opening))
+                return
+            replied = None if generation is None else f"is ignored: it replied {generation.words[:80]!r}"
+            verdicts.append(f"{form} {replied or f'is refused: {_cite(self._refusal)}'}")
+        raise AnswerFormatError(
+            f"{self.record.model}: this model cannot be held to an answer format ({'; '.join(verdicts)}); "
+            "set program.answer_format to free, or serve an open model with engine vllm"
+        )
+
+    async def identify(self) -> None:
+        """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.
+
+        A model that refuses the dialogue is known by its name alone.
+        """
+        first, second = await asyncio.gather(*(self._try(self._dialogue()) for _ in "12"))
+        if first is None or second is None:
+            return
+        replies = [generation.words or generation.thinking or "" for generation in (first, second)]
+        behaviour = Behaviour(reply=replies[0], noise=0.0 if len(set(replies)) == 1 else None)
+        self._note(behaviour=behaviour)
+        self.name = first.model
+
+    async def _find_rules(self) -> None:
+        """Find out whether the model takes a system message, an empty one, and two user messages in a row.
+
+        A model that refuses even the dialogue that `identify` asks is taken to accept all.
+        """
+        if self.record.behaviour is None:
+            return
+        self._note(system_turn=await keeps_system(self._ask))
+        first, second, empty = DIALOGUE[0], DIALOGUE[-1], {"role": "system", "content": ""}
+
+        async def takes(*messages: ChatMessage) -> bool:
+            return await self._try(self._dialogue(messages=list(messages))) is not None
+
+        if not await takes(empty, first, second):
+            repeats, takes_empty = await asyncio.gather(takes(first, second), takes(empty, second))
+            self._note(repeated_turns=repeats, empty_system_turn=takes_empty)
+
+
+def check_needs(spec: ModelSpec, needs: EngineNeeds) -> None:
+    """Raise for what a model that only replies to dialogues cannot give, as `build_engine` does."""
+    name, way_out = f"engine {spec.engine!r}", "use model.engine vllm or embedded"
+    if needs.logprobs:
+        raise LogprobsUnavailableError(
+            f"{name} writes replies and reports no log-probabilities of given texts; {way_out}"
+        )
+    if needs.plain:
+        raise EngineError(f"{name} cannot continue plain text; {way_out}")
+    if needs.closes:
+        raise EngineError(
+            f"{name} cannot have a model continue its own thinking: leave program.answer_after_budget out, or {way_out}"
+        )
+
+
+def _read(generation: Generation) -> dict[str, Any]:
+    """Return a reply as the chat endpoint's object, as far as probes read it."""
+    usage = {"prompt_tokens": generation.prompt_tokens, "completion_tokens": generation.completion_tokens}
+    calls = [call.name for call in generation.tool_calls]
+    message = {"content": generation.words, "reasoning": generation.thinking or "", "tool_calls": calls}
+    return {"choices": [{"message": message, "finish_reason": generation.finish_reason}], "usage": usage}
+
+
+def _cite(fault: Exception) -> str:
+    """Return what a fault says, in a line, without litellm's advice for programs that call it."""
+    return " ".join(_ADVICE.split(str(fault), maxsplit=1)[0].split())[:_MESSAGE_CHARS]
+
+
+def _describe_refusal(record: Capabilities, error: Exception) -> str:
+    """Say why a model cannot be asked at all, in one line with the way out."""
+    if isinstance(error, ImportError):
+        return f"{record.model}: litellm lacks a package that this provider needs: {_cite(error)}"
+    way_out = "check the model's name, the account, and the provider's settings in the environment"
+    if isinstance(error, AuthError):
+        variables = f"set {', '.join(record.variables)}" if record.variables else "set it"
+        way_out = f"{variables} right in the environment, or name a key's variable in model.api_key_env"
+    elif isinstance(error, BillingError):
+        way_out = "raise the account's quota, or ask another provider"
+    return f"{record.model} takes no request: {_cite(error)}; {way_out}"
