@@ -2,7 +2,7 @@
 and what its chat template is told.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from medexam.errors import EngineError
@@ -102,33 +102,19 @@ def template_settings(spec: ModelSpec) -> dict[str, Any]:
     return effort | ({} if spec.thinking is None else dict.fromkeys(_SWITCHES, spec.thinking != "off"))
 
 
-def switch_variants(spec: ModelSpec) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Map each key of a spec that a chat template is told to what it is told, and to the same turned the other way.
+def list_switches(
+    spec: ModelSpec, model: str, *, may_reason: bool
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], EngineError]]:
+    """Yield what a chat template is told for a key of a spec, the same turned the other way, and the error to raise if
+    it writes the same for both: it has no such switch then.
 
-    A template that writes the same for both has no such switch.
+    `may_reason`: whether the model may think, as far as its template tells.
     """
-    variants = {}
     for name, other in (("reasoning_effort", "thinking"), ("thinking", "reasoning_effort")):
+        value = getattr(spec, name)
+        if value is None or (name == "thinking" and may_reason != (value == "off")):
+            continue
         settings = template_settings(spec.model_copy(update={other: None}))
-        effort = "low" if spec.reasoning_effort == "high" else "high"
-        turned = {key: effort if isinstance(value, str) else not value for key, value in settings.items()}
-        variants[name] = (settings, turned)
-    return variants
-
-
-def check_switches(spec: ModelSpec, model: str, *, changes: dict[str, bool], may_reason: bool) -> None:
-    """Raise `EngineError` for a setting that this model's chat template has no words for.
-
-    `changes`: key of the spec -> whether the template writes something else if it is set otherwise. `may_reason`:
-    whether the model may think, as far as its template tells.
-    """
-    if spec.reasoning_effort is not None and not changes["reasoning_effort"]:
-        raise EngineError(
-            f"{model}: its chat template does not take model.reasoning_effort: leave it out, or set model.thinking"
-        )
-    if spec.thinking is None or changes["thinking"]:
-        return
-    if spec.thinking == "off" and may_reason:
-        raise EngineError(f"{model}: its chat template cannot switch thinking off: leave model.thinking out")
-    if spec.thinking != "off" and not may_reason:
-        raise EngineError(f"{model}: its chat template does not take model.thinking: leave model.thinking out")
+        effort = "low" if value == "high" else "high"
+        turned = {key: effort if isinstance(told, str) else not told for key, told in settings.items()}
+        yield settings, turned, EngineError(f"{model}: its chat template does not take model.{name}: leave it out")

@@ -1,6 +1,5 @@
-"""A server that answers as no server should: without end, without sense, or with numbers and texts that fit nowhere."""
+"""A server that answers as no server should: without sense, or with numbers and texts that fit nowhere."""
 
-import gzip
 import json
 import math
 import time
@@ -10,8 +9,6 @@ from typing import Any
 
 from wire_server import Wire
 
-MEGABYTE = 1_000_000
-
 
 @dataclass
 class HostileWire(Wire):
@@ -19,21 +16,12 @@ class HostileWire(Wire):
 
     how: str = ""
     paths: tuple[str, ...] = ("/v1/completions", "/v1/chat/completions")
-    megabytes: int = 1000
 
     def bytes_of(self, path: str, body: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]] | None:
         """Headers and body of a reply that is no JSON of the protocol; None: the usual one."""
         if path not in self.paths or not self.how:
             return None
         return RAW[self.how](self, self.reply(path, body)[1])
-
-
-def _huge(wire: HostileWire, usual: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]]:
-    return {}, (b" " * MEGABYTE for _ in range(wire.megabytes))
-
-
-def _bomb(wire: HostileWire, usual: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]]:
-    return {"Content-Encoding": "gzip"}, (gzip.compress(b" " * MEGABYTE, 1) for _ in range(wire.megabytes))
 
 
 def _drip(wire: HostileWire, usual: dict[str, Any]) -> tuple[dict[str, str], Iterator[bytes]]:
@@ -79,8 +67,6 @@ def _choice(**fields: Any) -> Any:
 
 
 RAW = {
-    "huge": _huge,
-    "bomb": _bomb,
     "drip": _drip,
     "deep": _text("[" * 200_000),
     "page": _text("<html>busy</html>"),

@@ -32,12 +32,11 @@ from medexam.serve.request_settings import (
     CHAT_ONLY,
     OFF_FIELDS,
     TEMPLATE,
-    check_switches,
     completion_fields,
+    list_switches,
     server_fields,
     still_thinks,
     switch_off,
-    switch_variants,
     thinking_room,
 )
 from medexam.serve.thinking import is_open
@@ -217,11 +216,10 @@ async def _check_settings(
     if isinstance(spec.thinking, int) and not record.is_vllm:
         raise EngineError(f"model.thinking: {spec.thinking}: {record.endpoint} takes on or off, as it is no vLLM")
     if remote.settings and record.chat and record.tokenizes:
-        changes = {}
-        for name, variants in switch_variants(spec).items():
+        for *variants, error in list_switches(spec, record.model, may_reason=may_reason):
             first, second = [await remote.dialogue_tokens(DIALOGUE, settings) for settings in variants]
-            changes[name] = first != second
-        check_switches(spec, record.model, changes=changes, may_reason=may_reason)
+            if first == second:
+                raise error
 
 
 async def _send_once(server: Server, spec: ModelSpec, record: Capabilities, fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -49,13 +48,6 @@ _ERRORS: dict[str, type[CallError]] = {
 }
 
 
-class ScriptedToolCall(FrozenModel, strict=True):
-    """A call of a tool."""
-
-    name: str
-    args: dict[str, Any] = Field(default_factory=dict)
-
-
 class ScriptedReply(FrozenModel, strict=True):
     """One reply, or one failure."""
 
@@ -65,8 +57,8 @@ class ScriptedReply(FrozenModel, strict=True):
     logprobs: list[list[float]] | None = None
     """The log-probabilities of the tokens of each continuation, if continuations are asked for; every word of a
     continuation is one token. Impossible numbers are refused as a server's would be."""
-    tool_calls: list[ScriptedToolCall] = Field(default_factory=list)
-    """The tools that the model calls, beside the text or without one."""
+    tool_calls: list[dict[str, Any]] = Field(default_factory=list)
+    """The tools that the model calls, beside the text or without one: `name` and `args` of each."""
     error: Literal["transport", "server", "timeout", "rate_limit", "context"] | None = None
     """Raise this failure instead of replying. All but `context` may be over next time, so they are no part of what
     tells one script from another: who takes one out goes on with the same run."""
@@ -122,27 +114,23 @@ class ScriptedEngine:
             raise _ERRORS[reply.error](reply.text or f"scripted {reply.error} failure")
         if dialogue.continuations is not None:
             return [_read(dialogue.continuations, reply)]
-        text = reply.text.removeprefix(dialogue.opening)
-        finish_reason: str = reply.finish_reason
+        text, stopped = cut_at_stop(reply.text.removeprefix(dialogue.opening), dialogue.sampling.stop)
         if dialogue.choices:
             # The longest choice that the text begins with, else the first one.
-            opening, text, finish_reason = text.strip(), dialogue.choices[0], "stop"
-            begun = (choice for choice in dialogue.choices if opening.startswith(choice.strip()))
-            text = max(begun, key=len, default=text)
-        text, stopped = cut_at_stop(text, dialogue.sampling.stop)
-        generation = Generation(
-            reply=text,
-            finish_reason="stop" if stopped else finish_reason,
-            model="scripted",
-            prompt_tokens=sum(len(_words(turn["content"]).split()) for turn in messages)
-            + len(dialogue.opening.split()),
-            completion_tokens=len(text.split()),
-            tool_calls=tuple(
-                ToolCall(id=f"call_{place}", name=call.name, args=call.args)
-                for place, call in enumerate(reply.tool_calls)
-            ),
-        )
-        return [generation]
+            begun = (choice for choice in dialogue.choices if text.strip().startswith(choice.strip()))
+            text, stopped = max(begun, key=len, default=dialogue.choices[0]), True
+        words = [*(_words(turn["content"]) for turn in messages), dialogue.opening]
+        calls = (ToolCall(**{"id": f"call_{place}", "args": {}, **call}) for place, call in enumerate(reply.tool_calls))
+        return [
+            Generation(
+                text,
+                "stop" if stopped else reply.finish_reason,
+                "scripted",
+                sum(len(text.split()) for text in words),
+                len(text.split()),
+                tool_calls=tuple(calls),
+            )
+        ]
 
     def info(self) -> EngineInfo:
         """Describe what really runs: a table."""
@@ -215,30 +203,21 @@ def script_digest(path: Path) -> str:
     lasting = {}
     for key, replies in _read_table(path).items():
         turns: list[Any] = []
-        for reply in replies if isinstance(replies, list) else [replies]:
-            if not isinstance(reply, dict):
-                turns.append(reply)
-            elif reply.get("error") in (None, "context"):
-                fields = {name: value for name, value in reply.items() if name != "wait_s"}
+        for reply in _check_replies(key, replies):
+            if reply.error in (None, "context"):
+                fields = reply.model_dump(exclude={"wait_s"}, exclude_unset=True)
                 turns.append(fields["text"] if fields.keys() == {"text"} else fields)
         if turns:
             lasting[key] = turns[0] if len(turns) == 1 else turns
     # The order counts, so keys are not sorted: the first one that matches gives the reply.
-    return hashlib.sha256(json.dumps(lasting, default=str).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(lasting).encode()).hexdigest()[:12]
 
 
 def _read_table(path: Path) -> dict[str, Any]:
     try:
-        text = decode(path.read_bytes())
+        table = parse_yaml(decode(path.read_bytes()), str(path))
     except (OSError, UnreadableError) as error:
         raise SpecError(f"{path}: the replies cannot be read: {error}") from None
-    return _parse_table(text, str(path))
-
-
-@lru_cache(maxsize=4)
-def _parse_table(text: str, source: str) -> dict[str, Any]:
-    # A plan asks for the script's digest before an engine reads the script.
-    table = parse_yaml(text, source)
     if not isinstance(table, dict) or not table or not all(isinstance(key, str) for key in table):
-        raise SpecError(f"{source}: the replies must be a mapping of text to reply, with quoted keys")
+        raise SpecError(f"{path}: the replies must be a mapping of text to reply, with quoted keys")
     return table

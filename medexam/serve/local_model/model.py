@@ -17,7 +17,7 @@ from medexam.model_calls import ChatMessage
 from medexam.serve.chat_messages import TemplateRules, no_template, probe_template, template_digest
 from medexam.serve.local_model.template import may_reason
 from medexam.serve.local_model.weights import Weights, pick_device, pick_dtype, smollm2_folder
-from medexam.serve.request_settings import check_switches, switch_variants, template_settings
+from medexam.serve.request_settings import list_switches, template_settings
 from medexam.serve.thinking import CLOSED, append, is_open
 from medexam.specs.model import ModelSpec
 
@@ -151,11 +151,10 @@ class LocalModel:
     def _check_settings(self, spec: ModelSpec) -> None:
         """Raise `EngineError` for a setting that the chat template has no words for."""
         turns = [{"role": "user", "content": "Hello"}]
-        changes = {
-            name: self._render(turns, settings) != self._render(turns, turned)
-            for name, (settings, turned) in switch_variants(spec).items()
-        }
-        check_switches(spec, self.label, changes=changes, may_reason=may_reason(self.tokenizer.chat_template))
+        reasons = may_reason(self.tokenizer.chat_template)
+        for settings, turned, error in list_switches(spec, self.label, may_reason=reasons):
+            if self._render(turns, settings) == self._render(turns, turned):
+                raise error
 
     def _render(self, messages: list[ChatMessage], settings: Mapping[str, Any] | None = None) -> str:
         settings = self._template_settings if settings is None else settings

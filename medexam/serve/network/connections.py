@@ -6,17 +6,16 @@ down and no other, and the error says which address to write instead. The proxie
 knows addresses and certificates, not what is asked.
 """
 
-import asyncio
 import ipaddress
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -33,8 +32,6 @@ MOST_CONNECTIONS = 1024
 """Connections to one server that are held open."""
 _KEEP_ALIVE_S = 4.0
 """Idle connections are dropped before vLLM drops them (after 5 s), or a request could meet a closing one."""
-_MOST_BYTES = 64 * 2**20
-"""What one reply may hold: log-probabilities of several hundred prompts are a tenth of it."""
 _LOST_S = 30
 """Seconds after which a connection to a machine that says nothing counts as lost."""
 _CAUSES = 10
@@ -60,43 +57,8 @@ async def keep_reply(response: httpx.Response) -> None:
         replies.append(response)
 
 
-class _BoundedStream(httpx.AsyncByteStream):
-    """The bytes of a reply, up to `_MOST_BYTES`."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, request: httpx.Request) -> None:
-        self._stream, self._request = stream, request
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
-        async for part in self._stream:
-            received += len(part)
-            if received > _MOST_BYTES:
-                words = f"the reply is longer than {_MOST_BYTES // 2**20} MiB"
-                raise httpx.RemoteProtocolError(words, request=self._request)
-            yield part
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _bound(response: httpx.Response) -> None:
-    """Limit what is read of a reply; raises `httpx.RemoteProtocolError` if it is compressed.
-
-    A compressed reply can be a thousand times as large as what is received of it.
-    """
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding != "identity":
-        raise httpx.RemoteProtocolError(
-            f"the reply is compressed ({encoding}), which was not asked for", request=response.request
-        )
-    response.stream = _BoundedStream(cast(httpx.AsyncByteStream, response.stream), response.request)
-
-
 class _Client(HttpxAiohttpClient):
-    """The connections of aiohttp: a thousand calls at a time, and the time of one does not grow with the others.
-
-    Its timeout for reading holds for a whole reply too, however steadily the bytes drip in.
-    """
+    """The connections of aiohttp: a thousand calls at a time, and the time of one does not grow with the others."""
 
     def _init_transport(self, *_: Any, **settings: Any) -> httpx.AsyncBaseTransport:
         # A session belongs to the loop that first asks.
@@ -110,17 +72,6 @@ class _Client(HttpxAiohttpClient):
             return aiohttp.ClientSession(connector=connector)
 
         return AiohttpTransport(settings["verify"], client=open_session)
-
-    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """Send a request; raises `httpx.ReadTimeout` where the reply is not whole in time."""
-        try:
-            async with asyncio.timeout(request.extensions["timeout"]["read"]):
-                return await super().send(request, **options)
-        except TimeoutError:
-            raise httpx.ReadTimeout("the reply was not complete in time", request=request) from None
-        except aiohttp.ClientError as error:
-            # The transport below httpx has errors of its own for replies that are no HTTP.
-            raise httpx.RemoteProtocolError(str(error), request=request) from error
 
 
 def _open_socket(address: tuple[Any, ...]) -> socket.socket:
@@ -149,7 +100,7 @@ def open_client(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
         verify=_trust(endpoint.ca_bundle),
         follow_redirects=False,
         trust_env=not _is_loopback(endpoint),
-        event_hooks={"response": [_bound, keep_reply]},
+        event_hooks={"response": [keep_reply]},
     )
 
 
@@ -170,18 +121,13 @@ def _trust(ca_bundle: Path | None) -> ssl.SSLContext:
 
     Raises `SpecError` if the file of a CA bundle cannot be used.
     """
-    if ca_bundle is None:
-        return httpx.create_ssl_context()
-    path = ca_bundle.expanduser()
     try:
-        return ssl.create_default_context(cafile=str(path))
+        return ssl.create_default_context(cafile=ca_bundle.expanduser()) if ca_bundle else httpx.create_ssl_context()
     except OSError as error:
-        pem = "it holds no certificate in PEM form"
-        reason = pem if isinstance(error, ssl.SSLError) else error.strerror or type(error).__name__
-    raise SpecError(
-        f"model.ca_bundle {path} cannot be used: {reason}; name a file with the certificate of the CA in PEM form, or "
-        "leave model.ca_bundle out to trust what this machine trusts"
-    )
+        raise SpecError(
+            f"model.ca_bundle {ca_bundle} cannot be used: {error}; name a file with the certificate of the CA in PEM "
+            "form, or leave model.ca_bundle out to trust what this machine trusts"
+        ) from None
 
 
 def redirect_fault(response: httpx.Response) -> str | None:

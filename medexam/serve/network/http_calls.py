@@ -140,11 +140,6 @@ def read_message(body: Any) -> tuple[str, str | None]:
         detail = detail.get("message") or ("an error without words" if metadata else None)
         detail = f"{detail}{metadata}" if isinstance(detail, str) else detail
     if isinstance(detail, list):
-        # FastAPI's problems: where, and what.
-        problems = [problem if isinstance(problem, dict) else {"msg": problem} for problem in detail]
-        places = [problem["loc"] if isinstance(problem.get("loc"), list) else [] for problem in problems]
-        pairs = zip(places, problems, strict=True)
-        detail = "; ".join(
-            f"{'.'.join(map(str, loc))}{': ' if loc else ''}{problem.get('msg')}" for loc, problem in pairs
-        )
+        # FastAPI's problems.
+        detail = str(detail)[:_LONGEST_TEXT]
     return (detail if isinstance(detail, str) else ""), code

@@ -176,10 +176,10 @@ def test_without_an_endpoint_this_machines_registry_is_read(doctor: Doctor, monk
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/version", "/tokenize", COMPLETIONS])
-@pytest.mark.parametrize("how", ["deep", "list", "null", "large id", "bomb", "choices", "places"])
+@pytest.mark.parametrize("how", ["deep", "list", "null", "large id", "choices", "places"])
 def test_what_a_hostile_server_says_is_taken_or_refused_in_one_line(how: str, path: str, doctor: Doctor, monkeypatch):
     monkeypatch.setattr(TIMING, "attempts", 1)
-    with serving(HostileWire(how=how, paths=(path,), megabytes=20)) as wire:
+    with serving(HostileWire(how=how, paths=(path,))) as wire:
         code, _, err = doctor(wire.address)
     assert err.count("\n") <= 1
     assert (code == 0) or (code == 2 and err.startswith("medexam: "))
