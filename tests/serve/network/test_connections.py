@@ -109,7 +109,6 @@ OWN = [
     "deepseek/tiny",
     "openai/gpt-4o-mini",
     "openai/o1-pro",
-    "openai/responses/tiny",
     "openai/gpt-3.5-turbo-instruct",
 ]
 """Models that litellm asks by its different ways: OpenAI's client, its own, the responses API, completions."""
