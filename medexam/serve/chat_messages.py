@@ -43,11 +43,6 @@ def plain_text(dialogue: Dialogue) -> str:
     return dialogue.messages[0]["content"]
 
 
-def chat_fields(dialogue: Dialogue) -> dict[str, Any]:
-    """Return all fields of a request in OpenAI's chat dialect but the model and the messages."""
-    return {**dialogue.sampling.fields(), **dialogue.fields}
-
-
 @dataclass(frozen=True)
 class TemplateRules:
     """What a chat template accepts."""

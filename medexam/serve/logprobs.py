@@ -81,22 +81,16 @@ def choose_method(methods: frozenset[ReadBy], candidates: Candidates, read_by: s
 
     Raises `LogprobsUnavailableError` if there is none.
     """
-    are_single = all(len(path) == 1 for path in candidates.paths)
-    usable = [method for method in sorted(methods) if method != "label" or are_single]
+    usable = [method for method in ("label", "echo") if method in methods]
+    if any(len(path) > 1 for path in candidates.paths):
+        usable = [method for method in usable if method != "label"]
     if read_by == "auto" and usable:
-        return ("label", "single tokens") if "label" in usable else ("echo", "texts, or nothing else is honoured")
-    if read_by == "auto":
-        raise LogprobsUnavailableError(
-            "this server offers no way to read log-probabilities of several tokens: its completions endpoint does not "
-            "honour echo; serve the model with vLLM, or use the embedded engine"
-        )
-    for method in usable:
-        if method == read_by:
-            return method, "asked for"
-    reason = "a continuation has several tokens" if read_by in methods else "this server does not honour it"
+        return ("label", "single tokens") if usable[0] == "label" else ("echo", "texts, or nothing else is honoured")
+    if read_by in usable:
+        return ("label" if read_by == "label" else "echo"), "asked for"
     raise LogprobsUnavailableError(
-        f"log-probabilities cannot be read by {read_by!r}: {reason}; set program.read_by to "
-        f"{' or '.join(map(repr, usable)) or 'nothing that this server offers'}, or to 'auto'"
+        f"there is no way to read log-probabilities of several tokens, or of these by {read_by!r}: this server does "
+        f"not honour it; set program.read_by to {' or '.join(map(repr, usable)) or 'auto'}, or serve it with vLLM"
     )
 
 

@@ -145,6 +145,8 @@ class ServerPool:
         the servers stay as they are.
         """
         self.timeout_s, self._wait_s, self._find = timeout_s, wait_s, find
+        self.patience_s: float | None = None
+        """Seconds after which no fault is waited out; None: as long as a run waits."""
         self.check, self._admit = check, admit
         self.opened = list(servers)
         """All that ever took part, in their order."""
@@ -236,7 +238,7 @@ class ServerPool:
         def is_one_ready() -> bool:
             return any(server.is_ready() for server in self.servers.values())
 
-        return await ask_again(attempt, timeout_s=self.timeout_s, elsewhere=is_one_ready)
+        return await ask_again(attempt, timeout_s=self.timeout_s, patience_s=self.patience_s, elsewhere=is_one_ready)
 
     async def close(self) -> None:
         """End the background work and close the connections."""

@@ -20,10 +20,6 @@ TEMPLATE = "chat_template_kwargs"
 """The field of what the chat template is told."""
 _OF_CHAT = {*CHAT_ONLY, TEMPLATE, "reasoning_effort", "thinking_token_budget"}
 
-_BY_EFFORT = ("gemini", "vertex_ai", "vertex_ai_beta")
-"""Providers of litellm's that thinking is switched off at by an effort of none: it drops their own switch."""
-_BY_BODY = ("zai",)
-"""Providers whose switch for thinking litellm names and does not send."""
 OFF_FIELDS: tuple[dict[str, Any], ...] = (
     {TEMPLATE: dict.fromkeys(_SWITCHES, False)},  # vLLM, SGLang, llama.cpp
     {"reasoning_effort": "none"},  # Ollama, OpenAI
@@ -46,22 +42,6 @@ def server_fields(spec: ModelSpec) -> dict[str, Any]:
 def completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of a server's fields that mean the same on its completions endpoint."""
     return {name: value for name, value in fields.items() if name not in _OF_CHAT}
-
-
-def provider_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:
-    """Build litellm's fields of each request to a provider, in litellm's words, which it turns into the provider's."""
-    extra = dict(spec.extra_body) | ({} if spec.min_p is None else {"min_p": spec.min_p})
-    fields: dict[str, Any] = {} if spec.reasoning_effort is None else {"reasoning_effort": spec.reasoning_effort}
-    thinking = spec.thinking
-    if thinking == "off" and provider in _BY_EFFORT:
-        fields["reasoning_effort"] = "none"
-    elif thinking is not None:
-        # Anthropic's API takes no thinking without a budget.
-        tokens = thinking if isinstance(thinking, int) else None if provider in _BY_BODY else THINKING_TOKENS
-        budget = {} if tokens is None else {"budget_tokens": tokens}
-        switch = {"type": "disabled"} if thinking == "off" else {"type": "enabled", **budget}
-        (extra if provider in _BY_BODY else fields)["thinking"] = switch
-    return {**fields, **({"extra_body": extra} if extra else {})}
 
 
 def switch_off(body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,12 +55,13 @@ class ProviderBatchEngine:
         batches = await asyncio.to_thread(BatchFolder, folder)
         self._waves = waves = Waves(batches, self._batches.work, in_flight)
         working = asyncio.create_task(waves.run())
-        self._live.post, self._live.patience_s = self._post, 0.0
+        pool = self._live.pool
+        pool.opened[0].chat, pool.patience_s = self._chat, 0.0
         try:
             yield
         finally:
-            self._live.post, self._live.patience_s = None, None
-            self._waves = None
+            del pool.opened[0].chat
+            self._waves = pool.patience_s = None
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
 
@@ -91,7 +92,7 @@ class ProviderBatchEngine:
         await self._batches.aclose()
         await self._live.aclose()
 
-    async def _post(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    async def _chat(self, fields: Mapping[str, Any], _: float) -> dict[str, Any]:
         """Ask by a batch, in the provider's own words, as litellm would send it live."""
         others = {name: value for name, value in fields.items() if name != "messages"}
         key = json.dumps(others, sort_keys=True)

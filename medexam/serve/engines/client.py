@@ -119,7 +119,7 @@ class ClientEngine:
         """Whether free replies are completions of rendered text: nothing is lost without the chat endpoint."""
         self._ids: dict[tuple[str, tuple[str, ...]], tuple[int, ...] | None] = {}
         """The end of a prompt and choices -> a token of each choice; None where they are no single tokens."""
-        self._enforced, self._read, self._providers = Counter[str](), Counter[str](), Counter[str]()
+        self._enforced, self._providers = Counter[str](), Counter[str]()
         self._fields = lru_cache(maxsize=64)(self._build_fields)
         self._choice_body = lru_cache(maxsize=1024)(self._build_choice_body)
         self.takes_seed = record.seeds
@@ -172,7 +172,6 @@ class ClientEngine:
                 **record.rules.details,
                 **(hosted if record.provider else {}),
                 **({"open_thinking": CLOSED} if self._opens_thinking else {}),
-                **({"read_by": dict(self._read)} if self._read else {}),
                 **({"providers": dict(self._providers)} if self._providers else {}),
             },
         )
@@ -285,10 +284,7 @@ class ClientEngine:
         prompt = plain_text(dialogue) if rendered is None else rendered
         methods, alternatives = self._record.reads, self._record.echo_logprobs or 0
         submit, tokens = self._readings.submit, self._tokenizer.tokens
-        reply = await read_continuations(submit, tokens, methods, prompt, request, alternatives, self.model)
-        assert reply.reading is not None  # noqa: S101 - it is what was asked for
-        self._read[reply.reading.read_by] += 1
-        return reply
+        return await read_continuations(submit, tokens, methods, prompt, request, alternatives, self.model)
 
     async def _choose(
         self, messages: list[ChatMessage], prefill: str, choices: tuple[str, ...], sampling: Sampling
@@ -451,8 +447,8 @@ class ClientEngine:
         async def send(server: Server) -> list[Any]:
             reply = await server.complete(prompt, fields, self.pool.timeout_s)
             with reading_reply():
-                choices = _order_choices(reply, expected)
-                return choices if raw else _read_completions(reply, choices, self.model, len(prompts))
+                choices, replies = _read_completions(reply, self.model, len(prompts), expected)
+                return choices if raw else replies
 
         completions = await self.pool.call(send, weight=expected)
         return completions if raw else [completions[at : at + samples] for at in range(0, expected, samples)]
@@ -504,35 +500,28 @@ def _several(sampling: Sampling) -> dict[str, int]:
     return {"n": sampling.samples} if sampling.samples > 1 else {}
 
 
-def _order_choices(raw: Mapping[str, Any], expected: int) -> list[dict[str, Any]]:
-    """Sort the choices of a completions reply in the order of its prompts; raises `ServerError` unless each has one."""
-    entries = raw.get("choices") or ()
-    choices = {choice["index"]: choice for choice in entries if choice.get("text") is not None}
-    if len(entries) != expected or set(choices) != set(range(expected)):
-        raise ServerError(f"{expected} replies were asked for and {sorted(choices)} came back")
-    return [choices[index] for index in range(expected)]
-
-
 def _read_completions(
-    raw: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], model: str, prompts: int
-) -> list[tuple[Generation, list[int] | None]]:
-    """Read the replies to `prompts` prompts, as many to each, and their tokens; raises `TypeError` for a part of
-    another type than the protocol's.
+    raw: Mapping[str, Any], model: str, prompts: int, expected: int
+) -> tuple[list[dict[str, Any]], list[tuple[Generation, list[int] | None]]]:
+    """Return the choices of a reply in the order of its prompts; and as replies, as many to each prompt, with their
+    tokens.
 
     Tokens are counted per prompt if the server returns their ids; its own totals are for the whole request. What is
-    counted for several replies to one prompt is counted with the first.
+    counted for several replies to one prompt is counted with the first. Raises `ServerError` unless each has one.
     """
-    samples, replies = len(choices) // prompts, list[tuple[Generation, list[int] | None]]()
+    entries = raw.get("choices") or ()
+    by_place = {choice["index"]: choice for choice in entries if choice.get("text") is not None}
+    if len(entries) != expected or set(by_place) != set(range(expected)):
+        raise ServerError(f"{expected} replies were asked for and {sorted(by_place)} came back")
+    choices = [by_place[place] for place in range(expected)]
+    replies = list[tuple[Generation, list[int] | None]]()
     totals = read_usage(raw.get("usage"), wrote=any(choice["text"] for choice in choices)) if prompts == 1 else {}
     name = writable(str(raw.get("model") or model))
     for place, choice in enumerate(choices):
         text, tokens, prompt = choice["text"], choice.get("token_ids"), choice.get("prompt_token_ids")
-        for ids in (tokens, prompt):
-            if ids is not None and not (isinstance(ids, list) and {*map(type, ids)} <= {int}):
-                raise TypeError("token ids that are no list of whole numbers")
         if not isinstance(text, str):
             raise TypeError(f"a text of type {type(text).__name__}")
-        is_first = place % samples == 0
+        is_first = place % (expected // prompts) == 0
         counts: tuple[int | None, int | None] = (0, 0) if totals else (None, None)
         if tokens is not None and prompt is not None:
             counts = (len(prompt) if is_first else 0, len(tokens))
@@ -540,7 +529,7 @@ def _read_completions(
             counts = totals.get("prompt_tokens"), totals.get("completion_tokens")
         reason = check_ending(choice.get("finish_reason")) or "stop"
         replies.append((Generation(writable(text), reason, name, *counts), tokens))
-    return replies
+    return choices, replies
 
 
 def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Generation:

@@ -144,22 +144,14 @@ def _agree(records: Sequence[Capabilities]) -> Capabilities:
     """Return the record of all servers; raises `EndpointUnreachableError` unless they serve one model in one way."""
     first, *others = records
     for other in others:
-        pair = f"{first.endpoint} and {other.endpoint}"
-        if other.model != first.model:
-            raise EndpointUnreachableError(
-                f"{pair} serve different models ({first.model}, {other.model}); give the servers one "
-                "--served-model-name, or make each model a cell of its own"
-            )
-        if differences := first.identity.differences(other.identity):
-            raise EndpointUnreachableError(
-                f"{pair} serve different models under the name {first.model} "
-                f"({'; '.join(differences)}); serve one model at both, or make each a cell of its own"
-            )
         fields, other_fields = (record.model_dump(exclude=_MAY_DIFFER) for record in (first, other))
-        if differing := [name for name in fields if fields[name] != other_fields[name]]:
+        differences = first.identity.differences(other.identity)
+        differences += [name for name in fields if fields[name] != other_fields[name]]
+        if differences:
             raise EndpointUnreachableError(
-                f"{pair} differ in {', '.join(differing)}: start both with the same version of the server and the same "
-                "options"
+                f"{first.endpoint} and {other.endpoint} serve different models, or one in different ways "
+                f"({'; '.join(differences)}): start both with one --served-model-name, version and options, or make "
+                "each a cell of its own"
             )
     versions = sorted({record.server_version for record in records if record.server_version})
     thinks = any(record.thinks for record in records)
@@ -168,31 +160,29 @@ def _agree(records: Sequence[Capabilities]) -> Capabilities:
 
 def _check_needs(needs: EngineNeeds, record: Capabilities) -> None:
     server = f"{record.endpoint} ({record.server_version or 'unknown version'})"
+    way_out = "serve the model with a newer vLLM, or use engine embedded"
     if needs.chat and not record.chat:
         raise EngineError(f"{server} serves {no_template(record.model)}")
     if needs.pictures and not record.sees:
         raise EngineError(f"{server} serves {no_sight(record.model)}")
     if needs.plain and not record.completes:
-        raise EngineError(f"{server} cannot continue plain text; serve the model with vLLM, or use the embedded engine")
+        raise EngineError(f"{server} cannot continue plain text; {way_out}")
     # Answers to pictures are asked as a chat.
     in_chat = record.structured_outputs or record.choice_form
     if needs.guided and not (in_chat if needs.pictures else record.guided_by):
         refusals = "; ".join(f"{name} is refused ({words})" for name, words in record.refusals.items())
         raise AnswerFormatError(
             f"{server} was asked for an impossible choice, and no form of request brought it"
-            f"{f': {refusals}' if refusals else ''}; guided answers cannot be enforced there: set "
-            "program.answer_format to free, or serve the model with vLLM 0.12 or later"
+            f"{f': {refusals}' if refusals else ''}; set program.answer_format to free, or {way_out}"
         )
     if needs.closes and not record.renders:
         raise EngineError(
             f"{server} does not render its chat template exactly, so thinking that was cut off cannot be continued: "
-            "leave program.answer_after_budget out, or serve the model with vLLM"
+            f"leave program.answer_after_budget out, or {way_out}"
         )
     if needs.logprobs and not record.reads:
-        lack = "does not serve /tokenize, so it is unknown which tokens its log-probabilities belong to"
-        if record.tokenizes:
-            lack = "gives no log-probabilities of given tokens, by echo or by logprob_token_ids"
-        raise LogprobsUnavailableError(f"{server} {lack}; serve the model with vLLM 0.29 or later, or embedded")
+        lack = "gives no log-probabilities of given tokens" if record.tokenizes else "does not serve /tokenize"
+        raise LogprobsUnavailableError(f"{server} {lack}, so texts cannot be scored; {way_out}")
 
 
 async def _check_settings(

@@ -44,12 +44,9 @@ from medexam.serve.network.http_calls import (
 )
 from medexam.text import hide_secrets, writable
 
-_log = logging.getLogger(__name__)
 _LONGEST_REASON = 60
 _LONGEST_MESSAGE = 2000
 """Characters of an error that are kept."""
-_CALLBACK_FAULTS: set[str] = set()
-"""Those that were warned of."""
 LIST_COST = "list_cost_usd"
 """Key of a reply's object: its cost by litellm's list, where some of its prompt may have been cached."""
 _ONE_ATTEMPT: Mapping[str, Any] = {"num_retries": 0, "max_retries": 0, "cache": {"no-cache": True, "no-store": True}}
@@ -69,22 +66,13 @@ def get_litellm() -> Any:
     litellm.telemetry = False
     litellm.cache = None
     litellm.suppress_debug_info = True
-    logging.getLogger("LiteLLM").addFilter(_is_shown)
+    # Its errors are raised too.
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     # It makes its coroutine in a thread; a call whose time is over before that is done leaves it behind, to no harm.
     warnings.filterwarnings("ignore", r"coroutine '.*acompletion' was never awaited", RuntimeWarning)
     # It prints what a server writes into fields of the wrong type.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     return litellm
-
-
-def _is_shown(record: logging.LogRecord) -> bool:
-    """Warn once of a callback of the user's that fails; hide the rest, which are errors that are raised too."""
-    text = record.getMessage()
-    fault = hide_secrets(str(record.exc_info[1]) if record.exc_info else text.strip().splitlines()[-1])
-    if "LoggingError" in text and fault not in _CALLBACK_FAULTS:
-        _CALLBACK_FAULTS.add(fault)
-        _log.warning("medexam: warning: a callback of litellm's failed: %s", _one_line(fault))
-    return False
 
 
 async def call_litellm(function: str, model: str, *, timeout_s: float, own: bool, **fields: Any) -> dict[str, Any]:

@@ -40,12 +40,10 @@ from medexam.serve.network.connections import keep_reply
 from medexam.serve.network.endpoints import read_api_key
 from medexam.serve.network.retry import CURABLE, ask_again
 from medexam.serve.pool import Server, ServerPool
-from medexam.serve.request_settings import provider_fields, still_thinks, thinking_room
+from medexam.serve.request_settings import THINKING_TOKENS, still_thinks, thinking_room
 from medexam.serve.timing import TIMING
 from medexam.specs import EngineNeeds, ModelSpec
 
-_THINK_WHEN_TOLD = ("anthropic", "bedrock", "databricks")
-"""Providers whose models think only if a request says so."""
 _REFUSALS = (500, 501)
 """What some answer to a field that they do not take; asking again would not help."""
 _PATIENCE_S = 2.5
@@ -79,8 +77,8 @@ def read_tables(model: str) -> Capabilities:
     facts: dict[str, Any] = {}
     with suppress(Exception):  # litellm raises nothing more special for a model that its list lacks
         facts = litellm.get_model_info(model)
-    waits_for_word = provider in _THINK_WHEN_TOLD or "anthropic" in str(facts.get("litellm_provider"))
-    variables = yaml.safe_load(Path(__file__).with_name("provider_variables.yaml").read_text(encoding="utf-8"))
+    row = _read_row(provider)
+    waits_for_word = "thinks" in row or "anthropic" in str(facts.get("litellm_provider"))
     return Capabilities(
         model=model,
         provider=provider,
@@ -97,9 +95,32 @@ def read_tables(model: str) -> Capabilities:
         prefills=facts.get("supports_assistant_prefill"),
         prompt_usd=facts.get("input_cost_per_token") or None,
         completion_usd=facts.get("output_cost_per_token") or None,
-        variables=tuple(variables.get(provider, (f"{provider.upper()}_API_KEY",))),
+        variables=tuple(row.get("variables", (f"{provider.upper()}_API_KEY",))),
         missing=tuple(litellm.validate_environment(model=model)["missing_keys"]),
     )
+
+
+def _read_row(provider: str) -> dict[str, Any]:
+    """Read what differs at a provider, from `providers.yaml`."""
+    rows = yaml.safe_load(Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8"))
+    row: dict[str, Any] = rows.get(provider, {})
+    return row
+
+
+def _build_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:
+    """Build the fields of each request that a spec adds, in litellm's words, which it turns into the provider's."""
+    extra = dict(spec.extra_body) | ({} if spec.min_p is None else {"min_p": spec.min_p})
+    fields: dict[str, Any] = {} if spec.reasoning_effort is None else {"reasoning_effort": spec.reasoning_effort}
+    thinking, off = spec.thinking, _read_row(provider).get("off")
+    if thinking == "off" and off == "effort":
+        fields["reasoning_effort"] = "none"
+    elif thinking is not None:
+        # Anthropic's API takes no thinking without a budget.
+        tokens = thinking if isinstance(thinking, int) else None if off == "body" else THINKING_TOKENS
+        budget = {} if tokens is None else {"budget_tokens": tokens}
+        switch = {"type": "disabled"} if thinking == "off" else {"type": "enabled", **budget}
+        (extra if off == "body" else fields)["thinking"] = switch
+    return {**fields, **({"extra_body": extra} if extra else {})}
 
 
 async def connect_provider(spec: ModelSpec, needs: EngineNeeds) -> ClientEngine:
@@ -166,7 +187,7 @@ class ProviderProbe:
             hooks: dict[str, Any] = {"response": [keep_reply]}
             connection["client"] = AsyncHTTPHandler(timeout=spec.timeout_s, event_hooks=hooks)
         self.server = Server(spec.name, connection)
-        self.settings = provider_fields(spec, provider)
+        self.settings = _build_fields(spec, provider)
         """Fields of every request."""
         self.name = spec.name
         """The model as its replies name it."""
@@ -247,15 +268,6 @@ class ProviderProbe:
     async def _start(self) -> None:
         """Send the spec's settings once, and see whether the model thinks; raises `EngineError` for what it refuses."""
         spec, record = self._spec, self.record
-        effort = "thinking" if spec.reasoning_effort is None else "reasoning_effort"
-        settings = {"top_p": "top_p"} if spec.top_p else {}
-        settings |= {"reasoning_effort": effort} if "reasoning_effort" in self.settings else {}
-        settings |= {"thinking": "thinking"} if "thinking" in self.settings else {}
-        if unsupported := [setting for field, setting in settings.items() if field not in record.fields]:
-            raise EngineError(
-                f"{record.model}: litellm cannot pass model.{' and model.'.join(unsupported)} on to "
-                f"{record.provider}: leave it out"
-            )
         generation = await self._send_settings()
         thinks = bool(generation.thinking_tokens) or shows_thinking(_read(generation))
         if thinks and spec.thinking == "off":
