@@ -4,14 +4,12 @@ from .cluster.checks import check_node as check_node
 from .cluster.node import JobNode as JobNode
 from .contract import Engine as Engine
 from .contract import EngineInfo as EngineInfo
-from .discovery.capabilities import Capabilities as Capabilities
 from .discovery.doctor import find_targets as find_targets
 from .discovery.probe import probe_endpoint as probe_endpoint
 from .discovery.registry import RegisteredServer as RegisteredServer
 from .discovery.registry import Registry as Registry
 from .engines.embedded import EmbeddedEngine as EmbeddedEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
-from .engines.scripted import ScriptedReply as ScriptedReply
 from .launch.command import Launch as Launch
 from .launch.command import Node as Node
 from .launch.command import ServerSettings as ServerSettings
@@ -28,7 +26,6 @@ from .local_model.weights import smollm2_folder as smollm2_folder
 from .logprobs import split_tokens as split_tokens
 from .naming import known_model as known_model
 from .naming import with_served_name as with_served_name
-from .network.endpoints import NO_KEY as NO_KEY
 from .network.endpoints import Endpoint as Endpoint
 from .network.endpoints import normalise_address as normalise_address
 from .network.http_calls import status_error as status_error

@@ -1,7 +1,7 @@
 """A choice in the forms in which models are held to it: a JSON schema, or a tool's argument."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, get_args
 
 from medexam.model_calls import Generation
@@ -15,6 +15,8 @@ CHOICE_FORMS: tuple[ChoiceForm, ...] = (*SCHEMA_FORMS, "tool_choice")
 """In the order in which they are tried."""
 IMPOSSIBLE = ("zyzzyva", "syzygy")
 """Choices that no model makes unless it is held to them."""
+OPENING = "{Answer: "
+"""The opening behind which an impossible choice is asked."""
 SCHEMA_TOKENS = 64
 """Room for the JSON around a choice, beyond the reply's own budget."""
 
@@ -34,6 +36,22 @@ def choice_fields(choices: Sequence[str], form: ChoiceForm) -> dict[str, Any]:
     if form == "json_schema":
         return {"response_format": {"type": form, "json_schema": {"name": "choice", "schema": schema, "strict": True}}}
     return {"response_format": {"type": "json_object", "value" if form.endswith("value") else "schema": schema}}
+
+
+async def find_choice_form(
+    ask: Callable[[ChoiceForm, str], Awaitable[Generation | None]], openings: Sequence[str]
+) -> tuple[ChoiceForm | None, bool | None]:
+    """Find the form in which an impossible choice comes back, and whether an opening may stand before it.
+
+    `ask` asks for one in a form behind one of the `openings`, and returns None if that is refused.
+    """
+    for form in CHOICE_FORMS:
+        for opening in openings:
+            if (reply := await ask(form, opening)) is not None:
+                if read_choice(reply, IMPOSSIBLE) is not None:
+                    return form, bool(opening)
+                break
+    return None, None
 
 
 def read_choice(reply: Generation, choices: Sequence[str]) -> str | None:

@@ -79,7 +79,7 @@ def test_a_run_over_faulty_servers_ends_as_one_without_faults(run, caplog, monke
     monkeypatch.setattr(TIMING, "attempts", 30)
     monkeypatch.setattr(TIMING, "patience_s", 300.0)
     dataset = {"name": "headqa_sample", "language": "en", "limit": 60}
-    with serving(Wire(lists=False, owner="me")) as wire:
+    with serving(Wire(lists=False)) as wire:
         plain = run([wire.address], dataset, "plain", timeout_s=30.0, answer_format="guided")
         proxies = [
             Proxy(wire.address, faults={}, seed=1, stall_s=6.0),
@@ -154,7 +154,7 @@ def test_a_log_probability_that_is_no_number_is_a_failure(run) -> None:
 
 def test_a_server_that_was_not_there_takes_part_when_it_answers(run) -> None:
     dataset = {"name": "headqa_sample", "language": "en", "limit": 40}
-    with serving(Wire(lists=False, owner="me")) as wire:
+    with serving(Wire(lists=False)) as wire:
         late, there = Proxy(wire.address, faults={}, dead=True), Proxy(wire.address, faults={})
         with proxying(late, there):
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from engine_calls import GUIDED
 
 from chaos.faulty_proxy import Proxy, proxying
-from medexam.serve import NO_KEY, Capabilities, Endpoint, Engine, build_engine, normalise_address, probe_endpoint
+from medexam.serve import Endpoint, Engine, build_engine, normalise_address, probe_endpoint
 from medexam.specs import EngineNeeds, ModelSpec
 
 
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server's key, where it asks for one."""
-    monkeypatch.setenv("VLLM_API_KEY", os.environ.get("VLLM_API_KEY", NO_KEY))
+    monkeypatch.setenv("VLLM_API_KEY", os.environ.get("VLLM_API_KEY", "EMPTY"))
 
 
 @pytest.fixture
@@ -42,17 +42,17 @@ def endpoint() -> str:
 
 
 @pytest.fixture(scope="session")
-def capabilities() -> Capabilities:
+def capabilities() -> Any:
     """What the server honours, by a probe."""
     address = normalise_address(os.environ["MEDEXAM_VLLM_ENDPOINT"])
-    return asyncio.run(probe_endpoint(Endpoint(address, os.environ.get("VLLM_API_KEY", NO_KEY)), None))
+    return asyncio.run(probe_endpoint(Endpoint(address, os.environ.get("VLLM_API_KEY", "EMPTY")), None))
 
 
 @pytest.fixture(scope="session")
 def engine() -> "Any":
     """The engine that most tests ask, connected once: on two processors a probe takes longer than most of them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("VLLM_API_KEY", os.environ.get("VLLM_API_KEY", NO_KEY))
+        patch.setenv("VLLM_API_KEY", os.environ.get("VLLM_API_KEY", "EMPTY"))
         address = normalise_address(os.environ["MEDEXAM_VLLM_ENDPOINT"])
         built = asyncio.run(build_engine(ModelSpec(engine="vllm", endpoints=(address,)), GUIDED))
     yield built

@@ -12,7 +12,7 @@ from medexam.cli import load_command
 from medexam.datasets import load_exam_set
 from medexam.errors import ContextLengthError
 from medexam.model_calls import Dialogue, Generation
-from medexam.serve import Capabilities, Engine, build_engine, load_template
+from medexam.serve import Engine, build_engine, load_template
 from medexam.specs import DatasetSpec, ModelSpec
 
 pytestmark = pytest.mark.vllm
@@ -93,7 +93,7 @@ async def test_a_prompt_that_does_not_fit(engine: Engine) -> None:
 
 
 async def test_local_and_server_rendering_are_the_same(
-    capabilities: Capabilities, endpoint: str, headers: dict[str, str]
+    capabilities: Any, endpoint: str, headers: dict[str, str]
 ) -> None:
     local = load_template(capabilities.source or "")
     if local is None:

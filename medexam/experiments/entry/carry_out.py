@@ -46,7 +46,7 @@ def read_entries(
     read in several ways.
     """
     sources = [specs] if isinstance(specs, str | Path | Mapping | Spec) else specs
-    entries = []
+    entries: list[tuple[Document, Document]] = []
     for entry, settings in load_entries(sources, partial(_read_spec, tell=tell)):
         document, changes = change(entry)
         entries.append((document, {**settings, **changes}))

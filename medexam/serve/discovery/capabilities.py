@@ -47,6 +47,8 @@ class Capabilities(FrozenModel):
     """It takes dialogues: a base model has no chat template."""
     completes: bool = False
     """It continues plain text."""
+    shares_prompts: bool = False
+    """One request takes several prompts, and brings several replies to each under the next seeds."""
     renders: bool = False
     """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
     allowed_token_ids: bool = False
@@ -99,10 +101,7 @@ class Capabilities(FrozenModel):
 
     @property
     def is_vllm(self) -> bool:
-        """Whether it says that it is vLLM.
-
-        A request of vLLM's may hold many prompts, and `n` brings replies under the next seeds; others are asked apart.
-        """
+        """Whether it says that it is vLLM."""
         return is_vllm(self.server_version)
 
     @property
@@ -173,7 +172,7 @@ class Capabilities(FrozenModel):
             "system turn": {True: "kept", False: _MERGED, None: "not known"}[self.system_turn],
             "guided": guided,
             "likelihood": ", ".join(sorted(self.reads)) or f"no{refusals.get('echo', '')}",
-            "samples": "yes, one request" if self.is_vllm else "yes, a request each",
+            "samples": "yes, one request" if self.shares_prompts else "yes, a request each",
             "thinking": "if told to" if told and not self.thinks else YES[self.thinks],
             "pictures": f"{YES[self.sees]}{refusals.get('pictures', '')}",
         }

@@ -23,9 +23,16 @@ from medexam.errors import (
     LogprobsUnavailableError,
 )
 from medexam.inputs import UnreadableError, parse_json
-from medexam.model_calls import ChatMessage
+from medexam.model_calls import ChatMessage, Generation
 from medexam.model_identity import Behaviour
-from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, SCHEMA_TOKENS, ChoiceForm, choice_fields, read_choice
+from medexam.serve.choice_schema import (
+    IMPOSSIBLE,
+    OPENING,
+    SCHEMA_TOKENS,
+    ChoiceForm,
+    choice_fields,
+    find_choice_form,
+)
 from medexam.serve.discovery.capabilities import Capabilities, is_vllm
 from medexam.serve.discovery.requests import (
     DIALOGUE,
@@ -67,7 +74,6 @@ _STRUCTURED = "structured_outputs"
 _REFUSALS = (500, 501)
 """What some servers answer to fields and messages that they do not take; asking again would not help."""
 _LOADS = re.compile(r"\bload", re.IGNORECASE)
-_OPENING: list[ChatMessage] = [{"role": "assistant", "content": "{Answer: "}]
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
 
 
@@ -236,6 +242,7 @@ class _Probe:
             empty_system_turn=empty,
             chat=chat,
             completes=completes,
+            shares_prompts=vllm and completes and await self._shares_prompts(),
             choice_form=form,
             prefills=prefills,
             room=room,
@@ -464,19 +471,21 @@ class _Probe:
         return False
 
     async def _find_choice_form(self, room: int) -> tuple[ChoiceForm | None, bool | None]:
-        """Find the form in which an impossible choice comes back, and whether the opening words may stand before it."""
-        body = {"temperature": 0, "max_tokens": HOSTED_TOKENS + SCHEMA_TOKENS + room}
-        for form in CHOICE_FORMS:
-            for opening in (_OPENING, []):
-                messages = [_user("Say hello."), *opening]
-                reply = await self.chat({**body, "messages": messages, **choice_fields(IMPOSSIBLE, form)}, form)
-                if not reply:
-                    continue
-                with suppress(CallError):
-                    if read_choice(read_chat(reply, self.server.model)[0], IMPOSSIBLE) is not None:
-                        return form, bool(opening)
-                break
-        return None, None
+        async def ask(form: ChoiceForm, opening: str) -> Generation | None:
+            turns = [_user("Say hello."), *([{"role": "assistant", "content": opening}] if opening else [])]
+            fields = {"temperature": 0, "max_tokens": HOSTED_TOKENS + SCHEMA_TOKENS + room}
+            reply = await self.chat({"messages": turns, **fields, **choice_fields(IMPOSSIBLE, form)}, form)
+            with suppress(CallError):
+                return read_chat(reply, self.server.model)[0] if reply else None
+            return None
+
+        return await find_choice_form(ask, (OPENING, ""))
+
+    async def _shares_prompts(self) -> bool:
+        """Return whether two replies come to each of two prompts; only vLLM's are known to be under the next seeds."""
+        body = {"prompt": [_PROMPT, _SYSTEM], "n": 2, "max_tokens": 1, "temperature": 1.0, "seed": 0}
+        reply = await self.post(f"{self.endpoint.base}/completions", body, "choices")
+        return len(reply.get("choices") or ()) == 4
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         if renders:

@@ -129,7 +129,7 @@ class ClientEngine:
         support |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
         names = record.fields or (*_PLAIN_FIELDS, "response_format", *TOOL_PARAMS)
         self.supported_params = frozenset(name for name in names if support.get(name, True))
-        self.shares_prompts = record.is_vllm
+        self.shares_prompts = record.shares_prompts
         """Whether a request may hold several prompts and bring several replies to each."""
         batcher: Any = partial(Batcher, busy_at=lambda: self.concurrency // 2)
         most, most_replies = (_MOST_PROMPTS, _MOST_REPLIES) if self.shares_prompts else (1, 1)

@@ -31,7 +31,7 @@ from medexam.errors import (
 from medexam.model_calls import ChatMessage, Generation, Sampling
 from medexam.model_identity import Behaviour
 from medexam.serve.chat_messages import no_sight
-from medexam.serve.choice_schema import CHOICE_FORMS, IMPOSSIBLE, read_choice
+from medexam.serve.choice_schema import IMPOSSIBLE, OPENING, ChoiceForm, find_choice_form
 from medexam.serve.discovery.capabilities import Capabilities
 from medexam.serve.discovery.requests import DIALOGUE, HOSTED_TOKENS, keeps_system, reads_pictures, shows_thinking
 from medexam.serve.engines.client import ClientEngine, choice_call, fit_fields
@@ -53,8 +53,6 @@ _STOP = "[[ ##"
 _HELLO: ChatMessage = {"role": "user", "content": "Say hello."}
 _DISPENSABLE = (("seed",), ("stop",), ("seed", "stop"))
 """Fields that a run can do without, as they are left out of a request that was refused."""
-_OPENING = "{Answer: "
-"""The opening behind which an impossible choice is asked."""
 _MESSAGE_CHARS = 600
 """Characters of a fault that are shown."""
 _ADVICE = re.compile(r"\n\n|\. To drop (these|unsupported)|\. Please pass (an|one of) `api_key`")
@@ -313,24 +311,23 @@ class ProviderProbe:
 
     async def _find_choice_form(self) -> None:
         """Ask for an impossible choice; raises `AnswerFormatError` unless it comes back."""
-        verdicts = list[str]()
         sampling = Sampling(max_tokens=self._budget, temperature=self._temperature)
-        for form in CHOICE_FORMS:
+
+        async def ask(form: ChoiceForm, opening: str) -> Generation | None:
             record = self.record.model_copy(update={"choice_form": form})
-            for opening in ["", *([_OPENING] if record.prefills is not False else [])][::-1]:
-                messages, fields = choice_call(record, [_HELLO], opening, IMPOSSIBLE, sampling, sampling.drawing())
-                generation = await self._try({"messages": messages, **fields}, _REFUSALS)
-                if generation is not None:
-                    break
-            if generation is not None and read_choice(generation, IMPOSSIBLE) is not None:
-                self._note(choice_form=form, prefills=bool(opening))
-                return
-            replied = None if generation is None else f"is ignored: it replied {generation.words[:80]!r}"
-            verdicts.append(f"{form} {replied or f'is refused: {_cite(self._refusal)}'}")
-        raise AnswerFormatError(
-            f"{self.record.model}: this model cannot be held to an answer format ({'; '.join(verdicts)}); "
-            "set program.answer_format to free, or serve an open model with engine vllm"
-        )
+            messages, fields = choice_call(record, [_HELLO], opening, IMPOSSIBLE, sampling, sampling.drawing())
+            if (reply := await self._try({"messages": messages, **fields}, _REFUSALS)) is None:
+                self._note(refusals={**self.record.refusals, form: _cite(self._refusal)})
+            return reply
+
+        form, prefills = await find_choice_form(ask, [OPENING, ""][self.record.prefills is False :])
+        if form is None:
+            refusals = "; ".join(f"{name} is refused: {words}" for name, words in self.record.refusals.items())
+            raise AnswerFormatError(
+                f"{self.record.model}: this model cannot be held to an answer format ({refusals or 'ignored'}); "
+                "set program.answer_format to free, or serve an open model with engine vllm"
+            )
+        self._note(choice_form=form, prefills=prefills)
 
     async def identify(self) -> None:
         """Ask the fixed dialogue twice, and note how the provider names the model and what it replies.

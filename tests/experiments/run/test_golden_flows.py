@@ -8,6 +8,7 @@ import json
 import re
 import tempfile
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -15,7 +16,7 @@ import yaml
 
 import medexam
 from medexam.model_calls import Dialogue
-from medexam.serve import ScriptedEngine, ScriptedReply
+from medexam.serve import ScriptedEngine
 from scripted_engines import LAST_MADE, MADE
 from table_cases import read_cases
 
@@ -24,7 +25,7 @@ DRAWN = {"temperature": 0.7}
 FLOWS = {case.id: case.values[0]["program"] for case in read_cases("flows")}
 
 
-def write_reply(words: str, dialogue: Dialogue) -> ScriptedReply:
+def write_reply(words: str, dialogue: Dialogue) -> dict[str, Any]:
     """Reply by the last words: an option's number in the form that they ask for, at times behind a sentence."""
     digest = crc32(words.encode())
     number = digest % 4 + 1
@@ -38,7 +39,7 @@ def write_reply(words: str, dialogue: Dialogue) -> ScriptedReply:
         text = f"{'' if digest % 7 else 'Surely. '}{{Answer: {number}}}"
     if dialogue.choices:
         text = dialogue.choices[crc32(text.removeprefix(dialogue.opening).encode()) % len(dialogue.choices)]
-    return ScriptedReply(text=text, logprobs=logprobs)
+    return {"text": text, "logprobs": logprobs}
 
 
 def seal(parts: list[str]) -> str:

@@ -9,17 +9,17 @@ from engine_calls import spec_of
 from wire_server import Wire, serving
 
 from medexam.errors import EndpointSilentError, EndpointUnreachableError, SpecError
-from medexam.serve import NO_KEY, Capabilities, Endpoint, build_engine, normalise_address, probe_endpoint
+from medexam.serve import Endpoint, build_engine, normalise_address, probe_endpoint
 from table_cases import read_table
 
 
-async def probe(wire: Wire, name: str | None = None, **limits: Any) -> Capabilities:
-    return await probe_endpoint(Endpoint(wire.address, NO_KEY), name, **limits)
+async def probe(wire: Wire, name: str | None = None, **limits: Any) -> Any:
+    return await probe_endpoint(Endpoint(wire.address, "EMPTY"), name, **limits)
 
 
 async def test_nobody_there() -> None:
     with pytest.raises(EndpointUnreachableError, match=r"no server answers at http://127.0.0.1:9/v1 .*medexam serve"):
-        await probe_endpoint(Endpoint("http://127.0.0.1:9/v1", NO_KEY), None)
+        await probe_endpoint(Endpoint("http://127.0.0.1:9/v1", "EMPTY"), None)
 
 
 async def test_endpoints_must_serve_one_model() -> None:
