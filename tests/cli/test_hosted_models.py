@@ -122,11 +122,8 @@ def test_years_of_one_flag_are_one_run_and_a_kind_is_that_of_the_file(medexam) -
     assert [cell["program"] for cell in cells] == ["zero_shot-guided", "few_shot"]
 
 
-def test_a_missing_key_is_told_before_litellm_is_loaded_and_a_misspelt_name_is_named(medexam, monkeypatch) -> None:
+def test_a_missing_key_is_told_before_litellm_is_loaded(medexam, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setitem(sys.modules, "litellm", None)
     code, _, err = medexam("run", "headqa_sample", "--limit", 1, "--model", "openai/gpt-4o-mini")
     assert (code, "needs a key: set OPENAI_API_KEY" in err) == (2, True)
-    monkeypatch.undo()
-    code, out, _ = medexam("plan", "headqa_sample", "--limit", 1, "--model", "openai/gpt-4o-mni")
-    assert (code, "did you mean openai/gpt-4o-mini?" in " ".join(out.split())) == (0, True)

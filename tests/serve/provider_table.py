@@ -106,7 +106,7 @@ def server_row(name: str, record: dict[str, Any]) -> str:
     cells = {
         "guided": record["guided_by"],
         "likelihood": ", ".join(record.get("reads", ())) or "no",
-        "samples": "one request" if record["shares_prompts"] else "a request each",
+        "samples": "one request" if record["several"] else "a request each",
         "seeds": "sent",
         "thinking": "as the chat template",
         "pictures": "yes" if record["sees"] else "by model",

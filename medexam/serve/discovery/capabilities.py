@@ -47,8 +47,10 @@ class Capabilities(FrozenModel):
     """It takes dialogues: a base model has no chat template."""
     completes: bool = False
     """It continues plain text."""
-    shares_prompts: bool = False
-    """One request takes several prompts, and brings several replies to each under the next seeds."""
+    takes_lists: bool = False
+    """One request takes several prompts."""
+    several: bool = False
+    """One request brings several replies to a prompt, under the next seeds."""
     renders: bool = False
     """`/tokenize` and `/detokenize` give the rendered prompt back exactly."""
     allowed_token_ids: bool = False
@@ -172,7 +174,7 @@ class Capabilities(FrozenModel):
             "system turn": {True: "kept", False: _MERGED, None: "not known"}[self.system_turn],
             "guided": guided,
             "likelihood": ", ".join(sorted(self.reads)) or f"no{refusals.get('echo', '')}",
-            "samples": "yes, one request" if self.shares_prompts else "yes, a request each",
+            "samples": "yes, one request" if self.several else "yes, a request each",
             "thinking": "if told to" if told and not self.thinks else YES[self.thinks],
             "pictures": f"{YES[self.sees]}{refusals.get('pictures', '')}",
         }

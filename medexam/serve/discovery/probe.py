@@ -242,7 +242,8 @@ class _Probe:
             empty_system_turn=empty,
             chat=chat,
             completes=completes,
-            shares_prompts=vllm and completes and await self._shares_prompts(),
+            takes_lists=vllm and await self._brings_two({"prompt": [_PROMPT, _SYSTEM]}),
+            several=vllm and await self._brings_two({"prompt": _PROMPT, "n": 2}),
             choice_form=form,
             prefills=prefills,
             room=room,
@@ -481,11 +482,10 @@ class _Probe:
 
         return await find_choice_form(ask, (OPENING, ""))
 
-    async def _shares_prompts(self) -> bool:
-        """Return whether two replies come to each of two prompts; only vLLM's are known to be under the next seeds."""
-        body = {"prompt": [_PROMPT, _SYSTEM], "n": 2, "max_tokens": 1, "temperature": 1.0, "seed": 0}
+    async def _brings_two(self, fields: Mapping[str, Any]) -> bool:
+        body = {"max_tokens": 1, "temperature": 1.0, "seed": 0, **fields}
         reply = await self.post(f"{self.endpoint.base}/completions", body, "choices")
-        return len(reply.get("choices") or ()) == 4
+        return len(reply.get("choices") or ()) == 2
 
     async def _obeys_structured_outputs(self, renders: bool) -> bool:
         if renders:

@@ -129,10 +129,10 @@ class ClientEngine:
         support |= dict.fromkeys(TOOL_PARAMS, self.supports_function_calling)
         names = record.fields or (*_PLAIN_FIELDS, "response_format", *TOOL_PARAMS)
         self.supported_params = frozenset(name for name in names if support.get(name, True))
-        self.shares_prompts = record.shares_prompts
-        """Whether a request may hold several prompts and bring several replies to each."""
+        self.shares_prompts = record.several
+        """Whether a request may bring several replies to a prompt."""
         batcher: Any = partial(Batcher, busy_at=lambda: self.concurrency // 2)
-        most, most_replies = (_MOST_PROMPTS, _MOST_REPLIES) if self.shares_prompts else (1, 1)
+        most, most_replies = (_MOST_PROMPTS, _MOST_REPLIES) if record.takes_lists else (1, 1)
         self._choices, self._replies = batcher(self._complete, most), batcher(self._complete, most_replies)
         self._readings = batcher(partial(self._complete, raw=True), most)
         self._cut_warning: str | None = None

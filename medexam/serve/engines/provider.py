@@ -109,15 +109,15 @@ def _build_fields(spec: ModelSpec, provider: str) -> dict[str, Any]:
     """Build the fields of each request that a spec adds, in litellm's words, which it turns into the provider's."""
     extra = dict(spec.extra_body) | ({} if spec.min_p is None else {"min_p": spec.min_p})
     fields: dict[str, Any] = {} if spec.reasoning_effort is None else {"reasoning_effort": spec.reasoning_effort}
-    thinking, off = spec.thinking, _read_row(provider).get("off")
-    if thinking == "off" and off == "effort":
+    thinking, switch_by = spec.thinking, _read_row(provider).get("switch")
+    if thinking == "off" and switch_by == "effort":
         fields["reasoning_effort"] = "none"
     elif thinking is not None:
         # Anthropic's API takes no thinking without a budget.
-        tokens = thinking if isinstance(thinking, int) else None if off == "body" else THINKING_TOKENS
+        tokens = thinking if isinstance(thinking, int) else None if switch_by == "body" else THINKING_TOKENS
         budget = {} if tokens is None else {"budget_tokens": tokens}
         switch = {"type": "disabled"} if thinking == "off" else {"type": "enabled", **budget}
-        (extra if off == "body" else fields)["thinking"] = switch
+        (extra if switch_by == "body" else fields)["thinking"] = switch
     return {**fields, **({"extra_body": extra} if extra else {})}
 
 

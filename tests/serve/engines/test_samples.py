@@ -27,12 +27,16 @@ async def test_a_server_is_asked_once_for_several_replies(wire: Wire, choices: l
             assert several[0].reply == choices[len(f"<u>{'x' * n}\n<a>{{Answer: ") % 4]
 
 
-@pytest.mark.parametrize("wire", [Wire(several=False), Wire(lists=False)], ids=["drops n", "drops lists"])
-async def test_a_gateway_that_drops_replies_or_prompts_is_asked_for_each_alone(wire: Wire) -> None:
-    with serving(wire):
+async def test_behind_a_gateway_that_drops_lists_each_prompt_has_a_request() -> None:
+    with serving(Wire(lists=False)) as wire:
         async with reaching(wire, needs=GUIDED) as engine:
-            assert not engine.shares_prompts
             asked = [ask("x" * n, choices=["1", "2", "3", "4"], opening="{Answer: ") for n in (1, 2, 3)]
             found = await asyncio.gather(*(engine.reply(dialogue) for dialogue in asked))
     assert [one.reply for (one,) in found] == [str(1 + len(f"<u>{'x' * n}\n<a>{{Answer: ") % 4) for n in (1, 2, 3)]
     assert len(wire.bodies(COMPLETIONS)) == 3
+
+
+async def test_behind_a_gateway_that_drops_n_replies_share_no_request() -> None:
+    with serving(Wire(several=False)) as wire:
+        async with reaching(wire) as engine:
+            assert not engine.shares_prompts
