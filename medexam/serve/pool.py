@@ -37,7 +37,7 @@ _LONGEST_COOLDOWN = 12
 """After n failures in a row a server is left alone n times as long, up to this factor."""
 _STREAM: Mapping[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _GATHER_S = 0.002
-"""What a prompt waits for others while the servers are not busy."""
+"""What the first prompt of a batch waits for others."""
 
 _log = logging.getLogger(__name__)
 
@@ -279,78 +279,59 @@ def _base(server: Server) -> str:
 class Batcher(Generic[Item, Result]):
     """Groups items of equal keys and sends each group as one batch; it belongs to one event loop.
 
-    A request costs the client more than a prompt does. While the servers are busy, waiting costs nothing and batches
-    grow; when they are about to run out of work, what is pending is sent.
+    A request costs the client more than a prompt does. While all `slots` are taken, waiting costs nothing and batches
+    grow.
     """
 
     def __init__(
-        self,
-        send: Callable[[str, list[Item]], Awaitable[Sequence[Result]]],
-        most: int,
-        busy_at: Callable[[], int],
+        self, send: Callable[[str, list[Item]], Awaitable[Sequence[Result]]], most: int, slots: Callable[[], int]
     ) -> None:
-        """Set up the batches; `send` returns one result per item, in order.
+        """Set up the batches, of `most` items; `slots` returns how many may be on their way.
 
-        `most`: the most items of a batch; `busy_at` returns how many in flight keep the servers busy. A batch that is
-        refused is halved until the culprit is alone, so that one bad item does not spoil the others.
+        `send` returns one result per item, in order. A batch that is refused is halved until the culprit is alone, so
+        that one bad item does not spoil the others.
         """
-        self._send, self._most, self._busy_at = send, most, busy_at
+        self._send, self._most, self._slots = send, most, slots
         self._pending: dict[str, list[tuple[Item, asyncio.Future[Result]]]] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        # The event loop keeps only weak references to tasks: without these a batch could vanish.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._in_flight = 0
 
     async def submit(self, key: str, item: Item) -> Result:
         """Submit an item and return its result; items with equal keys may share a batch."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        group = self._pending.setdefault(key, [])
-        group.append((item, future))
-        if len(group) >= self._most:
-            self._dispatch(key)
-        else:
-            self._start_timer()
-        return await future
-
-    def _start_timer(self) -> None:
-        # Without a timer while the servers are busy, pending items wait for the end of a batch, which calls this again.
-        if self._timer is None and self._pending and self._in_flight < self._busy_at():
-            self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._time_out)
-
-    def _time_out(self) -> None:
-        self._timer = None
-        for key in list(self._pending):
-            # Asked for each key: what the first one sends may keep the servers busy, and the others still grow.
-            if self._in_flight < self._busy_at():
-                self._dispatch(key)
-
-    def _dispatch(self, key: str) -> None:
-        # A caller that was cancelled has cancelled its future; its item would be computed for nobody.
-        if group := [(item, future) for item, future in self._pending.pop(key) if not future.done()]:
-            self._in_flight += len(group)
-            task = asyncio.get_running_loop().create_task(self._deliver(key, group))
-            # The event loop keeps only weak references to tasks: without these a batch could vanish.
+        self._pending.setdefault(key, []).append((item, future))
+        if len(self._tasks) < self._slots():
+            task = asyncio.get_running_loop().create_task(self._work())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        return await future
 
-    async def _deliver(self, key: str, group: list[tuple[Item, asyncio.Future[Result]]]) -> None:
-        try:
-            outcomes = await self._send_halving(key, [item for item, _ in group])
-        except asyncio.CancelledError:
-            # The loop is closing: callers that waited on would never be woken.
-            for _, future in group:
-                future.cancel()
-            raise
-        finally:
-            self._in_flight -= len(group)
-            self._start_timer()
-        for (_, future), outcome in zip(group, outcomes, strict=True):
-            # One that was cancelled while its batch was sent is done already, and would refuse a result.
-            if future.done():
-                continue
-            if isinstance(outcome, Exception):
-                future.set_exception(outcome)
-            else:
-                future.set_result(outcome)
+    async def _work(self) -> None:
+        """Send batches until nothing is pending."""
+        await asyncio.sleep(_GATHER_S)
+        while self._pending:
+            key = next(iter(self._pending))
+            group = self._pending.pop(key)
+            if group[self._most :]:
+                # Behind the others, so that no key waits for all items of another.
+                self._pending[key] = group[self._most :]
+            # A caller that was cancelled has cancelled its future; its item would be computed for nobody.
+            group = [(item, future) for item, future in group[: self._most] if not future.done()]
+            try:
+                outcomes = await self._send_halving(key, [item for item, _ in group]) if group else []
+            except asyncio.CancelledError:
+                # The loop is closing: callers that waited on would never be woken.
+                for _, future in group:
+                    future.cancel()
+                raise
+            for (_, future), outcome in zip(group, outcomes, strict=True):
+                # One that was cancelled while its batch was sent is done already, and would refuse a result.
+                if future.done():
+                    continue
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
 
     async def _send_halving(self, key: str, items: list[Item]) -> list[Result | Exception]:
         try:

@@ -131,16 +131,19 @@ class ClientEngine:
         self.supported_params = frozenset(name for name in names if support.get(name, True))
         self.shares_prompts = record.several
         """Whether a request may bring several replies to a prompt."""
-        batcher: Any = partial(Batcher, busy_at=lambda: self.concurrency // 2)
-        most, most_replies = (_MOST_PROMPTS, _MOST_REPLIES) if record.takes_lists else (1, 1)
-        self._choices, self._replies = batcher(self._complete, most), batcher(self._complete, most_replies)
-        self._readings = batcher(partial(self._complete, raw=True), most)
+        self._choices = self._batch(self._complete, _MOST_PROMPTS)
+        self._replies = self._batch(self._complete, _MOST_REPLIES)
+        self._readings = self._batch(partial(self._complete, raw=True), _MOST_PROMPTS)
         self._cut_warning: str | None = None
         """Says that the server cuts prompts, as its counts of tokens show; None if nothing shows it."""
         self._most, self._lengths = 0, list[int]()
         """The most tokens of a prompt, and the characters of those that counted as many: fewest, most, how many."""
         self._answerer = identity.name
         """The model as the latest reply names it."""
+
+    def _batch(self, send: Any, most: int) -> "Batcher[Any, Any]":
+        most = most if self._record.takes_lists else 1
+        return Batcher(send, most, lambda: self.concurrency // most)
 
     @property
     def concurrency(self) -> int:
@@ -537,9 +540,8 @@ def _strip(generation: Generation, prefill: str, choices: Sequence[str]) -> Gene
     none.
     """
     text = generation.words
-    rest = text.removeprefix(prefill) if text.startswith(prefill) else None
-    matches = [choice for choice in choices if rest is not None and choice.strip() == rest.strip()]
-    choice = rest if rest in choices else next(iter(matches), None)
+    rest = text.removeprefix(prefill).strip() if text.startswith(prefill) else None
+    choice = next((choice for choice in choices if choice.strip() == rest), None)
     if choice is None:
         raise ProviderError(f"the server replied {text!r}, which is not {prefill!r} and one of {list(choices)}")
     return _become(generation, choice)
