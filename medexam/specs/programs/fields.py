@@ -1,7 +1,5 @@
 """Which fields the steps of a program read and write: what is missing, or written twice, is refused with its place."""
 
-from collections.abc import Set
-
 from medexam.specs.programs.steps import (
     PASSAGES,
     QUESTION_FIELDS,
@@ -37,7 +35,7 @@ def check_fields(steps: Steps) -> dict[str, Types]:
     beside each other, and steps that give no `answer`.
     """
     before: dict[str, Types] = {}
-    if "answer" not in _follow(steps, "steps", dict(QUESTION_FIELDS), before)[0]:
+    if not _follow(steps, "steps", dict(QUESTION_FIELDS), before).get("answer"):
         raise PlacedError("steps", "the steps may end without an answer: end with a step that always writes `answer`")
     return before
 
@@ -48,33 +46,36 @@ def added_lists(steps: Steps) -> Types:
     return {name: _HITS if isinstance(step, RetrieveStep) else "list[str]" for step, name in adding if name is not None}
 
 
-def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
-    """Return the fields behind `steps`, those before included, and the names that they may write."""
-    lists, names = added_lists(steps), set[str]()
-    for name in lists.keys() & QUESTION_FIELDS.keys():
-        raise PlacedError(place, f"{name} is the question's own: add to a list with another name")
+def _follow(steps: Steps, place: str, fields: Types, before: dict[str, Types]) -> Types:
+    """Return the fields that steps write, without a type where they may leave one out."""
+    lists, written = added_lists(steps), Types()
+    if own := lists.keys() & QUESTION_FIELDS.keys():
+        raise PlacedError(place, f"{', '.join(own)} is the question's own: add to a list with another name")
     fields = {**lists, **fields}
     for position, step in enumerate(steps):
         step_place = f"{place}.{position}"
-        written, step_names = _writes(step, step_place, fields, before)
-        fields, names = {**fields, **written}, names | step_names
-        for name in lists:
-            if not fields[name].startswith("list["):
-                raise PlacedError(step_place, f"{name} is a list that steps add to: write another name")
-    return fields, names
+        new = _writes(step, step_place, fields, before)
+        if own := new.keys() & QUESTION_FIELDS.keys() - {"options"}:
+            raise PlacedError(step_place, f"{', '.join(own)} is a field of the question: choose another name")
+        if bad := next((name for name in lists if not new.get(name, "list[").startswith("list[")), None):
+            raise PlacedError(step_place, f"{bad} is a list that steps add to: write another name")
+        written |= {name: kind or written.get(name, "") for name, kind in new.items()}
+        fields |= _sure(new)
+    return written
 
 
-def _writes(step: StepSpec, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
-    """Return the fields that a step surely writes, and the names that it may write."""
-    written: Types = {}
+def _sure(written: Types) -> Types:
+    return {name: kind for name, kind in written.items() if kind}
+
+
+def _writes(step: StepSpec, place: str, fields: Types, before: dict[str, Types]) -> Types:
     match step:
         case AskingStep():
             before[place] = fields
-            _check_ask(step, place, fields)
-            written = _outputs(step)
+            return _ask(step, place, fields)
         case RetrieveStep():
             _read(step.retrieve, f"{place}.retrieve", fields, "str", "list[str]")
-            written = {} if step.add else {step.rename or PASSAGES: _HITS}
+            return {} if step.add else {step.rename or PASSAGES: _HITS}
         case DropStep():
             _read(step.drop, f"{place}.drop", fields, "int", "list[int]")
         case EachStep():
@@ -83,26 +84,29 @@ def _writes(step: StepSpec, place: str, fields: Types, before: dict[str, Types])
                 raise PlacedError(f"{place}.each", f"{step.each} is {kind}: write it as {step.each}: list[str]")
             if step.most is None and kind not in (_HITS, _OPTIONS):
                 raise PlacedError(f"{place}.each", f"the number of {step.each} is unknown: add `most`, such as most: 4")
+            if step.name in QUESTION_FIELDS:
+                raise PlacedError(place, f"{step.name} is a field of the question: choose another name")
             entry = "str" if kind in (_HITS, _OPTIONS) else kind.removeprefix("list[").removesuffix("]")
-            behind, _ = _follow(step.do, f"{place}.do", fields | _named({step.name: entry}, place), before)
-            _check_condition(step.keep, f"{place}.keep", behind)
-            return {}, {step.each} if step.keep is not None else set()
+            inner = {**fields, step.name: entry}
+            _check_condition(step.keep, f"{place}.keep", inner | _sure(_follow(step.do, f"{place}.do", inner, before)))
+            return {step.each: kind} if step.keep is not None else {}
         case RepeatStep():
-            behind, names = _follow(step.do, f"{place}.do", fields, before)
-            _check_condition(step.until, f"{place}.until", behind)
-            _check_condition(step.as_long_as, f"{place}.while", behind)
-            return behind, names
+            written = _follow(step.do, f"{place}.do", fields, before)
+            _check_condition(step.until, f"{place}.until", fields | _sure(written))
+            _check_condition(step.as_long_as, f"{place}.while", fields | _sure(written))
+            return written
         case ConditionStep():
             _check_condition(getattr(step, step.step), f"{place}.{step.step}", fields)
-            behind, names = _follow(step.do, f"{place}.do", fields, before)
-            others, more = _follow(step.otherwise or (), f"{place}.else", fields, before)
-            return {name: kind for name, kind in others.items() if name in behind}, names | more
+            then = _follow(step.do, f"{place}.do", fields, before)
+            other = _follow(step.otherwise or (), f"{place}.else", fields, before)
+            kinds = {name: [one.get(name) or fields.get(name, "") for one in (then, other)] for name in then | other}
+            return {name: second if first else "" for name, (first, second) in kinds.items()}
         case AllStep():
             return _all(step, place, fields, before)
-    return _named(written, place), written.keys() - VOTE_FIELDS.keys()
+    return {}
 
 
-def _check_ask(step: AskingStep, place: str, fields: Types) -> None:
+def _ask(step: AskingStep, place: str, fields: Types) -> Types:
     for name in step.signature.inputs if isinstance(step, AskStep) else ():
         _read(name, f"{place}.ask", fields)
     others = [name for name in step.texts if name != PASSAGES] if isinstance(step, AskStep) else []
@@ -114,39 +118,29 @@ def _check_ask(step: AskingStep, place: str, fields: Types) -> None:
     if step.votes and "answer" not in step.outputs:
         name = "orders" if step.samples is None else "samples"
         raise PlacedError(f"{place}.{name}", "they vote on `answer`, which the step does not write: leave it out")
-
-
-def _outputs(step: AskingStep) -> Types:
     outputs = dict(step.outputs)
     if step.rename is not None:
         outputs = {step.rename: outputs.get("answer") or next(iter(outputs.values()))}
     return ({} if step.add is not None else outputs) | (VOTE_FIELDS if step.votes else {})
 
 
-def _all(step: AllStep, place: str, fields: Types, before: dict[str, Types]) -> tuple[Types, Set[str]]:
+def _all(step: AllStep, place: str, fields: Types, before: dict[str, Types]) -> Types:
     writers: dict[str, int] = {}
-    kinds: Types = {}
+    written: Types = {}
     for position, branch in enumerate(step.all):
         branch_place = f"{place}.all.{position}"
-        behind, names = _follow(branch, branch_place, fields, before)
-        if step.combine is not None and "answer" not in names:
+        new = _follow(branch, branch_place, fields, before)
+        if step.combine is not None and "answer" not in new:
             raise PlacedError(branch_place, "has no answer to combine: write `answer` in this branch")
-        if step.combine is None and (twice := next((name for name in sorted(names) if name in writers), None)):
+        if step.combine is None and (twice := sorted(new.keys() & writers.keys() - VOTE_FIELDS.keys())):
             raise PlacedError(
                 branch_place,
-                f"{twice} is also written by branch {writers[twice]}: rename one with `as`, or combine the branches",
+                f"{twice[0]} is also written by branch {writers[twice[0]]}: rename one with `as`, or combine the "
+                "branches",
             )
-        writers |= dict.fromkeys(names, position)
-        kinds |= {name: behind[name] for name in names if name in behind}
-    if step.combine is not None:
-        return {"answer": "int", "rationale": "str", **VOTE_FIELDS}, {"answer", "rationale"}
-    return kinds, writers.keys()
-
-
-def _named(written: Types, place: str) -> Types:
-    if own := next((name for name in written if name in QUESTION_FIELDS), None):
-        raise PlacedError(place, f"{own} is a field of the question: choose another name")
-    return written
+        writers |= dict.fromkeys(new, position)
+        written |= new
+    return written if step.combine is None else {"answer": "int", "rationale": "str", **VOTE_FIELDS}
 
 
 def _read(name: str, place: str, fields: Types, *kinds: str) -> str:
