@@ -22,7 +22,7 @@ from medexam.programs.program_output import ProgramOutput
 from medexam.programs.retrieving import PassageFinder, join_passages
 from medexam.questions import Option, Question, Task
 from medexam.signatures.adapter import behind_passages
-from medexam.specs.programs.words import Orders, RandomOrders
+from medexam.specs.programs.words import Orders
 
 NO_VOTE = math.log(1e-9)
 """The score of an option without a vote: its share of the probability is 0 to nine decimals."""
@@ -186,9 +186,9 @@ def orders_of(question: Question, orders: Orders) -> list[Order]:
             return [numbers[turn:] + numbers[:turn] for turn in range(len(numbers))]
         case "reversed":
             return [numbers, numbers[::-1]]
-        case RandomOrders():
-            return _draw(question, orders)
-    return [numbers]
+        case "given":
+            return [numbers]
+    return _draw(question, int(orders.removeprefix("random")))
 
 
 def shown_in(question: Question, order: Order) -> Question:
@@ -198,14 +198,14 @@ def shown_in(question: Question, order: Order) -> Question:
     return question.model_copy(update={"options": tuple(Option(number, texts[source]) for number, source in places)})
 
 
-def _draw(question: Question, orders: RandomOrders) -> list[Order]:
+def _draw(question: Question, count: int) -> list[Order]:
     numbers = list(question.option_numbers)
-    generator = random.Random(f"{orders.seed}/{question.key}")  # noqa: S311 - nothing secret
+    generator = random.Random(f"17/{question.key}")  # noqa: S311 - nothing secret
     if math.factorial(len(numbers)) <= 5040:
         all_orders = list(permutations(numbers))
-        return generator.sample(all_orders, min(orders.random, len(all_orders)))
+        return generator.sample(all_orders, min(count, len(all_orders)))
     distinct_orders: dict[Order, None] = {}
-    while len(distinct_orders) < orders.random:
+    while len(distinct_orders) < count:
         distinct_orders[tuple(generator.sample(numbers, len(numbers)))] = None
     return list(distinct_orders)
 

@@ -135,7 +135,7 @@ def test_orders_of_numbers_without_chance_are_averaged(weigh) -> None:
     assert all(map(math.isfinite, said.option_scores.values()))
 
 
-@pytest.mark.parametrize("orders", ["reversed", {"random": 4}])
+@pytest.mark.parametrize("orders", ["reversed", "random4"])
 @pytest.mark.parametrize("read", ["label", "option_text"])
 def test_any_orders_are_averaged_by_option(weigh, read, orders) -> None:
     """Weights that depend on text and place, averaged by hand over the orders that the prompts show."""

@@ -41,7 +41,7 @@ LABELS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
         "adapter": short_name,
         "load": "optimized".format,
         "samples": "samples{}".format,
-        "orders": lambda orders: f"random{orders.random}" if hasattr(orders, "random") else str(orders),
+        "orders": "{}".format,
         "then": "{}".format,
         "retriever": lambda retriever: str(retriever.label),
         "query": "{}".format,

@@ -60,7 +60,7 @@ class VoteSpec(Spec):
     `model.temperature`."""
     orders: Orders = "given"
     """Ask once for each of several orders of the options and take the commonest answer: `cyclic` shows every rotation,
-    `reversed` the exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
+    `reversed` the exam's order and its reverse, `random4` four orders that are drawn for each question."""
 
 
 SETTINGS: Mapping[str, tuple[type[Spec], ...]] = {
@@ -177,8 +177,6 @@ def _plain(value: Any) -> Any:
     """Return a value as YAML has it; of a part of a spec, what is not by default."""
     if isinstance(value, RetrieverSpec):
         return {"kind": value.kind, **value.model_dump(mode="json", exclude_defaults=True)}
-    if isinstance(value, Spec):
-        return value.model_dump(mode="json")
     return str(value) if isinstance(value, Path) else value
 
 

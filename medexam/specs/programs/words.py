@@ -2,15 +2,15 @@
 something beside the question.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, Union, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, model_validator
 
 from medexam.model_calls import ReadBy
 from medexam.questions import Language
-from medexam.specs.base import Spec
 from medexam.specs.catalogue import Form
 from medexam.specs.dataset import Format
 from medexam.specs.optimizer import Metric, OptimizerKind
@@ -33,21 +33,13 @@ TASKS: Mapping[str, tuple[Form, str, dict[str, int], dict[str, int]]] = {
 reply by group, free and guided."""
 
 
-class RandomOrders(Spec):
-    """Different orders that are drawn anew for each question."""
-
-    random: Annotated[int, Field(ge=2, le=1000)]
-    """How many; a question with fewer orders is shown in all that it has."""
-    seed: int = 17
-    """With the question's key it says which orders are drawn."""
+def _check_orders(orders: str) -> str:
+    if not re.fullmatch(r"given|cyclic|reversed|random([2-9]|[1-9]\d{1,2})", orders):
+        raise ValueError("orders are given, cyclic, reversed, or drawn, such as four: random4")
+    return orders
 
 
-Orders = Annotated[
-    Annotated[Literal["given", "cyclic", "reversed"], Tag("named, or {random: 4}")]
-    | Annotated[RandomOrders, Tag("drawn")],
-    # So that what is wrong is said of the part that is meant.
-    Discriminator(lambda orders: "drawn" if isinstance(orders, RandomOrders | Mapping) else "named, or {random: 4}"),
-]
+Orders = Annotated[str, AfterValidator(_check_orders)]
 
 
 class WordsSpec(ProgramSpec):
@@ -140,7 +132,7 @@ class LikelihoodSpec(WordsSpec):
     """Whether the context becomes a user's turn and what is read the assistant's; else both are plain text."""
     orders: Orders = "given"
     """Show the options in several orders and average the probabilities: `cyclic` is every rotation, `reversed` the
-    exam's order and its reverse, `{random: 4}` four orders that are drawn for each question."""
+    exam's order and its reverse, `random4` four orders that are drawn for each question."""
     abstain_below: Annotated[float, Field(gt=0, le=1)] | None = None
     """Leave a question blank when the best option's share of the probability is less than this; None never does."""
     prompt: str | Path = "paper"
