@@ -85,9 +85,6 @@ def read_answer_column(
     way = columns.numbering or best[0]
     # What names options is no place among them, but it may be the text of another.
     rivals = [way] if columns.numbering else [each for each in best if way != "named" or each in ("named", "text")]
-    other = {"zero": "one", "one": "zero"}.get(way, way)
-    if any(a is not None and b is None for a, b in zip(readings[other], readings[way], strict=True)):
-        rivals = rivals if columns.numbering else [way, other]
     differing = next((n for n in range(len(answers)) if len({readings[each][n] for each in rivals}) > 1), None)
     if differing is None:
         return way, readings[way]

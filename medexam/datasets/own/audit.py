@@ -25,6 +25,8 @@ _PICTURED = ("figur", "imag", "immag", "pictur", "photo", "radiogr", "foto", "ab
 _SPEAKS = r"\b{}\W+(?:(?:the|la|der|die|an?)\W+)?PICTURE\b|\bPICTURE\W+(?:below|above|shown|attached|adjunta|\d)"
 _CUE = r"(?:^|\W)(?:(?:the|correct|right)\s)*{}(?:\s\w+)?\s?[:：]\s*((?s:.*))\Z"  # noqa: RUF001
 """What says which option is right, at the end of a text."""
+_LABELLED_LINE = re.compile(r"\n\s*[(\[]?[A-Za-z][)\].:]\s")
+"""A line within an option that begins as another option does."""
 _BRACKET = re.compile(r"[(\[][^()\[\]]*[)\]]\Z")
 _NOTHING = frozenset(("none", "null", "na", "nil", "empty", "?", "x"))
 """What may be an option, or say that there is none."""
@@ -274,6 +276,7 @@ def _find_unclean(row: Row, options: Sequence[str]) -> Iterator[str]:
             yield match[0]
     names = {*ascii_lowercase[: len(options)], *map(str, range(1, len(options) + 1)), *map(str.casefold, options)}
     yield from (text for text in (row.question.stem, *options) if text.count('"') % 2 and '"' in (text[0], text[-1]))
+    yield from (text for text in options if "\n" in text and _LABELLED_LINE.search(text))
     for text in (row.question.stem, options[-1]):
         cue = pattern("cue", _CUE).search(text) if ":" in text or "：" in text else None  # noqa: RUF001
         if cue is not None and cue[1].strip("()[]. ").casefold() in names:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 _DATA = Path(__file__).with_name("names.yaml")
 ALPHABETS = ("abcdefghijklmnopqrst", "αβγδεζ", "абвгдеж", "ابجدهو", "أبجدهو", "アイウエオカ", "甲乙丙丁戊己", "กขคงจ")
@@ -85,23 +85,16 @@ def find_named(field: str, columns: Iterable[str]) -> list[str]:
     return [column for _, column in sorted(ranked, key=lambda pair: pair[0])]
 
 
-class ColumnGroup(NamedTuple):
-    """Columns that differ by a letter or a number that counts on: `Option A`, `Option B`."""
+def find_groups(columns: Iterable[str]) -> list[tuple[tuple[str, ...], Literal["options", "wrong", ""]]]:
+    """Find groups of columns that differ by a letter or a number that counts on: `Option A`, `Option B`.
 
-    columns: tuple[str, ...]
-    is_wrong: bool
-    """Whether their name says that they hold wrong options."""
-    is_known: bool
-    """Whether it is one that options have."""
-
-
-def find_groups(columns: Iterable[str]) -> list[ColumnGroup]:
-    """Find the groups of two columns or more that begin with A, 0 or 1, the longest first, those of options before."""
+    They begin with A, 0 or 1; the longest come first, those that are called as options or wrong options before.
+    """
     by_name: dict[str, dict[str, str]] = {}
     for column in columns:
         for name, label in _labels(column):
             by_name.setdefault(name, {}).setdefault(label, column)
-    groups = []
+    groups: list[tuple[tuple[str, ...], Literal["options", "wrong", ""]]] = []
     for name, labelled in by_name.items():
         first = in_order(labelled)[0]
         following = (shift(first, distance) for distance in range(len(labelled)))
@@ -109,9 +102,9 @@ def find_groups(columns: Iterable[str]) -> list[ColumnGroup]:
         if first in ("a", "0", "1") and len(run) > 1:
             words = {*filter(None, name.replace("#", "_").split("_"))}
             is_wrong = name.replace("#", "").strip("_") in word_lists("fields")["wrong"]
-            is_known = not words or (bool(words & {*word_lists("within")["options"]}) and not is_wrong)
-            groups.append(ColumnGroup(run, is_wrong, is_known))
-    return sorted(groups, key=lambda group: (not group.is_known, -len(group.columns)))
+            is_known = not words or words & {*word_lists("within")["options"]}
+            groups.append((run, "wrong" if is_wrong else "options" if is_known else ""))
+    return sorted(groups, key=lambda group: (group[1] != "options", -len(group[0])))
 
 
 def _labels(column: str) -> Iterator[tuple[str, str]]:

@@ -74,8 +74,7 @@ def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...]
     Returns what stands before them, their texts and their labels.
 
     Labels at the beginning of lines come first. Of a list of numbers and a later one of letters the letters are meant:
-    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark. Raises `CellError`
-    if the letters have gaps.
+    the numbers are statements. `bare` also takes letters at the beginning of lines without a mark.
     """
     for form in (_AT_LINES, _IN_LINES, *([_BARE] if bare else [])):
         marks = list(form.finditer(text))
@@ -83,7 +82,6 @@ def split_marked(text: str, *, bare: bool = False) -> tuple[str, tuple[str, ...]
         if not runs:
             continue
         run = max(runs, key=lambda run: (not plain(run[0][1]).isdigit(), len(run), run[0].start()))
-        _check_gaps(marks, run, at_lines=form is not _IN_LINES)
         ends = [after.start() for after in run[1:]] + [len(text)]
         texts = [text[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
         separators = {text[-1:] for text in texts[:-1]}
@@ -101,20 +99,6 @@ def _run_from(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
         if plain(mark[1]) == shift(plain(run[-1][1]), 1):
             run.append(mark)
     return run
-
-
-def _check_gaps(marks: Sequence[re.Match[str]], run: Sequence[re.Match[str]], *, at_lines: bool) -> None:
-    """Raise `CellError` if one of the next letters stands somewhere, with the same sign behind it."""
-    first, end = plain(run[0][1]), run[0][0].strip()[-1]
-    # Within a line, a letter or a number before a full stop is often the end of a sentence.
-    if not at_lines and (end == "." or first.isdigit()):
-        return
-    following = (shift(first, len(run)), shift(first, len(run) + 1))
-    for mark in marks:
-        is_next = plain(mark[1]) in following and (end.isalnum() or mark[0].strip()[-1] == end)
-        if is_next and (at_lines or mark.start() >= run[0].start()):
-            letters = ", ".join(each[1] for each in [*run, mark])
-            raise CellError("", f"holds options with the letters {letters}, which are not in order")
 
 
 def is_run(labels: Sequence[str]) -> bool:

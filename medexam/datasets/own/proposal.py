@@ -98,7 +98,7 @@ class Proposal:
                 return False
             lists = [isinstance(value.get(name), list) for name in ("text", "label")]
             groups = find_groups(map(str, value))
-            return not all(lists) and (any(lists) or not groups or len(groups[0].columns) < len(value) - 1)
+            return not all(lists) and (any(lists) or not groups or len(groups[0][0]) < len(value) - 1)
 
         if values and depth < 2 and all(map(is_record, values)):
             for name in dict.fromkeys(name for record in values for name in record):

@@ -116,7 +116,7 @@ def _share_read(draft: Proposal, stem: str, columns: Any = None) -> float:
 
 def _find_stem(draft: Proposal) -> str | None:
     """Find the column of the questions by its name, or because it alone holds texts that ask."""
-    grouped = {column for group in find_groups(draft.names) if len(group.columns) > 2 for column in group.columns}
+    grouped = {column for group, _ in find_groups(draft.names) if len(group) > 2 for column in group}
     cells = {name: [cell for cell in draft.sample.filled(name) if isinstance(cell, str)] for name in draft.names}
     texts = [name for name in cells if _share(_NUMBERED.fullmatch, cells[name] or "1") < _HALF]
     if candidates := find_named("stem", [name for name in texts if name not in grouped]):
@@ -176,11 +176,11 @@ def _find_sources(draft: Proposal) -> Iterator[tuple[Mapping[str, Any], bool]]:
     stem, filled, columns = draft.columns["stem"], draft.sample.filled, draft.unused()
     candidates = find_named("options", columns)
     single = [name for name in columns if _share_read(draft, "", name) >= _MOST]
-    groups = [group for group in find_groups(columns) if _share_read(draft, "", group.columns) >= _HALF]
+    groups = [(group, kind) for group, kind in find_groups(columns) if _share_read(draft, "", group) >= _HALF]
     for name in filter(single.__contains__, candidates):
         yield {"options": name}, plain_name(name) not in word_lists("within")["weak"]
-    yield from (({"options": [*group.columns]}, True) for group in groups if group.is_known)
-    wrong = next((group.columns for group in groups if group.is_wrong), tuple(find_named("wrong", columns)[:1]))
+    yield from (({"options": [*group]}, True) for group, kind in groups if kind == "options")
+    wrong = next((group for group, kind in groups if kind == "wrong"), tuple(find_named("wrong", columns)[:1]))
     right = [column for column in find_named("answer", columns) if column not in wrong]
     if wrong and right and not any(isinstance(unpack(value), (list, Mapping)) for value in filled(right[0])):
         yield {"options": [right[0], *wrong], "shuffled": True, "answer": right[0], "answer_as": "text"}, True
@@ -204,7 +204,7 @@ def _find_fits(draft: Proposal, options: Mapping[str, Any], named: Sequence[str]
         return [_fit(draft, options)]
     used = (draft.columns["stem"], *columns_in(options.get("options")))
     columns = [name for name in draft.names if name not in used]
-    marks: list[Any] = [list(group.columns) for group in find_groups(columns)]
+    marks: list[Any] = [list(group) for group, _ in find_groups(columns)]
     if isinstance(column := options.get("options"), str):
         records = [each for row in draft.sample.filled(column) if isinstance(row, list) for each in row]
         marks += [f"{column}.{name}" for name in {n: 0 for each in records if isinstance(each, Mapping) for n in each}]
