@@ -11,7 +11,6 @@ _Z = 1.959963984540054
 """Standard deviations around the mean of a normal distribution that hold so much of it."""
 WILSON = "Wilson, as if questions were independent"
 """What legends call the interval of a rate of questions: it does not know that those of one exam go together."""
-_CLOSE = 1e-15
 
 
 def rate_interval(successes: int, n: int) -> tuple[float, float] | None:
@@ -51,30 +50,3 @@ def chi_square_tail(value: float, degrees: int) -> float:
         tail += math.exp(shape * math.log(half) - half - math.lgamma(shape + 1))
         shape += 1
     return tail
-
-
-def beta_share(a: float, b: float, x: float, complement: float) -> float:
-    """Compute the regularised incomplete beta function, for positive `a` and `b` and `x` from 0 to 1.
-
-    `complement` is 1 - x, which has more digits if it is not computed so.
-    """
-    if x == 0 or complement == 0:
-        return float(complement == 0)
-    if x > (a + 1) / (a + b + 2):
-        return 1 - beta_share(b, a, complement, x)
-    # The continued fraction 8.17.22 of NIST's Digital Library of Mathematical Functions, by Lentz's method.
-    fraction = c = 1.0
-    d, change, step = 0.0, 0.0, 0
-    while abs(change - 1) > _CLOSE:
-        step += 1
-        m = step // 2
-        if step % 2:
-            part = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        else:
-            part = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / (1 + part * d)
-        c = 1 + part / c
-        change = c * d
-        fraction *= change
-    scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(complement)
-    return math.exp(scale) / (a * fraction)

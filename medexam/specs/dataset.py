@@ -83,7 +83,23 @@ class ScoringSpec(Spec):
     """What a wrong answer takes off, where a right one gives 1: a number, or a fraction such as `1/3`."""
 
 
-class DatasetSpec(Spec):
+class PartSpec(Spec):
+    """A part of a data set."""
+
+    split: Split = "all"
+    """The authors' own, which the files or the data set's entry in the catalogue say."""
+    years: tuple[int, ...] | None = None
+    """None takes every year."""
+    disciplines: tuple[str, ...] | None = None
+    """None takes every discipline; with `kind`, every subject."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """At most this many questions, spread evenly over the exams, formats or variants; None takes all that are
+    selected."""
+    seed: int = 0
+    """Chooses the questions that a `limit` keeps."""
+
+
+class DatasetSpec(PartSpec):
     """A data set in one language and the part of it that is asked."""
 
     short_form = "name"
@@ -111,12 +127,6 @@ class DatasetSpec(Spec):
     gives points of exams too. None: answers are right or wrong."""
     published: PublishedSpec | None = None
     """With `kind`: what its authors say of it; a run warns if it reads another number of questions."""
-    split: Split = "all"
-    """The authors' own, which the files or the data set's entry in the catalogue say."""
-    years: tuple[int, ...] | None = None
-    """None asks every year."""
-    disciplines: tuple[str, ...] | None = None
-    """None asks every discipline; with `kind`, every subject."""
     option_counts: tuple[int, ...] | None = None
     """None asks questions with any number of options."""
     images: Literal["all", "with", "without"] = "all"
@@ -133,11 +143,6 @@ class DatasetSpec(Spec):
     answers, Explanation. None poses each question in all four."""
     formats: tuple[Format, ...] | None = None
     """Of questions in several formats: None asks all seven."""
-    limit: Annotated[int, Field(ge=1)] | None = None
-    """At most this many questions, spread evenly over the exams, formats or variants; None asks all that are
-    selected."""
-    seed: int = 0
-    """Chooses the questions that a `limit` keeps."""
 
     @model_validator(mode="before")
     @classmethod
@@ -218,6 +223,11 @@ class DatasetSpec(Spec):
         """Everything that this data set holds, in the same form, whatever is selected here."""
         field_names = ("kind", "name", "language", "path", "as_published", "explained", "alter", *_OWN)
         return DatasetSpec(**{field: getattr(self, field) for field in field_names})
+
+    def part(self, part: PartSpec) -> "DatasetSpec":
+        """Return another part of the same questions."""
+        kept = self.whole.model_dump() | self.model_dump(include={"images", "option_counts"})
+        return DatasetSpec.model_validate(kept | part.model_dump())
 
     @property
     def label(self) -> str:

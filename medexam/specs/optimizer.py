@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from medexam.specs.base import Spec
-from medexam.specs.dataset import DatasetSpec, Split
+from medexam.specs.dataset import PartSpec
 from medexam.specs.model import ModelSpec
 from medexam.specs.names import OWN_METRICS, class_name, part_of
 
@@ -14,27 +14,6 @@ Metric = Literal["accuracy", "exam_score", "log_probability"]
 Count = Annotated[int, Field(ge=1)]
 OPTIMIZERS = "medexam.optimizers"
 """The entry point group of short names for optimizers."""
-
-
-class PartSpec(Spec):
-    """A part of the experiment's data set, in its language."""
-
-    split: Split = "all"
-    """The data set's official splits."""
-    years: tuple[int, ...] | None = None
-    """None takes every year of the split."""
-    disciplines: tuple[str, ...] | None = None
-    """None takes every discipline."""
-    limit: Count | None = None
-    """At most this many questions, spread evenly over the exams; None takes all."""
-    seed: int = 0
-    """Chooses the questions that a `limit` keeps."""
-
-    def of(self, dataset: DatasetSpec) -> DatasetSpec:
-        """Return the same part of a data set, read where that is."""
-        names = ["name", "language", "path", "images", "option_counts", "as_published"]
-        names += ["kind", "hub", "columns", "answers", "skip_bad", "explained"] if dataset.kind else []
-        return DatasetSpec.model_validate({**{name: getattr(dataset, name) for name in names}, **self.model_dump()})
 
 
 class OptimizerSpec(Spec):

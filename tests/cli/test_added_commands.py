@@ -52,9 +52,6 @@ def test_the_help_lists_them_with_the_first_line_of_their_own(medexam) -> None:
     assert lines["grade"].strip(" │") == "Grade a run."
     assert lines["numbers"].strip(" │") == "What this module holds."
     assert "lost" not in lines
-    code, out, _ = medexam("doctor")
-    assert "broken_commands" in out
-    assert "lost_commands" in out
     assert "experiment" in lines["run"], "a name that ships is not a package's to replace"
     assert medexam("data", "--help")[1].count("Grade a run.") == 1
     assert "headqa_sample" in medexam("data", "list")[1], "a name of a group's own is not a package's either"

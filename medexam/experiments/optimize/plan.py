@@ -97,8 +97,8 @@ def plan_optimization(
         optimizer = optimizer.model_copy(update={"prompt_model": named})
     _check_fit(cell, optimizer)
     tested = load_exam_set(cell.dataset)
-    train = load_exam_set(optimizer.train.of(cell.dataset))
-    validation_spec = optimizer.validation.of(cell.dataset)
+    train = load_exam_set(cell.dataset.part(optimizer.train))
+    validation_spec = cell.dataset.part(optimizer.validation)
     document = {**cell.model_dump(mode="json"), "dataset": validation_spec.model_dump(mode="json")}
     validation = plan_experiment(document, {}, runs_dir=runs_dir / "trials", only_look=only_look).cells[0]
     # What can be optimized asks a model, and answers exams.

@@ -10,9 +10,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from medexam.distributions import LEVEL, WILSON, beta_share
+from medexam.distributions import LEVEL, WILSON
 from medexam.measures.evidence.figures import Figures, Rows, rate_of, show_figures
-from medexam.tables import NONE, Table, coefficient, equals, with_interval
+from medexam.tables import NONE, Table, coefficient, with_interval
 
 _FEWEST = 4
 """Questions for which Fisher's interval is finite."""
@@ -65,20 +65,18 @@ def measure(rows: Rows) -> Figures | None:
 
 
 def score_correctness(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> Figures | None:
-    """Correlate each question's score with whether it is right: Pearson's `r` (point-biserial), `interval` and `p`.
+    """Correlate each question's score with whether it is right: Pearson's `r` (point-biserial) and its `interval`.
 
-    The interval is by Fisher's transformation and None where `r` is 1 or -1; `p` is two-sided. All None with fewer than
-    four questions, and where the scores (but for rounding) or the outcomes are all the same. Correa-Guillén et al.
-    (2025) report r = 0.07 for MedCPT.
+    The interval is by Fisher's transformation and None where `r` is 1 or -1. None with fewer than four questions, and
+    where the scores (but for rounding) or the outcomes are all the same. Correa-Guillén et al. (2025) report r = 0.07
+    for MedCPT.
     """
     if len(scores) < _FEWEST or len(set(right.tolist())) < 2 or np.allclose(scores, scores[0], rtol=_SAME, atol=0.0):
         return None
     r = float(np.clip(np.corrcoef(scores, right.astype(float))[0, 1], -1, 1))
     half = NormalDist().inv_cdf((1 + LEVEL) / 2) / math.sqrt(len(scores) - 3)
     ends = None if abs(r) == 1 else [math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)]
-    # The t-test of no correlation: degrees / (degrees + t * t) is 1 - r * r.
-    p = beta_share((len(scores) - 2) / 2, 0.5, (1 - r) * (1 + r), r * r)
-    return {"r": r, "interval": ends, "p": p}
+    return {"r": r, "interval": ends}
 
 
 def tables(figures: Figures) -> list[Table]:
@@ -87,7 +85,7 @@ def tables(figures: Figures) -> list[Table]:
     if (correlation := figures["score_correctness"]) is not None:
         r = with_interval(coefficient(correlation["r"]), correlation["interval"], coefficient)
         caption = (
-            f"r = {r}, p {equals(correlation['p'])}, n = {figures['n']}: correlation of the score with "
+            f"r = {r}, n = {figures['n']}: correlation of the score with "
             "being right (point-biserial; Correa-Guillén et al. 2025 report 0.07 for MedCPT)."
         )
     caption += " Groups by the best passage's score, in the retriever's own unit"
