@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from medexam.specs.schema import spec_schema
+from medexam.specs.schema import SCHEMA
 
 INTRODUCTION = """\
 # Spec
@@ -20,7 +20,7 @@ BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiv
 
 def spec_page() -> str:
     """Return the page as Markdown: the experiment first, then data set, model, programs and the rest."""
-    schema = spec_schema()
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     parts: dict[str, Mapping[str, Any]] = schema["$defs"]
     order = [*PARTS, *sorted(name for name in parts if name not in PARTS)]
     sections = [INTRODUCTION, "## The experiment", _table(schema)]

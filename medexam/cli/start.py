@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from medexam.cli.options import INCOMPLETE
-from medexam.cli.output import print_json
 from medexam.errors import SpecError
 from medexam.files import write_new
 
@@ -33,9 +32,9 @@ def schema(
         medexam schema retrieve_verify --set k=7 > mine.yaml
     """
     if kind is None:
-        from medexam.specs.schema import spec_schema
+        from medexam.specs.schema import SCHEMA
 
-        print_json(spec_schema())
+        typer.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     from medexam.cli.programs import render_program
     from medexam.specs import parse_overrides

@@ -1,7 +1,6 @@
 from .base import Spec as Spec
 from .catalogue import BUILT as BUILT
 from .catalogue import CATALOGUE as CATALOGUE
-from .catalogue import TERMS as TERMS
 from .catalogue import DatasetInfo as DatasetInfo
 from .catalogue import check_language as check_language
 from .dataset import DatasetSpec as DatasetSpec
@@ -19,6 +18,5 @@ from .programs.base import ProgramSpec as ProgramSpec
 from .programs.base import RetrievingSpec as RetrievingSpec
 from .programs.needs import EngineNeeds as EngineNeeds
 from .retriever import RetrieverSpec as RetrieverSpec
-from .schema import spec_schema as spec_schema
 from .strict_yaml import parse_yaml as parse_yaml
 from .validation import validate as validate

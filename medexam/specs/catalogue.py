@@ -116,7 +116,6 @@ SAMPLE, STUDIED, SAMPLED = _SHIPPED["headqa_sample"], _SHIPPED["headqa_study"], 
 """The one that ships in the package, the one of the study, and the name of the one that the sample is of."""
 BUILT = _SHIPPED["headqa_v2"]
 """The one whose files have the form in which exams are built and translated here."""
-TERMS = BUILT.terms
 
 
 def find_added(folder: str) -> dict[str, Path]:

@@ -3,10 +3,8 @@
 `docs_site/spec_schema.py` writes the schema from the classes of specs.
 """
 
-import json
 from pathlib import Path
 from string import Template
-from typing import Any
 
 SCHEMA = Path(__file__).with_name("spec.schema.json")
 """The schema as it ships, for editors; `medexam schema` prints the same."""
@@ -18,12 +16,6 @@ _SERVED = """\
   engine: vllm
   endpoints: {}          # or a list of replicas
   # engine: litellm              # for another server with OpenAI's API; with name: openai/MODEL"""
-
-
-def spec_schema() -> dict[str, Any]:
-    """Read the schema of an experiment's YAML file."""
-    schema: dict[str, Any] = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    return schema
 
 
 def starter_spec(file: Path, endpoint: str | None) -> str:

@@ -15,11 +15,12 @@ import yaml
 from hypothesis import strategies as st
 from wire_server import Wire, serving
 
+import medexam
 from generated.commands import EndError, call, refusing
 from generated.values import anything, by_schema, json_near, lines, names, near, spoilt, to_json
 from medexam.cli import COMMANDS
 from medexam.serve import TIMING
-from medexam.specs import build_cells, load_document, spec_schema
+from medexam.specs import build_cells, load_document
 from medexam.text import writable
 from table_cases import FOLDER, write_rows
 
@@ -54,7 +55,8 @@ def specs(folder: Path, closing: ExitStack) -> Boundary:
     """Documents that the schema allows, documents near to one that runs, and files that are no YAML."""
     path = _write_scene(folder)
     known = [SPEC, *({**SPEC, "program": program} for program in EXAMPLES["programs"])]
-    allowed = by_schema(spec_schema(), spec_schema()).map(lambda value: {**SPEC, **value})
+    schema = json.loads(Path(medexam.__file__).with_name("specs").joinpath("spec.schema.json").read_text())
+    allowed = by_schema(schema, schema).map(lambda value: {**SPEC, **value})
     texts = st.one_of(allowed, *map(near, known)).map(yaml.safe_dump)
 
     def trial(content: bytes) -> None:

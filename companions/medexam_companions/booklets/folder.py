@@ -16,7 +16,7 @@ from medexam.errors import DatasetError
 from medexam.files import whole_file
 from medexam.inputs import first_line
 from medexam.questions import Exam
-from medexam.specs import BUILT, TERMS
+from medexam.specs import BUILT
 from medexam_companions.booklets.drafts import Draft
 from medexam_companions.booklets.exam_names import ExamName
 from medexam_companions.booklets.pages.opening import INSTALL
@@ -60,7 +60,7 @@ def render_card(reports: Sequence[BuildReport]) -> str:
     environment = jinja2.Environment(autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
     template = environment.from_string(CARD.read_text(encoding="utf-8"))
     languages = sorted({report.language for report in reports})
-    return template.render(reports=reports, languages=languages, terms=TERMS, form=BUILT)
+    return template.render(reports=reports, languages=languages, terms=BUILT.terms, form=BUILT)
 
 
 def write_build(out: Path, report: BuildReport, review: str, write_questions: Callable[[Path], None]) -> None:

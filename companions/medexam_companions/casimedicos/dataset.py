@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from medexam.questions import Scoring
-from medexam.specs import TERMS, DatasetInfo
+from medexam.specs import BUILT, DatasetInfo
 
 _ROOM = "medexam_companions.casimedicos"
 _CITATION = (
@@ -14,7 +14,7 @@ _CITATION = (
 _FILES: dict[str, Any] = {
     "languages": ("en", "es", "fr", "it"),
     "licence": "CC-BY-4.0",
-    "terms": TERMS,
+    "terms": BUILT.terms,
     "folder": "casimedicos",
     "keys": "casimedicos",
     "package": Path(__file__).parent,
